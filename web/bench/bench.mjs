@@ -34,7 +34,7 @@ for (const [work, entry] of Object.entries(works)) {
 
 const size = (text) => (gzipSync(text, { level: 9 }).length / 1000).toFixed(1);
 const ours = gzipSync(scripts.get("mcp-elicit"), { level: 9 }).length;
-console.log("| work | minified, gzipped, kB | times ours |\n| --- | --- | --- |");
+console.log("| library | minified, gzipped, kB | relative to mcp-elicit |\n| --- | --- | --- |");
 for (const [work, text] of scripts) {
   console.log(`| ${work} | ${size(text)} | ${(gzipSync(text, { level: 9 }).length / ours).toFixed(1)} |`);
 }

@@ -1,4 +1,4 @@
-//! The recipients of a message: people by their own channels, groups by a channel of theirs, webhooks.
+//! The recipients of a message: people on their own channels, groups on their channels, and webhooks.
 
 use std::collections::BTreeSet;
 
@@ -20,21 +20,21 @@ pub struct Target {
 /// The people of a question.
 #[derive(Clone, Copy, Debug)]
 pub struct Addressed<'a> {
-    /// Those who are asked.
+    /// The addressees.
     pub to: &'a [Addressee],
-    /// The person of the caller, where it is known.
+    /// The caller's person, if known.
     pub caller: Option<&'a str>,
-    /// People who are not told: they have acted, or cannot.
+    /// People who are not notified, because they have acted or cannot.
     pub except: &'a [String],
 }
 
 /// Returns the browsers that a person subscribed.
 pub type Devices<'a> = dyn Fn(&str) -> Vec<Subscription> + 'a;
 
-/// Returns who is told of an event, nobody twice on one channel. Events that ask nobody to act go to webhooks only; what becomes of
-/// messages that were sent before is a change of those.
+/// Returns the recipients of an event, each person at most once per channel. Events that ask no one to act go to
+/// webhooks only; updates of earlier messages are sent as changes of those.
 ///
-/// People whose membership only a claim decides are reached through their group's channel, since the file does not name them.
+/// People who are members only by a claim are reached through their group's channel, since the file does not list them.
 pub fn targets(
     event: Event,
     addressed: Addressed<'_>,
@@ -77,7 +77,7 @@ impl Targets<'_> {
 
     fn ask(&mut self, addressed: Addressed<'_>) {
         let is_told = |person: &str| !addressed.except.iter().any(|other| other == person);
-        // People before groups: whoever is asked by name has an own message.
+        // People before groups: a person who is asked by name gets an own message.
         for to in addressed.to {
             let person = match to {
                 Addressee::Person(name) => Some(name.as_str()),
@@ -226,7 +226,7 @@ events = ["question.asked", "question.answered"]
                 "webhook.siem Endpoint",
             ]
         );
-        // Nobody knows who they are, but their channel is known.
+        // The people are unknown, but their channel is known.
         assert_eq!(
             told(Event::Reminded, &["group:leads"], &[]),
             ["slack Group(leads)"]

@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use crate::notice::Notice;
 
-/// The future of a message on its way.
+/// The future of a message in transit.
 pub type SendFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ChannelError>> + Send + 'a>>;
 
-/// A way to reach people. A channel never acts on a question.
+/// A channel to people. It never acts on a question.
 pub trait Channel: Send + Sync {
-    /// The channel's name: `mail`, `slack`, `teams`, `webhook.NAME`, `push`.
+    /// Returns the channel's name: `mail`, `slack`, `teams`, `webhook.NAME`, `push`.
     fn name(&self) -> &str;
 
     /// Returns `true` if the channel can reach this recipient.
     fn reaches(&self, notice: &Notice) -> bool;
 
-    /// Sends a message. A repetition carries the same id.
+    /// Sends a message. A repetition has the same id.
     fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef>;
 
-    /// Changes a message that was sent, since its question ended or moved on.
+    /// Updates a sent message, because its question has ended or changed.
     fn update<'a>(&'a self, sent: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated>;
 }
 
-/// The channel's own name of a message that was sent; empty where the channel has none.
+/// The channel's id of a sent message; empty if the channel has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageRef(pub String);
 
-/// The result of a change.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updated {
     /// The message shows the new state.
     Changed,
-    /// The channel cannot change messages: a second one tells of the end where the first one asked.
+    /// The channel cannot change messages: a second message reports the end.
     CannotChange,
 }
 
@@ -58,18 +58,18 @@ pub enum ChannelError {
 }
 
 impl ChannelError {
-    /// An error after which the message is sent again.
+    /// Creates an error after which the message is sent again.
     pub(crate) const fn retry(why: Reason) -> Self {
         Self::Retry { after: None, why }
     }
 }
 
-/// The reason for which a message was not sent. It never holds a text of the other end.
+/// The reason why a message was not sent. It contains no text of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The receiver cannot be reached.
     Unreachable,
-    /// TLS could not be agreed on, or is not offered.
+    /// TLS failed, or is not offered.
     Tls,
     /// The receiver did not answer in time.
     TimedOut,
@@ -81,7 +81,7 @@ pub enum Reason {
     MissingScope,
     /// The sender is not a member of the channel.
     NotInChannel,
-    /// The receiver takes no more messages for now.
+    /// The receiver accepts no more messages for now.
     TooMany,
     /// The recipient has no usable address on this channel.
     Address,
@@ -89,9 +89,9 @@ pub enum Reason {
     PrivateAddress,
     /// The message is larger than the channel takes.
     TooLarge,
-    /// The receiver's reply cannot be understood.
+    /// The receiver's reply is invalid.
     Reply,
-    /// The channel's own configuration is at fault.
+    /// The channel's own configuration is wrong.
     Configuration,
 }
 

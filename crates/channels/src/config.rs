@@ -1,4 +1,4 @@
-//! The tables `[channels.*]` of the gateway's file. All mistakes come at once, each with line and column.
+//! The tables `[channels.*]` of the gateway's file. All errors are reported at once, each with line and column.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,11 +39,11 @@ pub struct MailConfig {
     pub security: SmtpSecurity,
     /// The sender's address.
     pub from: lettre::message::Mailbox,
-    /// The name to authenticate with; the sender's address where only a password is given.
+    /// The user name; the sender's address if only a password is given.
     pub user: Option<String>,
     /// The password.
     pub password: Option<Secret>,
-    /// A file of root certificates (PEM), beside those of the system.
+    /// A file of root certificates (PEM), in addition to those of the system.
     pub ca: Option<PathBuf>,
     /// The first sentence of a mail.
     pub text: Option<Template>,
@@ -65,7 +65,7 @@ pub enum SmtpSecurity {
 pub struct SlackConfig {
     /// The bot token.
     pub token: Secret,
-    /// The signing secret of the app, by which Slack's requests are known. Without one people answer in the inbox only.
+    /// The signing secret of the app, which authenticates Slack's requests. Without it people answer only in the inbox.
     pub signing_secret: Option<Secret>,
     /// The address of the Web API; `None` for slack.com's.
     pub api: Option<Url>,
@@ -80,7 +80,7 @@ pub struct SlackConfig {
 /// Teams channels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TeamsConfig {
-    /// Workflow URLs for groups. The URL is the permission to post, so it is a secret.
+    /// Workflow URLs for groups. The URL grants permission to post, so it is a secret.
     pub groups: BTreeMap<String, Secret>,
 }
 
@@ -91,7 +91,7 @@ pub struct WebhookConfig {
     pub url: Url,
     /// The shared secret, `whsec_…`.
     pub secret: Secret,
-    /// The secret that is being replaced: requests are signed with both.
+    /// The previous secret during a rotation: requests are signed with both.
     pub old_secret: Option<Secret>,
     /// The events that are sent.
     pub events: Vec<Event>,
@@ -102,11 +102,11 @@ pub struct WebhookConfig {
 /// Web push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfig {
-    /// Push services beside those of the usual browsers, by host name; `*.example.com` is every host below.
+    /// Push services in addition to those of the usual browsers, by host name; `*.example.com` is every host below.
     pub hosts: Vec<String>,
     /// `true` if those may be in private networks.
     pub allow_private: bool,
-    /// A way for push services to reach the operator: `mailto:` or `https:`.
+    /// The operator's contact for push services: `mailto:` or `https:`.
     pub contact: String,
 }
 
@@ -116,7 +116,8 @@ const LITERAL_SECRET: &str = "literal-secret";
 /// The most entries of one table.
 const MOST: usize = 1000;
 
-/// Reads the tables `[channels.*]` of a gateway's file; every other table is left to its own reader. Groups must be those of `people`.
+/// Reads the tables `[channels.*]` of a gateway's file; other tables are read elsewhere. Groups must be those of
+/// `people`.
 pub fn parse(text: &str, people: &People) -> Result<ChannelsConfig, Vec<RuleDefect>> {
     let mut reader = Reader::new(text);
     let (file, errors) = DeTable::parse_recoverable(text);
@@ -209,7 +210,7 @@ impl<'t> Tables<'_, 't> {
         let help = "write smtps://HOST, or smtp://HOST for STARTTLS";
         let url = Url::parse(text).ok();
         let url = url.filter(|url| matches!(url.scheme(), "smtp" | "smtps"));
-        // Hosts of schemes that are not the web's are not normalised by the parser.
+        // The parser does not normalise hosts of non-web schemes.
         let host = url.as_ref().and_then(Url::host_str);
         let host = host.and_then(|host| Host::parse(host).ok());
         let (Some(url), Some(host)) = (url, host) else {
@@ -295,7 +296,7 @@ impl<'t> Tables<'_, 't> {
         })
     }
 
-    /// Returns the address of a Web API, below which its methods are.
+    /// Returns the address of a Web API, to which its method names are appended.
     fn slack_api(&mut self, value: &Value<'t>) -> Option<Url> {
         let text = self.reader.text(value, "api")?;
         let url = Url::parse(text).ok().filter(|url| {
@@ -324,7 +325,7 @@ impl<'t> Tables<'_, 't> {
         url
     }
 
-    /// Returns an id of Slack's: a letter of its kind, then capitals and digits.
+    /// Returns a Slack id: a letter for its kind, then capitals and digits.
     fn slack_id(&mut self, id: &str, at: usize, name: &str, kinds: &[char]) -> Option<String> {
         let is_id = id.starts_with(kinds)
             && (2..=32).contains(&id.len())
@@ -484,7 +485,7 @@ impl<'t> Tables<'_, 't> {
         known
     }
 
-    /// Returns the entries of `groups` whose name is a group of the file.
+    /// Returns the entries of `groups` whose name is a group in the file.
     fn groups<'v>(&mut self, table: &'v DeTable<'t>) -> Vec<(&'v str, &'v Value<'t>)> {
         let Some(value) = table.get("groups") else {
             return Vec::new();

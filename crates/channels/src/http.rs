@@ -1,5 +1,5 @@
-//! Requests without redirects. Where the address came from outside, it leads to public networks only: the addresses are checked after
-//! resolving, and the connection goes to one of those that were checked.
+//! Requests without redirects. An address from outside may only be in public networks: the IP addresses are checked
+//! after resolution, and the connection uses one of the checked ones.
 
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::channel::{ChannelError, Reason};
 /// The longest reply that is read, in bytes.
 const REPLY_LIMIT: usize = 1024 * 1024;
 
-/// The networks that requests may lead to.
+/// The networks that requests may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Networks {
     /// Public ones, over https.
@@ -46,7 +46,7 @@ impl fmt::Debug for Http {
     }
 }
 
-/// A reply that was read whole.
+/// A reply, read in full.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
@@ -60,9 +60,9 @@ impl Http {
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
             .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))
-            // A redirect would lead to an address that nobody checked.
+            // A redirect would lead to an unchecked address.
             .redirect(reqwest::redirect::Policy::none())
-            // Through a proxy, the address that is connected to would not be the one that was checked.
+            // Through a proxy, the connection would not use the checked address.
             .no_proxy()
             .timeout(limit);
         let builder = match networks {
@@ -75,7 +75,7 @@ impl Http {
         })
     }
 
-    /// Checks the scheme and a literal address. Names are checked when they are resolved.
+    /// Checks the scheme and a literal IP address. Names are checked when they are resolved.
     pub fn check(&self, url: &Url) -> Result<(), ChannelError> {
         let refuse = |why| Err(ChannelError::Permanent(why));
         let (is_public, is_loopback) = match url.host() {
@@ -137,7 +137,7 @@ impl Http {
     }
 }
 
-/// Returns the error for a status that is not a success. `408`, `429` and those from 500 may pass.
+/// Returns the error for a status that is not a success. `408`, `429` and those from 500 may be temporary.
 pub(crate) fn refused(reply: &Reply) -> ChannelError {
     let after = reply.retry_after;
     match reply.status {
@@ -166,7 +166,7 @@ fn failed(error: &reqwest::Error) -> ChannelError {
     })
 }
 
-/// Returns `true` if TLS is what failed, however deep in the error that stands.
+/// Returns `true` if TLS failed, at any depth in the error's sources.
 pub(crate) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|cause| {
         let inner = cause.downcast_ref::<std::io::Error>();
@@ -176,7 +176,7 @@ pub(crate) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Resolves names, and refuses those with an address that is not public.
+/// A resolver that rejects names with an address that is not public.
 struct PublicResolver;
 
 #[derive(Debug, thiserror::Error)]
@@ -230,7 +230,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // IPv4 as it is mapped, translated (NAT64) and carried (6to4).
+        // IPv4 addresses in mapped, translated (NAT64) and tunnelled (6to4) form.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             embedded(high, low)
         }

@@ -1,20 +1,21 @@
-//! The ways in which people learn of a question: mail, Slack, Teams, webhooks and web push.
+//! The channels that notify people of questions: mail, Slack, Teams, webhooks and web push.
 //!
-//! A channel shows what the record says. It decides nothing: only Slack takes acts, and hands them to [`slack::Acts`], which asks
-//! the record and the table of roles. The time is handed in; what is rendered is rendered by pure functions; only sending waits.
+//! A channel shows the record's content and decides nothing: only Slack accepts actions, and passes them to
+//! [`slack::Acts`], which checks the record and the table of roles. The time is an argument; rendering is pure; only
+//! sending waits.
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`notice`] | a message about a question, before any channel has given it a form |
+//! | [`notice`] | a message about a question, in no channel's format |
 //! | [`channel`] | the trait of a channel, and its errors |
 //! | [`reveal`] | the parts of a question that may leave the gateway, and templates |
 //! | [`timing`] | quiet hours, the limit for each person, digests, retries |
-//! | [`addressing`] | who is told, on which channel |
-//! | [`config`] | the tables `[channels.*]`, with the place of each mistake |
+//! | [`addressing`] | the recipients and their channels |
+//! | [`config`] | the tables `[channels.*]`, with the position of each error |
 //! | [`open`] | the channels of a configuration, ready to send |
 //! | [`secret`] | secrets from the environment and from files |
 //! | [`http`] | requests without redirects, to public addresses only |
-//! | [`mail`], [`webhook`], [`teams`], [`slack`], [`push`] | one module for each channel |
+//! | [`mail`], [`webhook`], [`teams`], [`slack`], [`push`] | one module per channel |
 
 pub mod addressing;
 pub mod channel;

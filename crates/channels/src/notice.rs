@@ -1,4 +1,4 @@
-//! A message about a question, before any channel has given it a form.
+//! A message about a question, in no channel's format.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use mcp_elicit_policy::rules::Reveal;
 
 use crate::push::Subscription;
 
-/// Something that happened to a question.
+/// An event of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// People are asked.
     Asked,
-    /// Those who have not acted are told again.
+    /// People who have not acted are reminded.
     Reminded,
     /// More people are asked.
     Escalated,
-    /// One person has taken it on.
+    /// A person has claimed it.
     Claimed,
-    /// It was handed to somebody else.
+    /// It was delegated.
     Delegated,
     /// Answers were entered, and wait for confirmation.
     Filled,
@@ -32,9 +32,9 @@ pub enum Event {
     Declined,
     /// A person cancelled.
     Cancelled,
-    /// Nobody answered in time.
+    /// It was not answered in time.
     TimedOut,
-    /// The question was taken back.
+    /// The question was withdrawn.
     Withdrawn,
     /// The answer could not be delivered.
     Failed,
@@ -58,7 +58,7 @@ impl Event {
         Self::Failed,
     ];
 
-    /// Returns the name that programs read: `question.asked`.
+    /// Returns the name for programs: `question.asked`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Asked => "question.asked",
@@ -101,7 +101,7 @@ impl Event {
         }
     }
 
-    /// Returns the words for people: `answered`, `timed out`. `is_approval` says that a call waits for approval.
+    /// Returns the words for people: `answered`, `timed out`. `is_approval` is set if a call waits for approval.
     pub const fn words(self, is_approval: bool) -> &'static str {
         match self {
             Self::Filled if is_approval => "another approval needed",
@@ -133,12 +133,12 @@ impl Event {
     }
 }
 
-/// The id of one message: the same whenever it is sent again, so that receivers can tell a repetition.
+/// The id of one message: the same for each repetition, so that receivers can recognise one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NotificationId(Box<str>);
 
 impl NotificationId {
-    /// Reads an id: 1 to 64 ASCII letters, digits, `-` and `_`.
+    /// Parses an id: 1 to 64 ASCII letters, digits, `-` and `_`.
     pub fn new(text: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         ((1..=64).contains(&text.len()) && text.bytes().all(plain)).then(|| Self(text.into()))
@@ -156,17 +156,17 @@ impl fmt::Display for NotificationId {
     }
 }
 
-/// The address of a message.
+/// The recipient of a message.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Recipient {
-    /// A person of the file.
+    /// A person in the file.
     Person {
         /// The name in the file.
         name: String,
-        /// The mail address, by which mail and Slack find the person.
+        /// The mail address, by which mail and Slack reach the person.
         mail: Option<String>,
     },
-    /// A group of the file: a Slack channel, a Teams channel.
+    /// A group in the file: a Slack channel, a Teams channel.
     Group(String),
     /// A browser that a person subscribed.
     Device(Box<Subscription>),
@@ -186,7 +186,7 @@ impl fmt::Debug for Recipient {
     }
 }
 
-/// The identity that the call came from, as far as it is known; a part that is not known is empty.
+/// The caller's identity, as far as it is known; unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerSummary {
     /// The issuer of the token.
@@ -202,22 +202,22 @@ pub struct CallerSummary {
 pub struct Ending {
     /// The event that ended it.
     pub event: Event,
-    /// The people who ended it, by the names that others see; `None` where no person did.
+    /// The people who ended it, by their names for readers; `None` if no person did.
     pub by: Option<String>,
     /// The time.
     pub at: Timestamp,
 }
 
-/// A question, as far as a channel may know it. Answers, comments and tokens are never part of it.
+/// A question in the form for channels. Answers, comments and tokens are never part of it.
 #[derive(Clone)]
 pub struct Summary {
     /// The question's id.
     pub question: String,
-    /// The version that this summary shows; acts carry it.
+    /// The version that this summary shows, which actions refer to.
     pub version: u64,
     /// The server's name in the configuration.
     pub server: String,
-    /// The tool, prompt or resource of the call, where it is known.
+    /// The tool, prompt or resource of the call, if known.
     pub tool: Option<String>,
     /// The rule that asks.
     pub rule: Option<String>,
@@ -225,25 +225,26 @@ pub struct Summary {
     pub caller: CallerSummary,
     /// The server's message.
     pub message: String,
-    /// The arguments of the call, JSON.
+    /// The arguments of the call, as JSON.
     pub arguments: Option<String>,
     /// The form; `None` for a link.
     pub form: Option<Arc<Form>>,
-    /// The title and the description of the form as a whole, where the server wrote them.
+    /// The title and the description of the whole form, if the server set them.
     pub form_texts: Vec<String>,
     /// The address of a question in url mode.
     pub address: Option<String>,
     /// Everyone who is asked: `caller`, `person:NAME`, `group:NAME`.
     pub addressed: Vec<String>,
-    /// The number of people who must agree.
+    /// The number of people who must confirm.
     pub need: u8,
-    /// The people who agree to the answers that were entered, by the names that others see; the first has entered them.
+    /// The people who confirm the entered answers, by their names for readers; the first has entered them.
     pub agreed: Vec<String>,
-    /// The people whose agreement no longer counts, since the first of `agreed` entered other answers.
+    /// The people whose confirmation no longer counts, since the first of `agreed` replaced the answers.
     pub dropped: Vec<String>,
-    /// The person who has taken it on.
+    /// The person who has claimed it.
     pub claimed_by: Option<String>,
-    /// `true` if answering needs a page: a young login, answers of others that are to be confirmed, or a question for one of several calls.
+    /// `true` if answering needs a page: a recent login, answers of others to confirm, or a question for one of several
+    /// calls.
     pub needs_page: bool,
     /// `true` if a call waits for approval, and no server has asked.
     pub is_approval: bool,
@@ -251,14 +252,14 @@ pub struct Summary {
     pub asked_at: Timestamp,
     /// The time at which it ends unanswered.
     pub deadline: Timestamp,
-    /// The end, where there is one.
+    /// The end, if it has ended.
     pub ending: Option<Ending>,
-    /// The page of the question. The link holds no right to answer.
+    /// The page of the question. The link grants no right to answer.
     pub link: String,
 }
 
 impl fmt::Debug for Summary {
-    /// Formats everything but what the server and the caller wrote.
+    /// Formats everything but texts of the server and the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Summary")
             .field("question", &self.question)
@@ -275,7 +276,7 @@ impl fmt::Debug for Summary {
 pub struct Notice {
     /// The message's id.
     pub id: NotificationId,
-    /// The event that it tells of.
+    /// The event that it reports.
     pub event: Event,
     /// The time of the event.
     pub at: Timestamp,
@@ -283,9 +284,9 @@ pub struct Notice {
     pub to: Recipient,
     /// The question.
     pub summary: Arc<Summary>,
-    /// The amount that may leave the gateway.
+    /// The details that may leave the gateway.
     pub reveal: Reveal,
-    /// The number of questions that wait for the recipient, where it is known.
+    /// The number of waiting questions of the recipient, if known.
     pub waiting: Option<u32>,
 }
 

@@ -20,13 +20,13 @@ use crate::webhook::{Webhook, WebhookError};
 /// The channels of a gateway, ready to send.
 #[derive(Clone, Default)]
 pub struct Channels {
-    /// Mail; digests are its own.
+    /// Mail, which alone sends digests.
     pub mail: Option<Arc<Mail>>,
-    /// Slack, which also takes acts.
+    /// Slack, which also accepts actions.
     pub slack: Option<Arc<Slack>>,
     /// Teams.
     pub teams: Option<Arc<Teams>>,
-    /// Web push; its public key is the page's.
+    /// Web push; its public key is used by the pages.
     pub push: Option<Arc<Push>>,
     /// Webhooks.
     pub webhooks: Vec<Arc<Webhook>>,
@@ -40,15 +40,15 @@ impl fmt::Debug for Channels {
     }
 }
 
-/// The surroundings of channels.
+/// The environment of channels.
 pub struct Surroundings<'a> {
-    /// Gives environment variables.
+    /// Returns environment variables.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The zone of times in messages.
     pub zone: TimeZone,
-    /// The page on which people choose what they are sent.
+    /// The page on which people configure their messages.
     pub preferences: Option<Url>,
-    /// `true` if the requests of Slack are served; otherwise its messages only link to the inbox.
+    /// `true` if requests of Slack are served; otherwise its messages only link to the inbox.
     pub slack_acts: bool,
     /// The key for web push. Without one there is no web push.
     pub vapid: Option<VapidKey>,
@@ -78,7 +78,7 @@ pub enum OpenError {
 }
 
 impl Channels {
-    /// Opens the channels: reads their secrets, and connects to nothing yet.
+    /// Opens the channels: reads their secrets, without connecting yet.
     pub fn open(
         config: &ChannelsConfig,
         surroundings: Surroundings<'_>,

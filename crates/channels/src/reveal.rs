@@ -1,4 +1,4 @@
-//! The parts of a question that may leave the gateway, and templates. Every text is harmless to look at.
+//! The parts of a question that may leave the gateway, and templates. Every text is safe to show.
 
 use jiff::tz::TimeZone;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -7,7 +7,7 @@ use mcp_elicit_policy::rules::Reveal;
 
 use crate::notice::{Event, Notice, Recipient, Summary};
 
-/// The parts of a notice that its [`Reveal`] lets out. Never answers, comments, tokens or links that log somebody in.
+/// The parts of a notice that its [`Reveal`] permits. Never answers, comments, tokens or links that log a person in.
 pub struct Revealed<'a> {
     notice: &'a Notice,
 }
@@ -43,13 +43,13 @@ impl<'a> Revealed<'a> {
         self.name_of_question(self.summary().tool.as_deref())
     }
 
-    /// Returns the caller's name, or the subject where there is no name.
+    /// Returns the caller's name, or the subject if there is no name.
     pub fn caller(&self) -> Option<String> {
         self.name_of_question(caller(self.summary()))
     }
 
-    /// Returns `true` if a text that is decided about is longer than the part of it that is shown: the name of the server, of the tool or
-    /// of the caller, the server's message or the address that it asks to open.
+    /// Returns `true` if a relevant text is longer than its shown part: the name of the server, of the tool or of the
+    /// caller, the server's message or the address to open.
     pub fn is_cut(&self) -> bool {
         let summary = self.summary();
         let names = [
@@ -74,7 +74,7 @@ impl<'a> Revealed<'a> {
         self.of_question(self.summary().rule.as_deref())
     }
 
-    /// Returns the group through which the recipient is asked, else everybody who is asked.
+    /// Returns the group through which the recipient is asked, else everyone who is asked.
     pub fn group(&self) -> Option<String> {
         let groups = if let Recipient::Group(name) = &self.notice.to {
             name.clone()
@@ -114,7 +114,7 @@ impl<'a> Revealed<'a> {
         }
     }
 
-    /// Returns a sentence about the end: who ended it and when.
+    /// Returns a sentence about the end, with the actor and the time.
     pub fn ending(&self, zone: &TimeZone) -> Option<String> {
         let ending = self.summary().ending.as_ref()?;
         let at = clock_text(ending.at, self.notice.at, zone);
@@ -138,7 +138,8 @@ impl<'a> Revealed<'a> {
         Some(sanitize::name(name, sanitize::LABEL))
     }
 
-    /// Returns the subject line. It has no word of the server's or the caller's, only the server's name in the configuration.
+    /// Returns the subject line. It contains no text of the server or the caller, only the server's name in the
+    /// configuration.
     pub fn subject(&self, zone: &TimeZone) -> String {
         let server = self.server();
         let event = match &self.summary().ending {
@@ -183,7 +184,8 @@ impl<'a> Revealed<'a> {
         }
     }
 
-    /// Returns who has agreed to the answers that were entered last, whose agreement they ended, and how many others must agree.
+    /// Returns the people who have confirmed the latest answers, those whose confirmation was dropped, and the number
+    /// of missing confirmations.
     fn agreed_so_far(&self) -> String {
         let summary = self.summary();
         let server = self.server();
@@ -226,7 +228,7 @@ impl<'a> Revealed<'a> {
         format!("{server}: {by} {did}.{dropped}{more}")
     }
 
-    /// Returns these names in a sentence; `None` where there are none, or they may not leave.
+    /// Returns these names in a sentence; `None` if there are none, or they may not leave.
     fn people(&self, names: &[String]) -> Option<String> {
         let names: Vec<_> = names
             .iter()
@@ -247,7 +249,7 @@ pub(crate) fn all_arguments(summary: &Summary) -> Vec<(String, String)> {
     call.map_or_else(Vec::new, |call| call.arguments_in_full())
 }
 
-/// Returns the caller's name as it came, or the subject where there is no name.
+/// Returns the caller's name as received, or the subject if there is no name.
 pub(crate) fn caller(summary: &Summary) -> Option<&str> {
     let caller = &summary.caller;
     let names = [&*caller.name, &*caller.subject];
@@ -260,7 +262,7 @@ fn first_upper(text: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// Returns a time for people: `14:30 UTC`, with its date where that is not the day of `now`.
+/// Returns a time for people: `14:30 UTC`, with its date if it is not the day of `now`.
 pub fn clock_text(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let (Some(at), Some(now)) = (instant(at), instant(now)) else {
         return "an unknown time".to_owned();
@@ -279,7 +281,7 @@ pub(crate) fn instant(at: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(i64::try_from(at.as_millis()).ok()?).ok()
 }
 
-/// A sentence of the operator's, with names in braces.
+/// A sentence of the operator, with names in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -289,7 +291,7 @@ enum Part {
     Name(Name),
 }
 
-/// A name that a template may have.
+/// A name in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
     Server,
@@ -311,13 +313,13 @@ impl Name {
     ];
 }
 
-/// A mistake in a template.
+/// An error in a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// The byte at which it stands.
+    /// The byte at which it occurs.
     pub at: usize,
-    /// The mistake.
+    /// The error.
     pub message: String,
 }
 
@@ -325,7 +327,7 @@ pub struct TemplateError {
 const LONGEST_TEMPLATE: usize = 1000;
 
 impl Template {
-    /// Reads a template. It knows `{server} {tool} {caller} {group} {deadline} {rule}`.
+    /// Parses a template. It supports `{server} {tool} {caller} {group} {deadline} {rule}`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let error = |at, message: &str| {
             Err(TemplateError {
@@ -367,7 +369,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// Returns the sentence for a notice. A part that may not leave, or is not known, is a dash.
+    /// Returns the sentence for a notice. A part that is hidden or unknown becomes a dash.
     pub fn render(&self, revealed: &Revealed<'_>, zone: &TimeZone) -> String {
         let value = |name| match name {
             Name::Server => Some(revealed.server()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 pub use mcp_elicit_core::secret::SecretText;
 
-/// The place of a secret.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
     /// An environment variable.
@@ -29,7 +29,7 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Reads the secret; `env` gives environment variables. Space and line breaks around it are left out.
+    /// Reads the secret; `env` returns environment variables. Surrounding white space is removed.
     pub fn read(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, SecretError> {
         match self {
             Self::Env(name) => {

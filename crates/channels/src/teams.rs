@@ -16,11 +16,11 @@ use crate::notice::{Notice, Recipient};
 use crate::reveal::Revealed;
 use crate::secret::SecretText;
 
-/// The longest body, in bytes; Teams takes 28 KiB.
+/// The longest body, in bytes; Teams' limit is 28 KiB.
 pub const BODY_LIMIT: usize = 24 * 1024;
-/// The pause between two cards: a workflow takes four a second.
+/// The pause between two cards: a workflow accepts four per second.
 const PAUSE: Duration = Duration::from_millis(334);
-/// The longest time that Teams may take.
+/// The time limit for Teams.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// The sender of cards.
@@ -86,7 +86,7 @@ impl Teams {
     }
 }
 
-/// Returns the message for Teams, at most [`BODY_LIMIT`] bytes: arguments are left out first, then the server's message.
+/// Returns the message for Teams, at most [`BODY_LIMIT`] bytes: arguments are omitted first, then the server's message.
 pub fn message(notice: &Notice, zone: &TimeZone) -> Value {
     let attempts = [(true, true), (false, true), (false, false)];
     let cards = attempts.map(|(arguments, message)| card(notice, zone, arguments, message));
@@ -106,7 +106,7 @@ pub fn message(notice: &Notice, zone: &TimeZone) -> Value {
         .unwrap_or(shortest)
 }
 
-/// A text that is shown as it is: text runs know no Markdown, unlike text blocks and facts.
+/// Returns a text that is shown literally: text runs have no Markdown, unlike text blocks and facts.
 fn runs(name: &str, text: &str) -> Value {
     let mut inlines = Vec::new();
     if !name.is_empty() {
@@ -148,7 +148,7 @@ fn card(notice: &Notice, zone: &TimeZone, with_arguments: bool, with_message: bo
     }
     let arguments = revealed.arguments();
     if with_arguments && !arguments.is_empty() {
-        // An argument may have any name: the heading tells it from the gateway's own lines.
+        // An argument may have any name: the heading separates it from the gateway's own lines.
         let mut heading = runs("Arguments of the call", "");
         heading["separator"] = true.into();
         body.push(heading);

@@ -1,4 +1,4 @@
-//! Quiet hours, the limit for each person, digests and retries, as functions of a time that is handed in.
+//! Quiet hours, the limit per person, digests and retries, as functions of a time argument.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use mcp_elicit_policy::people::PersonEntry;
 use crate::notice::Event;
 use crate::reveal::instant;
 
-/// The most messages to one person in an hour; the rest joins the digest.
+/// The most messages to one person per hour; the rest joins the digest.
 pub const HOURLY_LIMIT: usize = 30;
 
 /// The window of [`HOURLY_LIMIT`].
@@ -26,7 +26,7 @@ pub struct QuietHours {
 }
 
 impl QuietHours {
-    /// Reads `22:00-07:00`.
+    /// Parses `22:00-07:00`.
     pub fn parse(text: &str) -> Option<Self> {
         let (from, to) = text.split_once('-')?;
         let (from, to) = (time_of_day(from)?, time_of_day(to)?);
@@ -46,20 +46,20 @@ impl QuietHours {
     }
 }
 
-/// A collection of messages in place of each one by itself. Mail only.
+/// A digest in place of separate messages. Mail only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Digest {
-    /// Each message by itself.
+    /// No digest: each message is separate.
     #[default]
     Off,
-    /// One collection this long after its first message.
+    /// A digest this long after its first message.
     Every(Duration),
-    /// One collection a day.
+    /// A daily digest.
     Daily(Time),
 }
 
 impl Digest {
-    /// Reads `off`, `30m` or `daily 09:00`.
+    /// Parses `off`, `30m` or `daily 09:00`.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "off" {
             return Some(Self::Off);
@@ -70,7 +70,7 @@ impl Digest {
         parse_duration(text).map(Self::Every)
     }
 
-    /// Returns the time of the collection that a message of `now` joins; `first` is the time of the first message in it.
+    /// Returns the time of the digest that a message of `now` joins; `first` is the time of its first message.
     pub fn due(
         &self,
         now: Timestamp,
@@ -100,7 +100,7 @@ fn next_at(now: &Zoned, time: Time) -> Option<Timestamp> {
     Some(Timestamp::from_millis(millis))
 }
 
-/// Reads `09:00`.
+/// Parses `09:00`.
 fn time_of_day(text: &str) -> Option<Time> {
     let two = |text: &str| {
         let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -110,12 +110,12 @@ fn time_of_day(text: &str) -> Option<Time> {
     Time::new(two(hour)?, two(minute)?, 0, 0).ok()
 }
 
-/// The wishes of one person about messages.
+/// The message preferences of one person.
 #[derive(Clone, Debug)]
 pub struct Preferences {
-    /// The hours in which only escalations pass.
+    /// The hours in which only escalations are sent.
     pub quiet: Option<QuietHours>,
-    /// The collection of mails.
+    /// The digest of mails.
     pub digest: Digest,
     /// The person's time zone.
     pub zone: TimeZone,
@@ -138,40 +138,40 @@ impl Preferences {
     }
 }
 
-/// The treatment of one message.
+/// The time of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// It is sent now.
+    /// Now.
     Now,
-    /// It is sent then: quiet hours, or too many messages.
+    /// Later, because of quiet hours, or too many messages.
     At(Timestamp),
-    /// It joins the collection of that time.
+    /// With the digest of that time.
     Digest(Timestamp),
 }
 
-/// The messages that a person has had.
+/// The messages that a person has received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sent<'a> {
     /// The times of the messages of the last hour, the earliest first; others are ignored.
     pub recent: &'a [Timestamp],
-    /// The first message that waits for the next collection.
+    /// The first message that waits for the next digest.
     pub first_in_digest: Option<Timestamp>,
-    /// The time from which on the limit delays the message no longer.
+    /// The time after which the limit delays the message no longer.
     pub latest: Option<Timestamp>,
 }
 
-/// The span in which messages that the limit has delayed come together, where their deadlines are near, in milliseconds.
+/// The period in which messages delayed by the limit are combined if their deadlines are near, in milliseconds.
 const TOGETHER_MS: u64 = 5 * 60 * 1000;
 
-/// Returns the time until which the limit may delay a message that is of use until `until`: half of what is left, at the beginning of a span
-/// of five minutes where that is not past.
+/// Returns the time until which the limit may delay a message that is useful until `until`: half of the remaining time,
+/// at the beginning of a five-minute period if that has not passed.
 pub fn latest(now: Timestamp, until: Timestamp) -> Timestamp {
     let half = now.after(until.since(now) / 2);
     let together = Timestamp::from_millis(half.as_millis() / TOGETHER_MS * TOGETHER_MS);
     if together > now { together } else { half }
 }
 
-/// Decides when a message to one person is sent. `digests` is `true` for channels that have collections.
+/// Decides when a message to one person is sent. `digests` is `true` for channels with digests.
 pub fn timing(
     preferences: &Preferences,
     event: Event,
@@ -179,7 +179,7 @@ pub fn timing(
     now: Timestamp,
     sent: Sent<'_>,
 ) -> Timing {
-    // Others are asked too because time runs out: neither quiet hours nor one caller's many questions delay that.
+    // An escalation happens because time runs out: neither quiet hours nor one caller's many questions delay it.
     if event == Event::Escalated {
         return Timing::Now;
     }
@@ -196,7 +196,7 @@ pub fn timing(
         return Timing::Digest(awake(due));
     }
     if recent.len() >= HOURLY_LIMIT {
-        // The place that becomes free first is the earliest of the newest `HOURLY_LIMIT`.
+        // The slot that becomes free first is that of the earliest of the newest `HOURLY_LIMIT`.
         let place = recent[recent.len() - HOURLY_LIMIT];
         let free = place.after(HOUR);
         let free = awake(sent.latest.map_or(free, |latest| free.min(latest)));
@@ -219,8 +219,8 @@ const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// The longest pause between repetitions.
 const LONGEST_RETRY: Duration = Duration::from_secs(60 * 60);
 
-/// Returns the pause before a message is sent again, after `attempts` failures. It is drawn evenly from zero to
-/// 5 s × 3ⁿ, at most an hour; `random` is a random number. A pause that the receiver named wins, up to a day.
+/// Returns the pause before a message is sent again, after `attempts` failures. It is uniform between zero and 5 s ×
+/// 3ⁿ, at most an hour; `random` is a random number. A pause requested by the receiver takes precedence, up to a day.
 pub fn retry_pause(attempts: u32, random: u64, named: Option<Duration>) -> Duration {
     if let Some(named) = named {
         return named.min(Duration::from_secs(24 * 60 * 60));
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(decide(false, &sent[..29]), Timing::Now);
         assert_eq!(decide(false, &sent), Timing::At(free));
         assert_eq!(decide(true, &sent), Timing::Digest(free));
-        // Others are asked because time runs out, and no message waits until it is of no use.
+        // An escalation happens because time runs out, and no message is delayed until it is useless.
         assert_eq!(decide_by(Event::Escalated, true, &sent, None), Timing::Now);
         let soon = now.after(Duration::from_secs(60));
         assert_eq!(
@@ -380,7 +380,7 @@ mod tests {
         for (minutes, expected) in [
             (10, "2026-11-22T12:05:00Z"),
             (30, "2026-11-22T12:15:00Z"),
-            // No span begins before half of it is gone.
+            // No period begins before half of it has passed.
             (6, "2026-11-22T12:04:00Z"),
             (0, "2026-11-22T12:01:00Z"),
         ] {

@@ -1,4 +1,4 @@
-//! Webhooks for programs, as Standard Webhooks 1.0.0: JSON, signed, with the same id whenever it is sent again.
+//! Webhooks for programs, as Standard Webhooks 1.0.0: signed JSON, with the same id for each repetition.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ use crate::notice::{Event, Notice, Recipient};
 use crate::reveal::{Revealed, instant};
 use crate::secret::SecretText;
 
-/// The longest time that a receiver may take.
+/// The time limit for a receiver.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// A receiver of webhooks.
@@ -42,7 +42,7 @@ pub enum WebhookError {
     Http(#[from] HttpError),
 }
 
-/// A key of Standard Webhooks.
+/// A signing key of Standard Webhooks.
 #[derive(Clone)]
 pub struct SigningKey(Vec<u8>);
 
@@ -121,7 +121,7 @@ impl Webhook {
         match reply.status {
             200..=299 => Ok(MessageRef(notice.id.to_string())),
             410 => Err(ChannelError::AddressGone),
-            // A receiver that refuses today may be mended tomorrow: all but 410 is sent again.
+            // A receiver that refuses now may be fixed later: all but 410 is sent again.
             status => match refused(&reply) {
                 ChannelError::Permanent(_) => Err(ChannelError::Retry {
                     after: reply.retry_after,
@@ -142,7 +142,7 @@ fn seconds_now() -> u64 {
     since.unwrap_or_default().as_secs()
 }
 
-/// Returns the body. It has no text of the server's; `minimal` has the question and its link only.
+/// Returns the body. It contains no text of the server; with `minimal`, only the question and its link.
 pub fn body(notice: &Notice) -> Value {
     let summary = &*notice.summary;
     let revealed = Revealed::new(notice);

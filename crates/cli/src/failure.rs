@@ -1,5 +1,5 @@
-//! Every way in which a command fails, in words for people, with its exit code. Libraries below have typed errors;
-//! here, and nowhere else, they become a sentence, its causes and what to do next.
+//! Failures of commands, in words for people, with exit codes. The libraries have typed errors; only here do they
+//! become a sentence, its causes and the next step.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -10,21 +10,21 @@ use mcp_elicit_core::fault::causes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done, and the answer is good.
+    /// Done, with a positive result.
     Done = 0,
-    /// The tool or the server reported an error, or the answer to what was asked here is no.
+    /// The tool or the server reported an error, or the result is negative.
     Refused = 1,
     /// The command line or an input file cannot be used.
     Usage = 2,
-    /// No connection, or the other side broke the protocol.
+    /// The connection failed, or the peer broke the protocol.
     Connection = 3,
     /// A question could not be answered.
     Unanswered = 4,
-    /// The person declined or cancelled a question, and the call ended without its work. A person's no is not an error.
+    /// The person declined or cancelled a question, and the call ended without its work. This is not an error.
     Declined = 5,
-    /// People are still asked: the same call, made again, goes on.
+    /// People are still being asked: the same call, made again, continues.
     HandedBack = 6,
-    /// The person ended the process before its work was done; what a shell shows for Ctrl-C.
+    /// The person ended the process before its work was done; the code that a shell shows for Ctrl-C.
     Interrupted = 130,
 }
 
@@ -34,7 +34,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do its work.
+/// The reason why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -57,42 +57,42 @@ impl Failure {
         }
     }
 
-    /// The tool or the server reported an error.
+    /// Creates a failure for an error that the tool or the server reported.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(Exit::Refused, message)
     }
 
-    /// The command line or an input file cannot be used.
+    /// Creates a failure for a command line or an input file that cannot be used.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// No connection, or the other side broke the protocol.
+    /// Creates a failure for a connection that failed, or a peer that broke the protocol.
     pub(crate) fn connection(message: impl Into<String>) -> Self {
         Self::new(Exit::Connection, message)
     }
 
-    /// A question could not be answered.
+    /// Creates a failure for a question that could not be answered.
     pub(crate) fn unanswered(message: impl Into<String>) -> Self {
         Self::new(Exit::Unanswered, message)
     }
 
-    /// The person declined or cancelled, and the call ended there.
+    /// Creates a failure for a call that ended because the person declined or cancelled.
     pub(crate) fn declined(message: impl Into<String>) -> Self {
         Self::new(Exit::Declined, message)
     }
 
-    /// The call was handed back while people are asked.
+    /// Creates a failure for a call that was handed back while people are asked.
     pub(crate) fn handed_back(message: impl Into<String>) -> Self {
         Self::new(Exit::HandedBack, message)
     }
 
-    /// The person ended the process.
+    /// Creates a failure for a process that the person ended.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, message)
     }
 
-    /// The reader of our output has gone, which is not an error here.
+    /// Creates a silent failure for a closed output, which is not an error here.
     pub(crate) fn reader_gone() -> Self {
         Self {
             silent: true,
@@ -100,14 +100,14 @@ impl Failure {
         }
     }
 
-    /// The same with another first sentence.
+    /// Replaces the first sentence.
     #[must_use]
     pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// Adds what to do next: a whole sentence.
+    /// Adds the next step: a whole sentence.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -123,45 +123,45 @@ impl Failure {
         self
     }
 
-    /// Adds the error below, with its own causes. Nothing that could hold a person's value belongs here.
+    /// Adds the underlying error with its causes. It must not contain anything that could be a person's value.
     #[must_use]
     pub(crate) fn because(mut self, error: impl Error) -> Self {
         self.causes.extend(causes(&error));
         self
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// Returns what happened, in one sentence.
+    /// Returns the sentence that says what happened.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Why, the nearest cause first.
+    /// Returns the causes, the nearest first.
     pub(crate) fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// Returns the output of another program that was added.
+    /// Returns the added output of another program.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Returns what to do next.
+    /// Returns the next step.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Returns whether to end without a word.
+    /// Returns `true` if nothing is to be printed.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }
 }
 
-/// A write to stdout or stderr that failed.
+/// Converts a failed write to stdout or stderr.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {

@@ -1,4 +1,4 @@
-//! The input of a command: a file, or stdin where `-` is given. Sizes are bounded, since a pipe may never end.
+//! The input of a command: a file, or stdin for `-`. Sizes are limited, since a pipe may never end.
 
 use std::fmt;
 use std::fs::File;
@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 use crate::failure::Failure;
 
-/// The most that is read of one input, in bytes.
+/// The largest part that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// The mark that some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass
-/// over it).
+/// The byte order mark that some editors and shells write before a text. JSON has none; RFC 8259, section 8.1, lets a
+/// reader ignore it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file, or stdin.
@@ -46,7 +46,7 @@ impl fmt::Display for Input {
 }
 
 impl Input {
-    /// Everything in it, whatever the bytes are, but for a byte order mark.
+    /// Reads the whole input, of arbitrary bytes, without a byte order mark.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         let mut source: Box<dyn Read> = match self {
@@ -77,18 +77,18 @@ impl Input {
     }
 }
 
-/// One line of a stream.
+/// The outcome of reading one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A whole line, without its end.
     Whole,
-    /// A line longer than allowed; the rest of it was passed over.
+    /// A line that is too long; the rest of it was skipped.
     TooLong,
-    /// No more lines.
+    /// The end of the input.
     End,
 }
 
-/// Reads the next line into `line`, keeping at most `most` bytes of it.
+/// Reads the next line into `line`, which keeps at most `most` bytes of it.
 pub(crate) fn next_line(
     source: &mut impl BufRead,
     line: &mut Vec<u8>,

@@ -1,15 +1,15 @@
-//! `mcp-elicit`: a person answers what an MCP server asks.
+//! `mcp-elicit`: lets a person answer the questions of an MCP server.
 //!
-//! This crate decides how the parts meet a command line: which options there are, what is printed where, and which
-//! exit code a failure has. It never decides anything about the protocol, a form or an answer; that is the libraries'.
+//! This crate connects the libraries to a command line: the options, the output streams, and the exit codes of
+//! failures. It decides nothing about the protocol, a form or an answer, which belongs to the libraries.
 //!
-//! - [`args`]: the options, shared ones in files of their own
+//! - [`args`]: the options, with shared ones in files of their own
 //! - [`call_session`]: one call with its questions, for the commands that are a client
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
-//! - [`failure`]: every way to fail, as a person reads it, and its exit code
-//! - [`input`]: files and stdin, with bounds
+//! - [`failure`]: failures, with their text for people and their exit codes
+//! - [`input`]: files and stdin, with limits
 //! - [`sign_in`]: OAuth in the browser, for servers over HTTP that require it
-//! - [`output`]: what a program reads goes to stdout, what people read to stderr
+//! - [`output`]: stdout for programs, stderr for people
 
 mod args;
 mod call_session;

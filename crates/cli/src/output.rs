@@ -1,4 +1,4 @@
-//! Output: text for programs to stdout, text for people to stderr. Colours only on a terminal.
+//! Output: text for programs on stdout, text for people on stderr. Colours are used only on a terminal.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,16 +12,16 @@ use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 
-/// The word `error`.
+/// The style of the word `error`.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// The word `warning`.
+/// The style of the word `warning`.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// The style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// The next step.
+/// The style of the next step.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// One word in a style; the style is dropped where colours are not wanted.
+/// Returns one word in a style, which is dropped if colours are not wanted.
 pub(crate) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -33,7 +33,7 @@ pub(crate) fn say(line: impl Display) {
     let _ignored = writeln!(anstream::stderr().lock(), "{line}");
 }
 
-/// Commands to try next, each with what it shows.
+/// Prints commands to try next, each with its purpose.
 pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
     say("");
     say(styled(HINT, "Try next:"));
@@ -52,8 +52,8 @@ pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
 /// This program's name.
 const NAME: &str = "mcp-elicit";
 
-/// Returns how this program can be called again: by its name where the shell finds that, else as it was called now.
-/// Without either, by its name.
+/// Returns the way to call this program again: its name if the shell finds that, else the current path. If there is
+/// neither, returns the name.
 fn called_as(path: Option<OsString>, now: Option<OsString>) -> String {
     let file = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
     let is_found = path.is_some_and(|path| {
@@ -66,10 +66,10 @@ fn called_as(path: Option<OsString>, now: Option<OsString>) -> String {
     }
 }
 
-/// One line on stdout, flushed, as the result that was asked for.
+/// Prints one line on stdout and flushes it.
 pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
     let line = line.to_string();
-    // A program gets what it asked for as it is; a terminal gets what it can draw.
+    // A program gets the line unchanged; a terminal gets only characters that it can draw.
     let line = if std::io::stdout().is_terminal() {
         Charset::of_locale().spell(&line)
     } else {
@@ -80,7 +80,7 @@ pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// One JSON value as one line on stdout, flushed, for a program to read.
+/// Prints one JSON value as one line on stdout and flushes it.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string(value)
         .map_err(|error| Failure::usage("cannot write JSON").because(error))?;
@@ -90,7 +90,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// JSON with the characters escaped that act on a terminal; it means the same. They stand in strings only.
+/// Escapes the characters of JSON that act on a terminal. The meaning stays the same, since they occur in strings only.
 fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(acts_on_a_terminal) {
         return Cow::Borrowed(json);
@@ -110,15 +110,15 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Returns whether a character moves the cursor, is invisible or turns the text around.
+/// Returns `true` if a character moves the cursor, is invisible or reverses the direction of the text.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
                 | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text from a stranger, made harmless for a terminal: control characters and those that turn the text around are
-/// spelled out.
+/// Makes untrusted text harmless for a terminal: control characters and those that reverse the direction of the text
+/// are spelled out.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_a_terminal) {
         return Cow::Borrowed(text);
@@ -135,7 +135,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Shows a failure: what happened, why, and what to do next.
+/// Shows a failure: the error, its causes, and the next step.
 pub(crate) fn show_failure(failure: &Failure) -> Exit {
     if !failure.is_silent() {
         let label = match failure.exit() {
@@ -144,7 +144,7 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
         };
         say(format_args!("{label} {}", harmless(failure.message())));
         for cause in failure.causes() {
-            // A parser draws the place over several lines.
+            // A parser's message spans several lines.
             for (label, line) in cause_lines(cause) {
                 say(format_args!("  {label} {}", harmless(line)));
             }
@@ -159,7 +159,7 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
     failure.exit()
 }
 
-/// Prints clap's output: help and version (which are not failures) or the error in the command line.
+/// Prints clap's output: help and version, which are not failures, or the error in the command line.
 pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
     let _ignored = error.print();
     match error.exit_code() {
@@ -168,7 +168,7 @@ pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The lines of a cause that say something, the first with its label.
+/// Returns the lines of a cause that are not empty, the first with its label.
 fn cause_lines(cause: &str) -> impl Iterator<Item = (&'static str, &str)> {
     let labels = std::iter::once("caused by:").chain(std::iter::repeat("          "));
     labels.zip(cause.lines().filter(|line| !line.trim().is_empty()))

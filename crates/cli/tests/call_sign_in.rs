@@ -418,7 +418,7 @@ async fn a_server_that_wants_another_scope_for_one_tool_gets_it() {
         "{stderr}"
     );
     assert!(
-        stderr.contains("wants more for this than was granted: calendar.write"),
+        stderr.contains("requires more for this than was granted: calendar.write"),
         "{stderr}"
     );
 

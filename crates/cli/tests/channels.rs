@@ -285,7 +285,7 @@ fn messages_that_are_tried_again_are_listed_and_counted_beside_those_that_failed
         "{lines}"
     );
     assert!(
-        said.contains("1 could not be sent yet") && said.contains("`mcp-elicit channels waiting`"),
+        said.contains("1 is being retried") && said.contains("`mcp-elicit channels waiting`"),
         "{said}"
     );
 }

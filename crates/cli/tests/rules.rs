@@ -521,7 +521,7 @@ fn every_file_in_the_guide_passes_the_check() {
     let example: String = help
         .stdout
         .lines()
-        .skip_while(|line| *line != "A file:")
+        .skip_while(|line| *line != "Example file:")
         .skip(1)
         .take_while(|line| !line.is_empty())
         .collect::<Vec<_>>()

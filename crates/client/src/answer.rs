@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::question::Question;
 
-/// A person's act, with what belongs beside it in the record.
+/// A person's action on a question, with details for the record.
 ///
 /// ```
 /// use mcp_elicit_client::answer::{Answer, decline};
@@ -29,12 +29,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The act itself.
+    /// Returns the action.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// The act itself, taken out.
+    /// Returns the action, consuming the answer.
     ///
     /// ```
     /// use mcp_elicit_client::answer::cancel;
@@ -46,17 +46,17 @@ impl Answer {
         self.outcome
     }
 
-    /// Returns whether the person agreed to open a link.
+    /// Returns `true` if the person agreed to open a link.
     pub(crate) fn agrees_to_visit(&self) -> bool {
         self.outcome == Outcome::Visit
     }
 
-    /// The person's reason. It is kept in the record and never sent: the protocol has no place for it.
+    /// Returns the person's reason. It is stored in the record and never sent: the protocol has no member for it.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns the name of the responder that brought it; set by the dispatcher.
+    /// Returns the name of the responder that obtained the answer; the dispatcher sets it.
     pub fn by(&self) -> Option<&str> {
         self.by.as_deref()
     }
@@ -66,7 +66,7 @@ impl Answer {
         self
     }
 
-    /// Returns whether the person allowed a credential to be sent, in a form that seems to ask for one.
+    /// Returns `true` if the person allowed a credential to be sent, in a form that seems to ask for one.
     pub fn allows_credentials(&self) -> bool {
         self.allows_credentials
     }
@@ -87,13 +87,12 @@ impl Answer {
         self
     }
 
-    /// Returns whether the person declined every later question of this server too.
+    /// Returns `true` if the person also declined every later question of this server.
     pub fn is_always(&self) -> bool {
         self.always && self.outcome == Outcome::Decline
     }
 
-    /// Says that a decline is meant for every later question of this server too; nothing of the kind can be said with
-    /// another act.
+    /// Extends a decline to every later question of this server; has no effect on other actions.
     ///
     /// ```
     /// use mcp_elicit_client::answer::decline;
@@ -107,7 +106,7 @@ impl Answer {
     }
 }
 
-/// Masks the values; leaves out the reason, which is in the person's own words.
+/// Masks the values; omits the reason, which is in the person's own words.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
@@ -143,7 +142,7 @@ impl From<Outcome> for Answer {
     }
 }
 
-/// Accepts the form with this content, or says everything that is wrong with it.
+/// Accepts the form with this content; the error lists every violation.
 ///
 /// ```
 /// use mcp_elicit_client::answer::{Answer, accept, decline};
@@ -160,7 +159,7 @@ pub fn accept(question: &Question, content: Value) -> Result<Answer, Violations>
     question.accept(content)
 }
 
-/// Declines: the person said no. The reason is kept in the record and not sent.
+/// Declines: the person said no. The reason is stored in the record and not sent.
 ///
 /// ```
 /// use mcp_elicit_client::answer::decline;
@@ -175,7 +174,7 @@ pub fn decline(reason: impl Into<Option<String>>) -> Answer {
     }
 }
 
-/// Another name for [`decline`].
+/// Declines; another name for [`decline`].
 ///
 /// ```
 /// use mcp_elicit_client::answer::reject;
@@ -199,7 +198,7 @@ pub fn cancel() -> Answer {
     Outcome::Cancel.into()
 }
 
-/// The defaults of the form's fields; empty in url mode.
+/// Returns the defaults of the form's fields; empty in url mode.
 ///
 /// ```
 /// use mcp_elicit_client::Question;
@@ -216,7 +215,7 @@ pub fn get_defaults(question: &Question) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// The defaults with `partial` going over them, checked; `None` in url mode.
+/// Returns the defaults, overridden by `partial` and checked; `None` in url mode.
 ///
 /// ```
 /// use mcp_elicit_client::Question;
@@ -238,7 +237,7 @@ pub fn apply_defaults(
         .transpose()
 }
 
-/// Accepts with the defaults, where every required field has one; otherwise says which have none. In url mode a
+/// Accepts with the defaults if every required field has one; the error names the fields without one. In url mode a
 /// default cannot agree to anything, so there is no answer.
 ///
 /// ```
@@ -256,7 +255,7 @@ pub fn accept_with_defaults(question: &Question) -> Result<Option<Answer>, Viola
     Ok(apply_defaults(question, Map::new())?.map(|answers| Outcome::Accept(answers).into()))
 }
 
-/// Everything that is wrong with this content; empty when it answers the form.
+/// Returns every violation in this content; empty if it answers the form.
 ///
 /// ```
 /// use mcp_elicit_client::Question;

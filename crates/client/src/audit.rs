@@ -1,5 +1,5 @@
-//! One record per turn in the life of a question, and how many there were of each: who asked, for which fields, what
-//! became of it; never a value. A server's audit writes the same [`AuditRecord`].
+//! One audit record per event in the life of a question, and counts of each: who asked, for which fields, with which
+//! end; never a value. The server crate's audit writes the same [`AuditRecord`].
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::responder::ResponderError;
 
 pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 
-/// Writes each record as a line of JSON, and counts.
+/// An audit that writes each record as a line of JSON and counts events.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct AuditLog<W> {
 }
 
 impl<W: Write + Send + 'static> AuditLog<W> {
-    /// Writes to `out`, flushing after each line. [`std::io::sink`] keeps only the counts.
+    /// Creates an audit that writes to `out` and flushes after each line. With [`std::io::sink`] it only counts.
     ///
     /// ```
     /// use mcp_elicit_client::audit::AuditLog;

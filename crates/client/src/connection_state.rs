@@ -1,5 +1,5 @@
-//! The state of one connection: the revision spoken, who the server says it is, the calls under way, the visits whose
-//! end the server will announce.
+//! The state of one connection: the revision, the server's reported name, active calls, and visits whose end the server
+//! will announce.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,14 @@ use crate::dispatch::QuestionError;
 #[derive(Clone, Default)]
 pub(crate) struct ConnectionState {
     state: Arc<Mutex<State>>,
-    /// Counts the server's messages, to distinguish silence from work.
+    /// The number of the server's messages, to distinguish silence from work.
     signs_of_life: Arc<watch::Sender<u64>>,
     visits: Arc<watch::Sender<Visits>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The revision that is requested in the handshake; `None` while the era is being found.
+    /// The revision requested in the handshake; `None` while the era is being detected.
     pinned: Option<Revision>,
     spoken: Option<Revision>,
     claimed: Option<Implementation>,
@@ -32,14 +32,14 @@ struct State {
     open_questions: usize,
 }
 
-/// A request under way.
+/// An active request.
 struct Begun {
     call: view::CallView,
     over: CancellationToken,
     interruption: Arc<Interruption>,
 }
 
-/// Ends a call whose question was interrupted, with the reason.
+/// The handle that ends a call whose question was interrupted, with the reason.
 #[derive(Default)]
 pub(crate) struct Interruption {
     came: CancellationToken,
@@ -52,12 +52,12 @@ impl Interruption {
         self.came.cancel();
     }
 
-    /// Completes when the call is to end.
+    /// Completes when the call has to end.
     pub(crate) async fn came(&self) {
         self.came.cancelled().await;
     }
 
-    /// The reason, if the call was interrupted.
+    /// Takes the reason, if the call was interrupted.
     pub(crate) fn take(&self) -> Option<QuestionError> {
         self.lock().take()
     }
@@ -86,7 +86,8 @@ impl ConnectionState {
         state.ended = ended;
     }
 
-    /// Revisions older than we know have no elicitation; errors are spelled as in the first that has it.
+    /// Records the negotiated revision. Revisions older than all supported ones have no elicitation; their errors are
+    /// spelled as in the first one that has it.
     pub(crate) fn speaks(&self, agreed: &str, server: Option<Implementation>) {
         let mut state = self.lock();
         state.spoken = Some(agreed.parse().unwrap_or(Revision::V2025_06_18));
@@ -97,7 +98,7 @@ impl ConnectionState {
         self.lock().pinned
     }
 
-    /// The revision spoken; before that is agreed, the one asked for.
+    /// Returns the negotiated revision, or before that the requested one.
     pub(crate) fn revision(&self) -> Revision {
         let state = self.lock();
         state.spoken.or(state.pinned).unwrap_or(Revision::LATEST)
@@ -107,8 +108,8 @@ impl ConnectionState {
         self.lock().ended.clone()
     }
 
-    /// Returns who asks, as the person must see it: the name the client gave, or for an `unnamed` server the one it
-    /// reports, then what is known of it.
+    /// Returns the origin that is shown to the person: the name that the client gave the server, or for an `unnamed`
+    /// server the one that it reports, followed by the details of the connection.
     pub(crate) fn origin(
         &self,
         name: &str,
@@ -150,7 +151,7 @@ impl ConnectionState {
         }
     }
 
-    /// The call that a pushed question belongs to: the one whose stream it came on, or the only one under way.
+    /// Returns the call of a pushed question: the one on whose stream it came, or the only active one.
     pub(crate) fn call_of(
         &self,
         stream: Option<&RequestId>,
@@ -164,8 +165,8 @@ impl ConnectionState {
         begun.map(|begun| (begun.call.clone(), begun.over.clone()))
     }
 
-    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, as those of a
-    /// task do.
+    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, such as those
+    /// of a task.
     pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
         let state = self.lock();
         let begun = if let Some(id) = stream {
@@ -188,7 +189,7 @@ impl ConnectionState {
         self.signs_of_life.subscribe()
     }
 
-    /// Notes that a question is open, so that the person's time is not taken for the server's silence.
+    /// Records that a question is open, so that the person's time does not count as the server's silence.
     pub(crate) fn question_opens(&self) -> Open {
         self.lock().open_questions += 1;
         Open { line: self.clone() }
@@ -205,8 +206,8 @@ impl ConnectionState {
         });
     }
 
-    /// Handles the server's notice that a visit is done. An id that was never shown to this person is ignored, as
-    /// 2025-11-25 requires; `false` says so.
+    /// Handles the server's notice that a visit is done. Returns `false` for an id that was never shown to this person,
+    /// which is ignored as 2025-11-25 requires.
     pub(crate) fn visit_done(&self, id: &str) -> bool {
         self.visits.send_if_modified(|visits| {
             visits.known.contains(id) && visits.done.insert(id.to_owned())
@@ -242,7 +243,7 @@ impl Drop for ActiveCall {
     }
 }
 
-/// A question that is open.
+/// An open question.
 pub(crate) struct Open {
     line: ConnectionState,
 }

@@ -14,8 +14,8 @@
 //! hosts = ["example.com"]            # urls to these hosts and those below them
 //! ```
 //!
-//! `decline` sends a decline, because it is the person's own standing word. Everything else that a rule forbids is an
-//! error for the server: no person declined.
+//! `decline` sends a decline, because it is the person's own decision. Everything else that a rule forbids is an error
+//! for the server, because no person declined.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ use crate::dispatch::Limits;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Consent {
-    /// For what a server's own rule leaves out.
+    /// The rule for the parts that a server's own rule omits.
     #[serde(default, skip_serializing_if = "Rule::is_empty")]
     pub default: Rule,
-    /// By the name that the client gave the server.
+    /// The rules of servers, by the name that the client gave each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server: BTreeMap<String, Rule>,
 }
@@ -76,21 +76,21 @@ pub struct Rule {
     /// The fields that a form may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<String>>,
-    /// The hosts that a url may lead to, each with all below it.
+    /// The hosts that a URL may lead to, each with its subdomains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// The treatment of a form that seems to ask for a credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
-    /// Questions in any minute.
+    /// The most questions in any minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_minute: Option<usize>,
-    /// Questions that wait at once.
+    /// The most questions that wait at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<usize>,
 }
 
-/// A person's standing word.
+/// A person's standing answer.
 ///
 /// ```
 /// use mcp_elicit_client::Consent;
@@ -145,10 +145,10 @@ pub enum AllowedMode {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Credentials {
-    /// It is shown with a warning, and an acceptance counts only when the person allows the credential to be sent.
+    /// Shown with a warning; an acceptance counts only if the person allows the credential to be sent.
     #[default]
     Warn,
-    /// It is refused with an error.
+    /// Rejected with an error.
     Refuse,
 }
 
@@ -167,7 +167,7 @@ pub enum ConsentError {
     /// The text is not a policy.
     #[error("the consent policy cannot be read: {0}")]
     Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It holds what TOML has no words for: a limit above 2^63.
+    /// It contains a value that TOML cannot hold: a limit of 2^63 or more.
     #[error("the consent policy cannot be written: {0}")]
     Unwritable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -204,7 +204,7 @@ pub enum PolicyViolation {
 impl std::str::FromStr for Consent {
     type Err = ConsentError;
 
-    /// [`Consent::from_toml`].
+    /// Reads a policy with [`Consent::from_toml`].
     fn from_str(text: &str) -> Result<Self, ConsentError> {
         Self::from_toml(text)
     }
@@ -224,7 +224,7 @@ impl Consent {
         toml::from_str(text).map_err(|error| ConsentError::Unreadable(error.into()))
     }
 
-    /// The policy as [`from_toml`](Self::from_toml) reads it, for the code that stores it.
+    /// Returns the policy in the format that [`from_toml`](Self::from_toml) reads, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_client::Consent;
@@ -239,7 +239,7 @@ impl Consent {
         toml::to_string(self).map_err(|error| ConsentError::Unwritable(error.into()))
     }
 
-    /// Returns what is allowed to the server that the client calls `name`.
+    /// Returns the complete rule for the server that the client calls `name`.
     ///
     /// ```
     /// use mcp_elicit_client::Consent;
@@ -272,7 +272,7 @@ impl Consent {
 }
 
 impl Rule {
-    /// Returns whether it says nothing.
+    /// Returns `true` if the rule sets nothing.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -289,7 +289,7 @@ impl Rule {
         }
     }
 
-    /// Returns how often and how much the server may ask.
+    /// Returns the limits on the rate and the number of the server's questions.
     ///
     /// ```
     /// use mcp_elicit_client::consent::Rule;
@@ -306,7 +306,7 @@ impl Rule {
         }
     }
 
-    /// The modes the server may ask in.
+    /// Returns the modes that the server may ask in.
     ///
     /// ```
     /// use mcp_elicit_client::consent::{AllowedMode, Rule};
@@ -325,7 +325,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
+    /// Checks that the form may be shown. `suspicious` names the fields that seem to ask for a credential.
     ///
     /// ```
     /// use mcp_elicit_client::consent::Rule;
@@ -357,7 +357,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the link may be shown.
+    /// Checks that the link may be shown.
     ///
     /// ```
     /// use mcp_elicit_client::consent::Rule;
@@ -382,7 +382,8 @@ impl Rule {
     }
 }
 
-/// `a.example.com` is below `example.com`; `badexample.com` is not.
+/// Returns `true` if `host` is `allowed` or below it: `a.example.com` is below `example.com`, and `badexample.com` is
+/// not.
 fn is_at_or_below(host: &str, allowed: &str) -> bool {
     let allowed = on_the_wire(allowed.trim_end_matches('.'));
     let host = host.trim_end_matches('.');
@@ -390,7 +391,8 @@ fn is_at_or_below(host: &str, allowed: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// A host as an address spells it: a person may write it in its own letters. What is not a plain name stays as it is.
+/// Returns a host in the spelling of URLs, because people may write it in their own script. Anything else stays as it
+/// is.
 fn on_the_wire(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
     if name.is_ascii() || !name.chars().all(plain) {

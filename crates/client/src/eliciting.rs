@@ -1,4 +1,4 @@
-//! The client handler: what rmcp calls when a server asks, in either era.
+//! The client handler that rmcp calls when a server asks, in either era.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::dispatch::{
 };
 use crate::raw_params;
 
-/// Wraps a client handler so that a server's questions are answered by a responder.
+/// A client handler whose server's questions are answered by a responder.
 ///
-/// It declares exactly what the responder can show and the policy allows, and nothing without a responder. Everything
-/// else goes to the wrapped handler as it is. Cloned handles share one server's state: give each server its own.
+/// It declares exactly the modes that the responder can show and the policy allows, and nothing without a responder.
+/// Everything else is passed to the wrapped handler. Clones share one server's state: give each server its own handler.
 ///
 /// ```
 /// use mcp_elicit_client::responder::Script;
@@ -44,7 +44,7 @@ pub struct ElicitingClient<H> {
     dispatcher: Arc<Dispatcher>,
     line: ConnectionState,
     connected: Option<Arc<str>>,
-    /// `true` if its name is only its command or address.
+    /// `true` if the server is known only by its command or address.
     unnamed: bool,
     follows_tasks: bool,
 }
@@ -71,7 +71,7 @@ impl<H> std::fmt::Debug for ElicitingClient<H> {
 }
 
 impl<H> ElicitingClient<H> {
-    /// Answers the questions of the server that the client calls `server`.
+    /// Creates a handler that answers the questions of the server that the client calls `server`.
     pub fn new(inner: H, server: impl Into<String>, settings: ClientSettings) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -83,7 +83,7 @@ impl<H> ElicitingClient<H> {
         }
     }
 
-    /// Says how the server is connected, in words for the person: `over stdio: npx some-server`.
+    /// Sets the description of the connection, written for the person: `over stdio: npx some-server`.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -97,8 +97,8 @@ impl<H> ElicitingClient<H> {
         self
     }
 
-    /// Says that the server has no name but the command or address that [`new`](Self::new) got: the person is then
-    /// shown the name the server reports, with the command beside it.
+    /// Marks the server as known only by the command or address passed to [`new`](Self::new). The person is then shown
+    /// the name that the server reports, with the command beside it.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -112,7 +112,7 @@ impl<H> ElicitingClient<H> {
     }
 
     /// Declares the tasks extension, for calls made with [`Connection`](crate::Connection), which follow a task to its
-    /// result and answer what it asks.
+    /// result and answer its questions.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -125,7 +125,7 @@ impl<H> ElicitingClient<H> {
         self
     }
 
-    /// The wrapped handler.
+    /// Returns the wrapped handler.
     pub fn inner(&self) -> &H {
         &self.inner
     }
@@ -135,7 +135,7 @@ impl<H> ElicitingClient<H> {
         self.dispatcher.queue()
     }
 
-    /// Permanently declines this server's questions. Returns the policy with that decision, for the code that stores it.
+    /// Permanently declines this server's questions. Returns the updated policy, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -165,7 +165,7 @@ impl<H> ElicitingClient<H> {
         self.line.speaks(agreed, server);
     }
 
-    /// One question, in either era: `params` as the server wrote them.
+    /// Answers one question, in either era, from `params` as the server wrote them.
     pub(crate) async fn ask(
         &self,
         params: &RawValue,
@@ -189,7 +189,7 @@ impl<H> ElicitingClient<H> {
         self.dispatcher.ask(incoming).await
     }
 
-    /// A question that rmcp handed over: pushed, or out of a round that rmcp itself drives.
+    /// Answers a question that rmcp passed on: pushed, or from a round that rmcp itself drives.
     async fn handed_over(
         &self,
         params: &RawValue,
@@ -220,7 +220,7 @@ impl<H> ElicitingClient<H> {
     }
 }
 
-/// The answer as rmcp writes it.
+/// Returns the answer in rmcp's type.
 pub(crate) fn result_of(answer: Answer) -> ElicitResult {
     match answer.into_outcome() {
         Outcome::Accept(answers) => {
@@ -232,7 +232,7 @@ pub(crate) fn result_of(answer: Answer) -> ElicitResult {
     }
 }
 
-/// The parameters that [`raw_params`] kept, or, over a transport that is not ours, what rmcp understood of them.
+/// Returns the parameters that [`raw_params`] preserved or, over a foreign transport, those that rmcp understood.
 fn params_of(
     meta: &serde_json::Map<String, Value>,
     understood: &impl serde::Serialize,
@@ -258,7 +258,7 @@ impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
                     .await
                     .map(ClientResult::ElicitResult)
             }
-            // What rmcp's types cannot read of a question over a transport that is not ours.
+            // A question that rmcp's types cannot read, over a foreign transport.
             ServerRequest::CustomRequest(request) if request.method == method::CREATE => {
                 let params = params_of(&context.meta, &request.params)?;
                 let result = self.handed_over(&params, &context).await?;
@@ -306,7 +306,7 @@ impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
     }
 }
 
-/// The capability as the revision spells it, in rmcp's type.
+/// Returns the capability as the revision spells it, in rmcp's type.
 fn declared(modes: Capability, revision: Revision) -> Option<ElicitationCapability> {
     serde_json::from_value(modes.to_value(revision)?).ok()
 }

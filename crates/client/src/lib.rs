@@ -1,23 +1,24 @@
-//! Answers MCP elicitation: whatever a server asks, in either era, reaches a person who can answer, and only what that
-//! person did goes back.
+//! Answers MCP elicitation: every question of a server, in either era, reaches a person who can answer it, and only
+//! that person's action goes back.
 //!
-//! This crate decides who is asked (routing, consent, limits, order), what may be sent (nothing that the form refuses),
-//! and the error that a server gets when there is no answer (the revision's, never a decline). It never decides what a
-//! form means or whether an answer is right (`mcp-elicit-core`), nor how a question looks (`mcp-elicit-forms`).
+//! This crate decides who is asked (routing, consent, limits, order), what may be sent (only content that passes the
+//! form's check), and the error that a server gets when there is no answer (the revision's, never a decline). The
+//! meaning of forms and the check of answers are in `mcp-elicit-core`, the presentation of questions in
+//! `mcp-elicit-forms`.
 //!
 //! # Modules
 //!
-//! - [`eliciting`]: the client handler over rmcp's; what it declares and receives
-//! - [`dispatch`]: the one path that every question takes, with its queue, its limits and its observers
-//! - [`responder`]: who asks the person: terminal, browser, script, program, webhook, several of them
-//! - [`routing`]: which responder answers which server
-//! - [`consent`]: what a person allows each server, as data
-//! - [`question`], [`answer`]: what goes to a responder and what comes back
-//! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
-//! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
+//! - [`eliciting`]: the client handler for rmcp
+//! - [`dispatch`]: the pipeline of every question, with its queue, limits and observers
+//! - [`responder`]: the ways to ask the person: terminal, browser, script, program, webhook, several of them
+//! - [`routing`]: the responder of each server
+//! - [`consent`]: a person's permissions for each server, as data
+//! - [`question`], [`answer`]: the input and output of responders
+//! - [`connection`]: starting or reaching a server, detecting the era, limits, clean shutdown
+//! - [`call`]: a call, and the questions of the server during it: rounds, tasks, required visits
 //! - [`audit`]: one record per event of a question, and counts
-//! - `raw_params`: how a question's exact words pass through rmcp; `connection_state`: what one connection knows;
-//!   [`tls`]: HTTP clients
+//! - `raw_params`: the exact parameters of questions, passed through rmcp; `connection_state`: the state of one
+//!   connection; [`tls`]: HTTP clients
 
 pub mod answer;
 pub mod audit;
@@ -34,7 +35,7 @@ pub mod routing;
 #[cfg(feature = "http")]
 pub mod tls;
 
-/// The crates whose types are in this one's signatures: a host needs no version of them beside this one's.
+/// The crates whose types appear in this crate's signatures, so that a host needs no separate versions of them.
 #[cfg(any(feature = "terminal", feature = "browser"))]
 pub use mcp_elicit_forms as forms;
 pub use {mcp_elicit_core as core, rmcp};

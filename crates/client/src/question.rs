@@ -1,4 +1,4 @@
-//! One question on its way to a responder: its view, and the protocol data beside it.
+//! One question for a responder: its view and its protocol data.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::dispatch::QuestionQueue;
 
 /// A question that waits for an answer.
 ///
-/// What a person sees is in [`shown`](Self::shown); the rest is for programs that answer.
+/// [`shown`](Self::shown) is the view for people; the rest is for programs that answer.
 ///
 /// ```
 /// use mcp_elicit_client::answer::{Answer, cancel};
@@ -50,14 +50,14 @@ pub struct Question {
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A number that no other question of this process has.
+/// Returns a number that no other question of this process has.
 pub(crate) fn number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Question {
-    /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
-    /// responder, in this person's queue. The second value takes it back.
+    /// Creates a question that did not come over a connection of this crate, such as one from a gateway's record. It is
+    /// shown by a responder, in this person's queue. The second value withdraws it.
     ///
     /// ```
     /// use mcp_elicit_client::core::view::{self, Origin};
@@ -98,7 +98,7 @@ impl Question {
         (question, withdrawal)
     }
 
-    /// A number that no other question of this process has.
+    /// Returns a number that no other question of this process has.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -110,7 +110,7 @@ impl Question {
         self.id
     }
 
-    /// The question as a person sees it: origin, call, message, form or link, deadline, how many wait behind it.
+    /// Returns the view for people: origin, call, message, form or link, deadline, number of waiting questions.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -126,7 +126,7 @@ impl Question {
         &self.shown
     }
 
-    /// The server's message as it came.
+    /// Returns the server's message as received.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -138,7 +138,7 @@ impl Question {
         self.request.message()
     }
 
-    /// Returns whether it asks for a form or for a visit.
+    /// Returns the mode: form or url.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -155,7 +155,7 @@ impl Question {
         self.request.mode()
     }
 
-    /// The form, in form mode.
+    /// Returns the form, in form mode.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -167,7 +167,7 @@ impl Question {
         self.shown.as_form()
     }
 
-    /// The link, in url mode.
+    /// Returns the link, in url mode.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -179,7 +179,7 @@ impl Question {
         self.shown.as_link()
     }
 
-    /// `requestedSchema` as the server wrote it, in form mode.
+    /// Returns `requestedSchema` as the server wrote it, in form mode.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -194,7 +194,7 @@ impl Question {
         }
     }
 
-    /// The URL as the server wrote it, in url mode.
+    /// Returns the URL as the server wrote it, in url mode.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -209,7 +209,7 @@ impl Question {
         }
     }
 
-    /// The id by which the server will say that a visit is done (2025-11-25 only).
+    /// Returns the id by which the server announces the end of a visit (2025-11-25 only).
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -224,7 +224,7 @@ impl Question {
         }
     }
 
-    /// The revision the server speaks.
+    /// Returns the revision that the server speaks.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -238,9 +238,9 @@ impl Question {
         self.revision
     }
 
-    /// Why the form seems to ask for a credential, which form mode never carries (every revision, security
-    /// considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) says when that
-    /// is not enough.
+    /// Returns the reasons why the form seems to ask for a credential, which form mode must not do (every revision,
+    /// security considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) tells
+    /// when a warning is not enough.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -252,7 +252,7 @@ impl Question {
         &self.suspicions
     }
 
-    /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
+    /// Returns `true` if the form certainly asks for a credential: an acceptance then counts only if the person
     /// [allowed it](Answer::allow_credentials).
     ///
     /// ```
@@ -269,14 +269,14 @@ impl Question {
         self.suspicions.iter().any(certain)
     }
 
-    /// The fields that seem to ask for a credential, by name; `message` where the message itself does.
+    /// Returns the names of the fields that seem to ask for a credential; `message` stands for the message.
     pub(crate) fn suspicious_fields(&self) -> Vec<String> {
         let name = |suspicion: &Suspicion| suspicion.field().unwrap_or("message").to_owned();
         self.suspicions.iter().map(name).collect()
     }
 
-    /// An acceptance with this content, or everything that is wrong with it. In url mode the content is ignored: the
-    /// answer is that the person agreed to open the link.
+    /// Returns an acceptance with this content, or every violation in it. In url mode the content is ignored: the
+    /// person agreed to open the link.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -289,8 +289,8 @@ impl Question {
         judge(self.form(), Action::Accept, content).map(Answer::from)
     }
 
-    /// Completes when the question is withdrawn, with the reason in words for a person. A responder whose future is
-    /// dropped needs no more than its `Drop`; this is for those that work in a thread or process of their own.
+    /// Completes when the question is withdrawn, with the reason written for a person. Needed only by responders that
+    /// work in a thread or process of their own; others have their future dropped.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -307,7 +307,7 @@ impl Question {
         }
     }
 
-    /// Returns how many questions wait for the same person, this one included; changes as they come and go.
+    /// Returns how many questions wait for the same person, including this one; updated as they come and go.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -319,7 +319,7 @@ impl Question {
         self.queue.watch()
     }
 
-    /// The questions that wait behind this one for the same person, in their order, as a frontend shows them.
+    /// Returns the questions that wait behind this one for the same person, in order, as a frontend shows them.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -331,7 +331,7 @@ impl Question {
         self.queue.behind(self.id)
     }
 
-    /// Why the question was withdrawn, once it was.
+    /// Returns the reason for the question's withdrawal, if it was withdrawn.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -347,7 +347,7 @@ impl Question {
     }
 }
 
-/// The message and form are the server's; nothing a person said is in here.
+/// Shows the server's message and form; a question contains nothing that a person entered.
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")
@@ -358,7 +358,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The taking back of a question, with the reason.
+/// A handle that withdraws a question.
 ///
 /// ```
 /// use mcp_elicit_client::question::Withdrawal;
@@ -373,7 +373,7 @@ pub struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// Takes the question back. The first reason stays.
+    /// Withdraws the question. The first reason is kept.
     ///
     /// ```
     /// use mcp_elicit_client::question::Withdrawal;

@@ -1,12 +1,12 @@
-//! Keeps the exact parameters of a question on their way through rmcp.
+//! Preserves the exact parameters of questions through rmcp.
 //!
-//! rmcp reads `elicitation/create` into types that drop `pattern` and `multipleOf` and refuse unknown formats, so a
-//! person would answer a form that the server never sent. Our transports therefore hand each frame to [`keep`] before
-//! rmcp reads it: the parameters of every question are put, byte for byte, into that question's own `_meta`, and an
-//! empty form takes their position, which rmcp always reads. [`extract`] takes them out again. Everything else in a
+//! rmcp reads `elicitation/create` into types that drop `pattern` and `multipleOf` and reject unknown formats, so a
+//! person would answer a form that the server never sent. Our transports therefore pass each frame to [`keep`] before
+//! rmcp reads it: the parameters of every question are copied, byte for byte, into that question's own `_meta`, and an
+//! empty form, which rmcp can always read, takes their place. [`extract`] takes them out again. Everything else in a
 //! frame stays as it is, and a frame without a question is not even parsed here.
 //!
-//! The member in `_meta` is always written by us, so a server cannot use it to say two things at once.
+//! The member in `_meta` is always overwritten, so a server cannot use it to send two versions of a question.
 
 use std::borrow::Cow;
 
@@ -21,8 +21,8 @@ const PARAMS: &str = "mcp-elicit/params";
 /// The `_meta` member that carries the position of a question among those of its round.
 const POSITION: &str = "mcp-elicit/position";
 
-/// The members of an object, the last of each name: core's reader would refuse a frame with two of one name, and leave to rmcp what
-/// its `_meta` says.
+/// The members of an object, the last of each name. Core's reader would reject a frame with duplicate names, and leave
+/// the content of `_meta` to rmcp.
 type Members<'a> = IndexMap<String, &'a RawValue>;
 
 /// The raw parts of one question.
@@ -30,12 +30,12 @@ type Members<'a> = IndexMap<String, &'a RawValue>;
 pub(crate) struct RawParams {
     /// The parameters of `elicitation/create` as the server wrote them.
     pub(crate) params: String,
-    /// The question's position among those of its round, from zero.
+    /// The question's position in its round, from zero.
     pub(crate) position: u64,
 }
 
-/// Returns the frame with every question's parameters kept; the frame itself when it carries none or is not a JSON
-/// object.
+/// Returns the frame with every question's parameters preserved; the frame itself if it has no question or is not a
+/// JSON object.
 pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
     if !mentions_a_question(frame) {
         return Cow::Borrowed(frame);
@@ -46,15 +46,15 @@ pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns what [`keep`] put into the `_meta` of a question.
+/// Returns the parameters that [`keep`] put into the `_meta` of a question.
 pub(crate) fn extract(meta: &serde_json::Map<String, Value>) -> Option<RawParams> {
     let params = meta.get(PARAMS)?.as_str()?.to_owned();
     let position = meta.get(POSITION).and_then(Value::as_u64).unwrap_or(0);
     Some(RawParams { params, position })
 }
 
-/// JSON may write the slash as `\/`, and any character as an escape; a frame that hides the method so is rare enough
-/// to be parsed for nothing.
+/// Returns `true` if the frame may contain a question. JSON may write the slash as `\/` and any character as an escape;
+/// such frames are rare enough to be parsed in vain.
 fn mentions_a_question(frame: &[u8]) -> bool {
     let contains = |needle: &[u8]| frame.windows(needle.len()).any(|window| window == needle);
     contains(b"elicitation") || contains(b"\\u00")
@@ -76,7 +76,7 @@ fn rewritten(frame: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&members).ok()
 }
 
-/// A result whose `inputRequests` hold questions: `input_required`, or a task that waits for input.
+/// Preserves the questions in a result's `inputRequests`: of `input_required`, or of a task that waits for input.
 fn preserve_result(result: &RawValue) -> Option<Box<RawValue>> {
     let mut members: Members<'_> = serde_json::from_str(result.get()).ok()?;
     let requests: Members<'_> = serde_json::from_str(members.get("inputRequests")?.get()).ok()?;

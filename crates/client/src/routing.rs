@@ -1,18 +1,18 @@
-//! Which responder answers which server.
+//! The choice of a responder for each server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::responder::Responder;
 
-/// Responders by server, with a global one for the rest. The first that is there answers:
+/// Responders by server, with a global one for the rest. The first one that exists answers:
 ///
 /// 1. the server's own responder,
 /// 2. the server's older callback,
 /// 3. the global responder,
 /// 4. the global older callback.
 ///
-/// Where none is there, no capability is declared, and a question that comes anyway gets the revision's error.
+/// If none exists, no capability is declared, and a question that comes anyway gets the revision's error.
 ///
 /// ```
 /// use mcp_elicit_client::responder::{Defaults, Responder, Script};
@@ -54,7 +54,7 @@ impl Routing {
         Self::default()
     }
 
-    /// Sets the responder for every server that has none of its own.
+    /// Sets the responder for every server without its own.
     ///
     /// ```
     /// use mcp_elicit_client::Routing;
@@ -68,7 +68,7 @@ impl Routing {
         self
     }
 
-    /// Answers the server of this name.
+    /// Sets the responder for the server of this name.
     ///
     /// ```
     /// use mcp_elicit_client::Routing;
@@ -83,7 +83,7 @@ impl Routing {
         self
     }
 
-    /// Sets the responder for every server that has none of its own, under the name that older clients know.
+    /// Sets the responder for every server without its own, under the name that older clients use.
     ///
     /// ```
     /// # #![allow(deprecated)]
@@ -100,7 +100,7 @@ impl Routing {
         self
     }
 
-    /// Answers the server of this name, under the name that older clients know.
+    /// Sets the responder for the server of this name, under the name that older clients use.
     ///
     /// ```
     /// # #![allow(deprecated)]
@@ -121,7 +121,7 @@ impl Routing {
         self
     }
 
-    /// Returns who answers the server of this name.
+    /// Returns the responder for the server of this name.
     pub fn responder(&self, name: &str) -> Option<Arc<dyn Responder>> {
         let own = self.servers.get(name).and_then(Slot::first);
         own.or_else(|| self.global.first()).cloned()

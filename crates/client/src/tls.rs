@@ -1,4 +1,4 @@
-//! HTTP clients that speak TLS. The provider of cryptography is named here and nowhere else.
+//! HTTP clients with TLS. The only file that names the cryptography provider.
 
 /// Installs a cryptography provider for the HTTP clients of this process.
 ///
@@ -7,11 +7,11 @@
 /// mcp_elicit_client::tls::ready();
 /// ```
 pub fn ready() {
-    // A provider that is already installed stays: a host may have chosen its own.
+    // A provider that is already installed stays: the host may have chosen its own.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A client to be finished by its user.
+/// Returns a builder of HTTP clients.
 pub(crate) fn client() -> reqwest::ClientBuilder {
     ready();
     reqwest::Client::builder().user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))

@@ -40,7 +40,7 @@ const CASES: [Case; 3] = [
 
 fn main() {
     println!(
-        "Cold: the texts of schema and content in, verdict out (nanoseconds; every violation where invalid).\n"
+        "Cold: from the texts of schema and content to the verdict (nanoseconds; every violation if invalid).\n"
     );
     println!(
         "| form | content | floor: serde_json parses both | mcp-elicit | jsonschema builds, validates | ours / floor | jsonschema / ours |"
@@ -73,7 +73,7 @@ fn main() {
         }
     }
 
-    println!("\nChecking alone: form and content are parsed already (nanoseconds).\n");
+    println!("\nChecking only: form and content are already parsed (nanoseconds).\n");
     println!(
         "| form | content | mcp-elicit, every violation | jsonschema is_valid | jsonschema, every error | is_valid / ours | every error / ours |"
     );

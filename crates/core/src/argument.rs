@@ -1,17 +1,17 @@
-//! Arguments of a call that is approved, as the client made it and as approvers changed it.
+//! Arguments of a call that needs approval, as the client sent them and as approvers changed them.
 
 use serde_json::Value;
 
 use crate::form::{Field, Form};
 use crate::wire::canonical;
 
-/// Returns whether two JSON values are one argument: in whatever spelling, and for a date with time in UTC, in whatever spelling of that.
+/// Returns `true` if two JSON values are the same argument, in any spelling; dates with time are compared in UTC.
 pub fn is_same_argument(before: &str, after: &str) -> bool {
     canonical(before) == canonical(after) || is_same_moment(before, after)
 }
 
-/// Returns the value that an argument had before approvers changed it to this; `None` where it is the same. The form of an approval
-/// has the arguments of the call as its defaults.
+/// Returns the original value of an argument that approvers changed to `value`; `None` if it is the same. The form of
+/// an approval has the arguments of the call as its defaults.
 pub fn changed_from(field: &Field, value: Option<&Value>) -> Option<Value> {
     let before = field.default()?;
     let text = value.map(Value::to_string);
@@ -19,7 +19,7 @@ pub fn changed_from(field: &Field, value: Option<&Value>) -> Option<Value> {
     (!is_same).then_some(before)
 }
 
-/// Returns the names of the fields whose answers are other than the arguments of the call that is approved.
+/// Returns the names of the fields whose answers differ from the arguments of the call.
 pub fn changed_names(form: &Form, answers: &serde_json::Map<String, Value>) -> Vec<String> {
     let changed = form
         .fields()
@@ -28,13 +28,13 @@ pub fn changed_names(form: &Form, answers: &serde_json::Map<String, Value>) -> V
     changed.map(|field| field.name().to_owned()).collect()
 }
 
-/// Returns whether two strings, JSON, are one date with time in two spellings: a page says `+00:00` for `Z`.
+/// Returns `true` if two JSON strings are the same date with time in two spellings: a page writes `+00:00` for `Z`.
 fn is_same_moment(one: &str, other: &str) -> bool {
     let (one, other) = (moment(one), moment(other));
     one.is_some() && one == other
 }
 
-/// Returns a date with time (RFC 3339) in one of its spellings; `None` for any other value.
+/// Returns the canonical spelling of a date with time (RFC 3339); `None` for any other value.
 fn moment(text: &str) -> Option<String> {
     let text: String = serde_json::from_str(text).ok()?;
     let (start, rest) = text.split_at_checked(19)?;

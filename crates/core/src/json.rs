@@ -1,7 +1,7 @@
-//! A JSON text read once, borrowed where it can be, in the order it was written.
+//! JSON text parsed once, borrowed where possible, in its written order.
 //!
-//! `serde_json::Value` owns every string and hashes every key; a question's form is new each time, so that price would
-//! be paid on every check. This tree keeps slices of the text instead. It is never public: values leave the crate as
+//! `serde_json::Value` owns every string and hashes every key; a question's form is new each time, so every check would
+//! pay for that. This tree holds slices of the text instead. It is never public: values leave the crate as
 //! `serde_json::Value`.
 
 use std::borrow::Cow;
@@ -22,12 +22,12 @@ pub(crate) enum Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Reads a whole text; anything after the value is an error. Depth is bounded by serde_json (128).
+    /// Parses a whole text; anything after the value is an error. Depth is limited by serde_json (128).
     pub(crate) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// The same tree over a value that is already parsed. Strings are borrowed.
+    /// Returns the same tree for a value that is already parsed. Strings are borrowed.
     pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Json::Null,
@@ -69,7 +69,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A view for checking, shared with `serde_json::Value`.
+    /// Returns a view for checking, shared with `serde_json::Value`.
     pub(crate) fn given(&self) -> Given<'_> {
         match self {
             Json::Null => Given::Null,
@@ -98,7 +98,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// A content value as a rule sees it, whichever way it was read.
+/// A content value as a rule sees it, from either tree.
 #[derive(Clone, Copy)]
 pub(crate) enum Given<'a> {
     Null,
@@ -122,7 +122,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// The members of a list, from either tree.
+/// The items of a list, from either tree.
 #[derive(Clone, Copy)]
 pub(crate) enum Items<'a> {
     Read(&'a [Json<'a>]),
@@ -137,7 +137,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The members as strings; `None` for a member that is not one.
+    /// Returns the items as strings; `None` for an item that is not one.
     pub(crate) fn texts(self) -> impl Iterator<Item = Option<&'a str>> {
         let (read, parsed) = match self {
             Items::Read(items) => (items, [].as_slice()),

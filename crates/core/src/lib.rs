@@ -1,27 +1,27 @@
-//! MCP elicitation, decided.
+//! The rules of MCP elicitation.
 //!
-//! This crate defines what a question is, whether an answer fits it, what a URL really is, what is sent on each
-//! revision, and which error a failure becomes. It never waits, sleeps, draws random numbers, reads a clock or touches
-//! files: what needs those is handed in, and what must be done is handed out.
+//! This crate defines questions, the check of answers, the true target of a URL, the messages on each revision, and the
+//! error for each failure. It never waits, sleeps, generates random numbers, reads a clock or touches files: time and
+//! randomness are arguments, and effects are return values.
 //!
-//! | module | decides |
+//! | module | contents |
 //! | --- | --- |
-//! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
-//! | [`answer`] | whether content answers it; what a person typed; defaults |
-//! | [`argument`] | whether an approver changed an argument of a call |
+//! | [`form`] | a requestedSchema: parsing, output per revision, from a Rust type, builder |
+//! | [`answer`] | the check of content; reading a person's input; defaults |
+//! | [`argument`] | the check whether an approver changed an argument of a call |
 //! | [`lifecycle`] | the life of one question |
-//! | [`link`] | what a url-mode request's URL really is |
-//! | [`lint`] | whether a question is legal, clear and safe for a person |
-//! | [`secrecy`] | whether a form asks for a credential |
-//! | [`secret`] | whether a configured text can be a secret, which no debug print shows |
+//! | [`link`] | the true target of a url-mode request's URL |
+//! | [`lint`] | the check that a question is legal, clear and safe for a person |
+//! | [`secrecy`] | the check whether a form asks for a credential |
+//! | [`secret`] | configured secrets, which no debug output shows |
 //! | [`question`] | a question between relay and record |
-//! | [`view`] | how a question is shown to a person: origin, call, message, warnings |
-//! | [`text`] | where a text is cut that is too long |
-//! | `seal` | authenticated encryption, its nonces handed in (feature `seal`) |
-//! | [`rate`] | whether one more question is within the rate limit |
+//! | [`view`] | a question as shown to a person: origin, call, message, warnings |
+//! | [`text`] | shortening of texts |
+//! | `seal` | authenticated encryption, with nonces as arguments (feature `seal`) |
+//! | [`rate`] | the rate limit on questions |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
-//! | [`fault`] | which error a failure becomes, by blame and revision |
-//! | `json`, `number` | what a JSON text says, read once; how JSON numbers compare, exactly |
+//! | [`fault`] | the errors of failures, by blame and revision |
+//! | `json`, `number` | JSON text, parsed once; exact comparison of JSON numbers |
 
 pub mod answer;
 pub mod argument;

@@ -1,4 +1,4 @@
-//! Exact questions about JSON numbers: which is larger, is it whole, is it a multiple.
+//! Exact comparisons of JSON numbers: order, wholeness, divisibility.
 //!
 //! Numbers arrive as `i64`, `u64` or `f64`; comparing them all as `f64` would call 9007199254740993 and
 //! 9007199254740992 equal.
@@ -17,12 +17,12 @@ pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Returns whether the number has no fractional part; 1.0 has none (JSON Schema 2020-12 validation §6.1.1).
+/// Returns `true` if the number has no fractional part; 1.0 has none (JSON Schema 2020-12 validation §6.1.1).
 pub(crate) fn is_integer(n: &Number) -> bool {
     n.is_i64() || n.is_u64() || float(n).fract() == 0.0
 }
 
-/// The number as an integer if it was written as one or is one that `i64` holds: 1.0 becomes 1.
+/// Returns the number as an integer if it was written as one or if `i64` can hold it: 1.0 becomes 1.
 pub(crate) fn canonical_integer(n: Number) -> Number {
     match whole(&n) {
         Some(w) if !n.is_i64() && !n.is_u64() => i64::try_from(w)
@@ -33,8 +33,8 @@ pub(crate) fn canonical_integer(n: Number) -> Number {
     }
 }
 
-/// Returns whether `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1.
-/// A `step` of zero or less has no multiples.
+/// Returns `true` if `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1. A `step`
+/// of zero or less has no multiples.
 pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     let (n, step) = (Decimal::from_number(n), Decimal::from_number(step));
     if step.digits == 0 {
@@ -48,7 +48,7 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
         let tens = power_of_ten(shift.unsigned_abs(), step.digits);
         times(n.digits % step.digits, tens, step.digits) == 0
     } else {
-        // Digits are below 10^22, so a step scaled past every u128 cannot divide what is left.
+        // Digits are below 10^22, so a step scaled past every u128 cannot divide the rest.
         10u128
             .checked_pow(shift.unsigned_abs())
             .and_then(|tens| step.digits.checked_mul(tens))
@@ -56,8 +56,8 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     }
 }
 
-/// The number as ECMA-262 writes it (`Number::toString`), so that messages read the same in a browser: 1.0 is 1, and
-/// 1e30 is 1e+30.
+/// Returns the number as ECMA-262 writes it (`Number::toString`), so that messages are the same in a browser: 1.0 is 1,
+/// and 1e30 is 1e+30.
 pub(crate) fn text(n: &Number) -> String {
     if n.is_i64() || n.is_u64() {
         return n.to_string();
@@ -67,7 +67,7 @@ pub(crate) fn text(n: &Number) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let digits = mantissa.replace('.', "");
     let sign = if f < 0.0 { "-" } else { "" };
-    // Where the point stands, counted from the first digit.
+    // The position of the point, counted from the first digit.
     let point = exponent.parse::<i32>().unwrap_or(0) + 1;
     let places = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
@@ -104,7 +104,7 @@ fn whole(n: &Number) -> Option<i128> {
     (f.fract() == 0.0 && f.abs() < 1e30).then_some(f as i128)
 }
 
-/// `whole` against a float that is fractional or beyond 1e30.
+/// Compares `whole` with a float that is fractional or beyond 1e30.
 fn against_float(whole: i128, f: f64) -> Ordering {
     if f.abs() >= 1e30 {
         return if f > 0.0 {
@@ -161,7 +161,7 @@ impl Decimal {
     }
 }
 
-/// `10^exponent mod modulus`; the modulus is below 2^64, so products stay below 2^128.
+/// Returns `10^exponent mod modulus`; the modulus is below 2^64, so products stay below 2^128.
 fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
     let (mut result, mut base) = (1 % modulus, 10 % modulus);
     while exponent > 0 {
@@ -174,7 +174,7 @@ fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
     result
 }
 
-/// `a * b` modulo `modulus`; both are below it, and it is below 2^127.
+/// Returns `a * b` modulo `modulus`; both are below it, and it is below 2^127.
 fn times(a: u128, mut b: u128, modulus: u128) -> u128 {
     if let Some(product) = a.checked_mul(b) {
         return product % modulus;

@@ -1,7 +1,6 @@
-//! A question between the relay that carries it and the record that keeps it: what is asked, for which call, and how it
-//! ends.
+//! A question between the relay, which carries it, and the record, which stores it: its content, its call and its end.
 //!
-//! Neither side knows the other. These values are what they have in common.
+//! Neither crate depends on the other. They share these values.
 
 use std::fmt;
 
@@ -9,7 +8,7 @@ use crate::answer::{Answers, Outcome};
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
 
-/// The call a question belongs to, as far as it is known.
+/// The call of a question, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallSummary {
     /// Tool, prompt or resource.
@@ -18,7 +17,7 @@ pub struct CallSummary {
     pub target: String,
     /// The arguments as the client wrote them, JSON.
     pub arguments: Option<String>,
-    /// Hex of SHA-256 over kind, target and canonical arguments: equal for the same call made again.
+    /// The hex SHA-256 of kind, target and canonical arguments: equal for the same call made again.
     pub digest: String,
 }
 
@@ -32,7 +31,7 @@ impl fmt::Debug for CallSummary {
     }
 }
 
-/// The first place at which a question is shown.
+/// The first place where a question is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedVia {
     /// The client's own dialog.
@@ -41,38 +40,37 @@ pub enum AskedVia {
     People,
 }
 
-/// A question before it is recorded, and so before anyone sees it.
+/// A question before it is recorded, and so before it is shown.
 #[derive(Clone, Debug)]
 pub struct NewQuestion {
-    /// The call that asks; `None` when the server asked outside any call.
+    /// The call that asks; `None` if the server asked outside any call.
     pub call: Option<CallSummary>,
-    /// Other calls that may have asked, each name once: a server that pushes over stdio does not say for which call it
-    /// asks.
+    /// Names of other calls that may have asked, each once: a server that pushes over stdio does not name the call.
     pub others: Vec<String>,
-    /// Those calls, each with its arguments; none where the client's own dialog shows the question.
+    /// Those calls with their arguments; empty if the client's own dialog shows the question.
     pub candidates: Vec<CallSummary>,
     /// The question.
     pub request: ElicitRequest,
-    /// Names of the form's fields.
+    /// The names of the form's fields.
     pub fields: Vec<String>,
-    /// Warnings for a person, in words.
+    /// Warnings, written for a person.
     pub warnings: Vec<String>,
-    /// The place at which it is shown first.
+    /// The first place where it is shown.
     pub via: AskedVia,
     /// The server's `serverInfo`, JSON.
     pub server_info: Option<String>,
     /// The client's `clientInfo`, JSON.
     pub client_info: Option<String>,
-    /// The time until which it waits.
+    /// The deadline.
     pub until: Timestamp,
-    /// `true` if it may outlive the connection on which it is shown. Then it is written before anyone sees it; else it
-    /// ends with the process that has the connection, and need only be written soon.
+    /// `true` if it may outlive the connection on which it is shown. It is then written before it is shown; otherwise
+    /// it ends with the process that has the connection, and may be written a little later.
     pub outlives: bool,
-    /// The people whom an operator's rule asks; `None` where no rule speaks, and the caller is asked.
+    /// The people whom an operator's rule asks; `None` if no rule applies, and the caller is asked.
     pub team: Option<TeamPlan>,
 }
 
-/// The people whom a rule asks, as the shell hands them through the relay to the record: neither reads it here.
+/// The people whom a rule asks. The relay and the record pass it on without reading it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TeamPlan {
     /// The digest of the rule: the same question under another rule is another question.
@@ -91,7 +89,7 @@ impl fmt::Debug for TeamPlan {
 }
 
 impl NewQuestion {
-    /// Returns `true` if another call may have asked. Then the answer serves this call only, and the same call made
+    /// Returns `true` if another call may have asked. The answer then serves this call only, and the same call made
     /// again must not find it.
     pub fn is_ambiguous(&self) -> bool {
         !self.others.is_empty()
@@ -103,7 +101,7 @@ impl NewQuestion {
 pub enum Ending {
     /// The server withdrew it.
     WithdrawnByServer,
-    /// The client gave up the call.
+    /// The client cancelled the call.
     WithdrawnByClient,
     /// The call ended while the question was open.
     CallEnded,
@@ -120,7 +118,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the transition that this is in the life of the question.
+    /// Returns the corresponding transition in the life of the question.
     pub fn transition(self) -> Transition {
         let withdraw = |why| Transition::Withdraw { why };
         let fail = |why: &str| Transition::Fail {
@@ -139,18 +137,18 @@ impl Ending {
     }
 }
 
-/// The record's entry for a call that is made again.
+/// The record's entry for a repeated call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundCall {
-    /// There is none: the call is new.
+    /// No entry: the call is new.
     Nothing,
-    /// The server still works on it, for another session of the caller.
+    /// The server is still processing it, for another session of the caller.
     Running,
-    /// Its result, as the server wrote it. The record keeps it no longer.
+    /// Its result, as the server wrote it, which is now deleted from the record.
     Result(String),
 }
 
-/// Returns the answers of an accepted form, JSON.
+/// Returns the answers of an accepted form, as JSON.
 pub fn content_json(outcome: &Outcome) -> Option<String> {
     outcome.answers().map(answers_json)
 }
@@ -159,7 +157,7 @@ fn answers_json(answers: &Answers) -> String {
     serde_json::to_string(answers).expect("checked values, written to memory")
 }
 
-/// Returns an `ElicitResult`, JSON.
+/// Returns an `ElicitResult`, as JSON.
 pub fn result_json(action: Action, content: Option<&str>) -> String {
     match content {
         Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
@@ -167,7 +165,7 @@ pub fn result_json(action: Action, content: Option<&str>) -> String {
     }
 }
 
-/// Returns the `ElicitResult` of an outcome, JSON.
+/// Returns the `ElicitResult` of an outcome, as JSON.
 pub fn outcome_json(outcome: &Outcome) -> String {
     result_json(outcome.action(), content_json(outcome).as_deref())
 }

@@ -1,9 +1,9 @@
-//! The rate limit on questions, which every crate counts in the same way: so many in any minute.
+//! The rate limit on questions, shared by every crate: a maximum number in any minute.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The times of the questions that were admitted in the last minute, by whatever clock the caller has.
+/// The times of the questions that were admitted in the last minute, by any clock of the caller.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,8 +32,8 @@ impl<T: Copy> RateWindow<T> {
     /// The length of the window.
     pub const SPAN: Duration = Duration::from_secs(60);
 
-    /// Counts one more at `now`, where fewer than `limit` were counted in the last minute; otherwise returns how long to wait
-    /// until there is room. `since` returns the time from an earlier moment to `now`, zero where the clock went back.
+    /// Counts one more question at `now` if fewer than `limit` were counted in the last minute; otherwise returns the
+    /// time to wait. `since` returns the time from an earlier moment to `now`, or zero if the clock went back.
     pub fn admit(
         &mut self,
         limit: usize,
@@ -58,7 +58,7 @@ impl<T: Copy> RateWindow<T> {
         Ok(())
     }
 
-    /// Returns `true` if nothing was counted in the last minute, so that the window need not be kept.
+    /// Returns `true` if nothing was counted in the last minute, so that the window can be dropped.
     pub fn is_idle(&self, since: impl Fn(T) -> Duration) -> bool {
         self.admitted
             .back()

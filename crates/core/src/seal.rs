@@ -1,6 +1,8 @@
-//! Authenticated encryption of what leaves a process and comes back: XChaCha20-Poly1305, under a nonce that is handed in.
+//! Authenticated encryption of data that leaves a process and comes back: XChaCha20-Poly1305, with the nonce as an
+//! argument.
 //!
-//! A sealed text is the nonce followed by the ciphertext. Associated data bind it to one place; it opens nowhere else.
+//! A sealed text is the nonce followed by the ciphertext. The associated data bind it to one purpose; with other data
+//! it does not open.
 
 use std::fmt;
 
@@ -9,15 +11,15 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
 /// The size of a key in bytes.
 pub const KEY: usize = 32;
-/// The size of a nonce in bytes: a random one is never drawn twice.
+/// The size of a nonce in bytes: large enough that random ones never repeat.
 pub const NONCE: usize = 24;
 
-/// A key, ready to seal and to open.
+/// A key that can seal and open.
 #[derive(Clone)]
 pub struct Cipher(XChaCha20Poly1305);
 
 impl fmt::Debug for Cipher {
-    /// Never the key.
+    /// Hides the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cipher(..)")
     }
@@ -28,18 +30,18 @@ impl fmt::Debug for Cipher {
 #[error("the value is too long to seal")]
 pub struct TooLong;
 
-/// It was sealed with another key or for another place, or is not as it was sealed.
+/// The text was sealed with another key or for another purpose, or was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a sealed value cannot be opened with this key")]
 pub struct OpenError;
 
 impl Cipher {
-    /// Makes a cipher out of this key.
+    /// Creates a cipher from this key.
     pub fn new(key: &[u8; KEY]) -> Self {
         Self(XChaCha20Poly1305::new(key.into()))
     }
 
-    /// Returns the text sealed for one place. No nonce may be used for two texts under one key.
+    /// Seals a text for one purpose. No nonce may be used for two texts under one key.
     pub fn seal(
         &self,
         nonce: &[u8; NONCE],
@@ -54,7 +56,7 @@ impl Cipher {
         Ok([nonce, sealed.map_err(|_| TooLong)?.as_slice()].concat())
     }
 
-    /// Returns the text that was sealed for this place.
+    /// Opens a text that was sealed for this purpose.
     pub fn open(&self, associated_data: &[u8], sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE).ok_or(OpenError)?;
         let payload = Payload {
@@ -89,7 +91,7 @@ mod tests {
         assert_eq!(format!("{cipher:?}"), "Cipher(..)");
     }
 
-    /// The values that older versions sealed still open: draft-irtf-cfrg-xchacha-03, appendix A.3.1.
+    /// Text sealed by older versions still opens: draft-irtf-cfrg-xchacha-03, appendix A.3.1.
     #[test]
     fn the_drafts_example_opens() {
         let hex = |text: &str| -> Vec<u8> {

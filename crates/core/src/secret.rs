@@ -1,23 +1,23 @@
-//! Secrets that a program is configured with: text that no debug print shows.
+//! Configured secrets: text that no debug output shows.
 
 use std::fmt;
 use std::io::{self, Read};
 
-/// The longest secret that is read, in bytes.
+/// The longest accepted secret, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// A secret. Its `Debug` shows nothing of it.
+/// A secret. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// A secret that came from elsewhere.
+    /// Creates a secret from text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Reads a secret that is one line, such as that of an environment variable. Space and line breaks around it are left out.
-    /// `None` where the text is empty, longer than 64 KiB or has more than one line.
+    /// Reads a secret from one line, such as an environment variable. Surrounding white space is removed. `None` if the
+    /// text is empty, longer than 64 KiB or has more than one line.
     pub fn from_line(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_usable = !text.is_empty()
@@ -26,10 +26,11 @@ impl SecretText {
         is_usable.then(|| Self::new(text))
     }
 
-    /// Reads a secret that is all of a source, such as a file of its own; `None` where [`SecretText::from_line`] takes no such text.
+    /// Reads a secret that is the whole content of a source, such as its own file; `None` if [`SecretText::from_line`]
+    /// rejects the text.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn read(source: impl Read) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         source.take(LONGEST + 1).read_to_end(&mut bytes)?;
@@ -37,7 +38,7 @@ impl SecretText {
         Ok(text.ok().and_then(Self::from_line))
     }
 
-    /// Returns the secret, for the request that it goes with.
+    /// Returns the secret, for use in a request.
     pub fn reveal(&self) -> &str {
         &self.0
     }

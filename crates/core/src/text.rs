@@ -1,6 +1,6 @@
-//! Parts of a text, cut between two characters.
+//! Shortening of texts, between characters.
 
-/// Returns the beginning of a text: at most so many bytes, and no part of a character.
+/// Returns the beginning of a text: at most `most` bytes, without splitting a character.
 pub fn beginning(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {

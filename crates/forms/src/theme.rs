@@ -1,12 +1,12 @@
 //! The theme that all web pages share: colours, shapes and the tone of a notice.
 //!
-//! Plain data and no markup, so that each user's templates escape all that they are given. The web frontend uses it,
-//! and so do pages of other crates that a person meets in the same hour.
+//! Plain data without markup, so that each user's templates escape all their values. The web frontend and pages of
+//! other crates use it.
 
-/// The style sheet: every shape the pages are made of, light and dark.
+/// The style sheet of all pages, light and dark.
 pub const STYLE: &str = include_str!("../assets/style.css");
 
-/// The icon of the inbox: a path (SVG 2, "d") to be stroked on a square of 32.
+/// The icon of the inbox: a path (SVG 2, "d") to be stroked in a square of 32.
 pub const QUESTIONS: &str = "M9 11.5A3.5 3.5 0 0 1 12.5 8h7A3.5 3.5 0 0 1 23 11.5v5a3.5 3.5 0 0 1-3.5 3.5H16l-4.5 4v-4.1\
                              A3.5 3.5 0 0 1 9 16.5zM13 14l2.2 2.2L19.5 12";
 
@@ -17,20 +17,20 @@ pub const CONNECTING: &str =
 /// The tone of a page with one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// It worked.
+    /// Success.
     Good,
-    /// A "no", or something wrong.
+    /// A refusal, or an error.
     Bad,
-    /// Time ran out, or another answer was first.
+    /// An expired time, or an earlier answer by someone else.
     Warn,
-    /// Neither good nor bad.
+    /// Neutral.
     Plain,
-    /// One has to show who one is.
+    /// A login is needed.
     Locked,
 }
 
 impl Tone {
-    /// The class that [`STYLE`] colours.
+    /// Returns the class that [`STYLE`] colours.
     pub fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -40,7 +40,7 @@ impl Tone {
         }
     }
 
-    /// The sign in the badge: a path to be stroked on a square of 24.
+    /// Returns the sign in the badge: a path to be stroked in a square of 24.
     pub fn badge(self) -> &'static str {
         match self {
             Self::Good => "m5 12.5 4.7 4.7L19.5 7",

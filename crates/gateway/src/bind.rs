@@ -1,5 +1,5 @@
-//! The facts of a running gateway, bound to its rules: who calls what, what is asked, and what the rules say of it. The functions that
-//! decide are those of `mcp-elicit rules simulate`.
+//! The facts of a running gateway for its rules: caller, server, call and question. The deciding functions are shared
+//! with `mcp-elicit rules simulate`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -30,12 +30,12 @@ use sha2::{Digest as _, Sha256};
 use crate::callers::{self, CurrentCaller};
 use crate::teams::Teams;
 
-/// The server to which the calls of a caller go.
+/// The server that a caller's calls go to.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerOfCalls {
     /// The name of the configuration.
     pub(crate) name: String,
-    /// The keyed hash of all that says which server runs: under the same name there may be another after a restart.
+    /// The keyed hash of the server's identity: after a restart, another server may have the same name.
     pub(crate) key: String,
 }
 
@@ -77,7 +77,8 @@ impl Binding {
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let entry = rules.people().people.get(&caller.person);
         let mail = entry.and_then(|entry| entry.mail.as_deref());
-        // Who has the mailbox of a person, under another subject, may be that person under a new account: `not-caller` excludes them.
+        // A person with another subject may be the caller under a new account if they share a mailbox: `not-caller`
+        // excludes them.
         let mail = mail.or_else(|| Some(caller.mail.as_str()).filter(|mail| !mail.is_empty()));
         let file_subject = entry.and_then(|entry| entry.subject.clone());
         let team_caller = TeamCaller {
@@ -107,7 +108,7 @@ impl Binding {
         })
     }
 
-    /// Returns the refusal where the people of a plan cannot be asked about a call.
+    /// Returns the refusal if the people of a plan cannot be asked about a call.
     fn refuses_to_ask(
         &self,
         facts: &Facts<'_>,
@@ -142,7 +143,7 @@ impl Binding {
         }
     }
 
-    /// Returns the key of an approval of this call that is good for a while.
+    /// Returns the key of a longer-lived approval of this call.
     fn grant_key(&self, call: &CallSummary, rule_digest: &str) -> String {
         let caller = self.caller.get();
         let key = self.teams.key();
@@ -291,13 +292,13 @@ impl Decisions for Binding {
     }
 }
 
-/// The rules, with all facts of one moment but the call and the question.
+/// The rules, with all current facts but the call and the question.
 struct BoundAt<'b> {
     binding: &'b Binding,
     rules: Arc<Rules>,
     time: Now,
     by: IdentifiedCaller,
-    /// By the kind and name of a call.
+    /// Arguments by the kind and name of a call.
     read: RefCell<HashMap<String, ArgumentsRead>>,
 }
 
@@ -368,17 +369,17 @@ fn refusal(rule: &str, reason: &str) -> RuleRefusal {
     }
 }
 
-/// Returns the digest of a rule that asks for approval: of everything in it that decides.
+/// Returns the digest of a rule that asks for approval, over all its deciding parts.
 pub(crate) fn approval_digest(rule: &policy::Rule) -> String {
     digest_of(&[&rule.deciding_text()])
 }
 
-/// Returns the digest of a rule that says who answers a server's questions.
+/// Returns the digest of a rule that chooses who answers a server's questions.
 fn ask_digest(rule: &str, plan: &Plan) -> String {
     digest_of(&[rule, &format!("{:?}", plan.deciding())])
 }
 
-/// Returns `true` if a question with this digest would be asked by the rule as it is now.
+/// Returns `true` if the current rule would ask a question with this digest.
 pub(crate) fn is_asked_by(rule: &policy::Rule, digest: &str) -> bool {
     match rule.decision() {
         policy::Decision::Approve(_) => approval_digest(rule) == digest,
@@ -431,7 +432,7 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
     }
 }
 
-/// Returns the caller as rules see it, with all its groups: of the file, and as its token claims.
+/// Returns the caller as rules see it, with all its groups: from the people file and from its token.
 fn identified(teams: &Teams, people: &People, caller: &callers::ProvenCaller) -> IdentifiedCaller {
     let found = Caller {
         issuer: caller.issuer().to_owned(),
@@ -550,7 +551,7 @@ mod tests {
     fn binding() -> (Binding, tokio::sync::mpsc::UnboundedReceiver<TeamsChange>) {
         let key = IdentityKey::random().unwrap();
         let (teams, changes) = Teams::without_logins(Arc::new(Rules::parse(FILE).unwrap()), key);
-        // A program's own, so that `not-caller` excludes nobody.
+        // A program's own key, so that `not-caller` excludes no person.
         let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
         (
             Binding::new(
@@ -617,7 +618,7 @@ mod tests {
             "the clock was set back"
         );
 
-        // What was written makes another gateway know it: the same one after a restart.
+        // The written data make another gateway know it: the same one after a restart.
         let store = Arc::new(Memory::default());
         let record = |millis: fn() -> Timestamp| {
             let keys = Keys::random().unwrap();
@@ -675,7 +676,7 @@ mod tests {
                 "a restart makes none longer"
             );
         }
-        // Sealed with another key, it counts for nothing.
+        // Sealed with another key, it is ignored.
         let (_, stranger) = record(|| Timestamp::from_millis(9_000));
         assert_eq!(stranger.grants().await.unwrap(), []);
 
@@ -725,7 +726,7 @@ mod tests {
         ] {
             assert!(!is_same(head, changed), "{changed}");
         }
-        // Another place in the file, other people, and other rules before it.
+        // Another position in the file, other people, and other rules before it.
         let other = "[[rules]]\n when = 'arguments.x == \"y\"'\n refuse = \"z\"\n[[rules]]\n name = \"never\"";
         assert!(is_same("[[rules]]\n        name = \"never\"", other));
         assert!(is_same("\"ada\", \"bob\"", "\"bob\", \"ada\""));
@@ -800,7 +801,7 @@ mod tests {
         };
         let is_ada = ("ada".to_owned(), "ops".to_owned(), true);
         let is_nobody_with_adas_mail = (String::new(), String::new(), true);
-        // Nobody has logged in: a mailbox says who it is.
+        // No login is known, so the mailbox identifies the person.
         assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
         let identity = Identity {
             issuer: LOGS_IN.to_owned(),
@@ -826,7 +827,7 @@ mod tests {
         assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
         assert_eq!(calling(LOGS_IN, "s-1", ""), is_ada, "by the subject");
         assert_eq!(calling(LOGS_IN, "s-1", "new@example.com"), is_ada);
-        // The mailbox has changed hands.
+        // The mailbox belongs to someone else now.
         let other = calling(LOGS_IN, "s-2", "Ada@example.com");
         assert_eq!(other, is_nobody_with_adas_mail, "`not-caller` excludes Ada");
         let other = calling(LOGS_IN, "s-2", "");
@@ -834,7 +835,7 @@ mod tests {
         let bob = calling(LOGS_IN, "s-3", "bob@example.com");
         assert_eq!(bob.0, "bob", "he has not logged in yet");
 
-        // Where the logins cannot be read, it is not known who calls, and a rule with `not-caller` refuses.
+        // If the logins cannot be read, the caller is unknown, and a rule with `not-caller` refuses.
         std::fs::write(state.path().join("inbox.logins"), "{").unwrap();
         let caller = callers::ProvenCaller::of_subject(LOGS_IN, "s-1", Some(LOGS_IN));
         let by = identified(&teams, rules.people(), &caller);

@@ -1,5 +1,5 @@
-//! A frame on its way: lent by whoever read it, or seen and shared, so that who has to keep it need not copy it, and who
-//! has to know its parts need not look again.
+//! A frame in transit: borrowed, or shared with the result of its scan, so that it can be stored without a copy and
+//! read without another scan.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use mcp_elicit_core::wire::FrameIndex;
 /// One frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frame<'a> {
-    /// In a buffer that is used again.
+    /// Borrowed from a buffer that is reused.
     Lent(&'a [u8]),
-    /// To be kept without being copied, with what the scan of its members found.
+    /// Shared, with the result of the scan of its members.
     Seen(&'a Bytes, &'a FrameIndex),
 }
 
 impl<'a> Frame<'a> {
-    /// To be looked at.
+    /// Returns the bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Lent(bytes) => bytes,
@@ -25,7 +25,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns bytes that may be kept, without a copy where they are shared.
+    /// Returns bytes for storage, without a copy if they are shared.
     pub(crate) fn to_bytes(self) -> Bytes {
         match self {
             Self::Lent(bytes) => Bytes::copy_from_slice(bytes),
@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns where its parts stand; nowhere in what is not a message.
+    /// Returns the positions of its parts; empty if it is not a message.
     pub(crate) fn index(self) -> FrameIndex {
         match self {
             Self::Lent(bytes) => FrameIndex::at(bytes).unwrap_or_default(),
@@ -42,9 +42,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the frame as one line, as it goes into a pipe: a line of its own would be a frame of its own there. JSON may break lines between
-/// its tokens and nowhere else, and there each break becomes a space. A frame with a break within a string is cut at it, so that
-/// nobody takes it for JSON.
+/// Returns the frame as one line for a pipe, where a line break would start another frame. JSON allows line breaks
+/// between tokens only, and there each becomes a space. A frame with a line break within a string is cut at it, so that
+/// it is not valid JSON.
 pub(crate) fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr2(b'\n', b'\r', frame) else {
         return Cow::Borrowed(frame);
@@ -68,7 +68,7 @@ pub(crate) fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(line)
 }
 
-/// [`one_line`] of bytes that are kept, without a copy where they are one line.
+/// Returns shared bytes like [`one_line`], without a copy if they are one line.
 pub(crate) fn one_line_of(frame: Bytes) -> Bytes {
     match one_line(&frame) {
         Cow::Borrowed(_) => frame,

@@ -1,4 +1,4 @@
-//! HTTP headers of MCP, and the reading of a header that stands once.
+//! HTTP headers of MCP.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The header of the method (2026-07-28).
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// The header of what is called (2026-07-28).
+/// The header of the called name (2026-07-28).
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// The beginning of the names of headers that repeat arguments of a call.
+/// The prefix of headers that repeat arguments of a call.
 pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
-/// The header of the last event that was read.
+/// The header of the last event received.
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Returns the text of a header that stands once.
+/// Returns the text of a header that occurs once.
 pub(crate) fn only_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(first)
 }
 
-/// Returns what a request of the rounds era says in its headers, too (2026-07-28, transports).
+/// Returns the parts of a rounds-era request that its headers repeat (2026-07-28, transports).
 pub(crate) fn rounds_headers(frame: Frame<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(said) = RequestFacts::of(frame) else {
@@ -50,14 +50,14 @@ pub(crate) fn rounds_headers(frame: Frame<'_>) -> HeaderMap {
     headers
 }
 
-/// The marks of a value that cannot stand in a header as it is (2026-07-28, transports, value encoding).
+/// The marks of a value that needs encoding in a header (2026-07-28, transports, value encoding).
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 fn encoded(text: &str) -> Option<&str> {
     text.strip_prefix(ENCODED.0)?.strip_suffix(ENCODED.1)
 }
 
-/// A value of a message as a header repeats it.
+/// Returns a value of a message as a header repeats it.
 pub(crate) fn in_header(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
         && value.trim_matches(' ') == value
@@ -69,7 +69,7 @@ pub(crate) fn in_header(value: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{text}{}", ENCODED.0, ENCODED.1))
 }
 
-/// Returns whether a header repeats this value.
+/// Returns `true` if a header repeats this value.
 pub(crate) fn repeats(header: &HeaderValue, value: &str) -> bool {
     match header.to_str().ok().and_then(encoded) {
         Some(text) => BASE64
@@ -85,16 +85,16 @@ pub(crate) struct RequestFacts {
     pub method: String,
     /// The revision in its `_meta`.
     pub revision: Option<String>,
-    /// The name or URI of what it calls, or the task that it is about.
+    /// The name or URI of its target, or its task.
     pub name: Option<String>,
-    /// `true` if a header has to repeat the name.
+    /// `true` if a header must repeat the name.
     pub names: bool,
-    /// `true` if its `_meta` says what the client can do.
+    /// `true` if its `_meta` declares the client's capabilities.
     pub declares: bool,
 }
 
 impl RequestFacts {
-    /// Reads them out of a request; `None` for a frame without a method.
+    /// Reads them from a request; `None` for a frame without a method.
     pub(crate) fn of(frame: Frame<'_>) -> Option<Self> {
         let method = frame.method()?.to_owned();
         let text = |value: &str| serde_json::from_str::<String>(value).ok();
@@ -104,7 +104,7 @@ impl RequestFacts {
         let member = match method.as_str() {
             "tools/call" | "prompts/get" => Some("name"),
             "resources/read" => Some("uri"),
-            // The tasks extension; not every client of it sends the header.
+            // From the tasks extension; not every client of it sends the header.
             "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
             _ => None,
         };

@@ -1,28 +1,28 @@
 //! The gateway: any MCP client, any MCP server, and a person who can answer.
 //!
-//! This crate wires the parts of a gateway together: it moves frames between a client, the relay (`mcp-elicit-relay`) and a
-//! server, executes what the relay wants of the record (`mcp-elicit-record`), and serves the inbox (`mcp-elicit-inbox`).
-//! It decides nothing about a question itself, and never acts for a person.
+//! This crate combines the parts of a gateway: it moves frames between a client, the relay (`mcp-elicit-relay`) and a
+//! server, carries out the relay's effects on the record (`mcp-elicit-record`), and serves the inbox
+//! (`mcp-elicit-inbox`). It decides nothing about a question itself, and never acts for a person.
 //!
-//! Its surface is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points [`serve_http`],
-//! [`serve_program`] and [`serve_url`], after which [`kill_servers`] leaves no server behind.
+//! Its public API is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points
+//! [`serve_http`], [`serve_program`] and [`serve_url`]; call [`kill_servers`] afterwards.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`config`] | an operator's settings |
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
-//! | `callers` | who calls over HTTP: unverified, by API key, or by a trusted proxy |
+//! | `callers` | callers over HTTP: unauthenticated, or by API key, trusted proxy or access token |
 //! | `teams`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
-//! | [`recorded`] | the facts that the record has kept of a call, for rules that are tried on it |
+//! | [`recorded`] | the recorded facts of a call, for simulating rules |
 //! | `notifier` | the messages to people, and their answers in Slack (feature `teams`) |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
-//! | `local_responder` | the operator's terminal or program, asked at once |
-//! | `learned_facts` | facts learned of the servers, kept in the record |
-//! | `server_identity` | the identity of what runs as a server |
+//! | `local_responder` | the operator's terminal or program, as a responder |
+//! | `learned_facts` | facts learned about the servers, stored in the record |
+//! | `server_identity` | the identity of a server |
 //! | `frame`, `headers` | a frame; the HTTP headers of MCP |
-//! | `server_challenge` | a server's 401 or 403, and the clients that hear of it |
+//! | `server_challenge` | a server's 401 or 403, and the clients that receive it |
 //! | `stop_signal` | the operator's signal to stop |
 
 mod bind;

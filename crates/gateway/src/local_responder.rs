@@ -1,9 +1,8 @@
-//! The responder that is asked at once, beside the inbox: the person at the operator's terminal, or a program of the
-//! operator's.
+//! A responder besides the inbox: the person at the operator's terminal, or a program of the operator.
 //!
-//! A question is in the record before it comes here. It is put before one responder of the client crate, one question at
-//! a time, and whatever the responder brings goes through the record like any other answer: the first valid act wins. A
-//! responder that breaks is not an answer of a person's: the question stays in the inbox, or fails where there is none.
+//! A question is in the record before it comes here. It is shown by one responder of the client crate, one question at
+//! a time, and the responder's answer goes through the record like any other: the first valid action wins. A failed
+//! responder is not a person's answer: the question stays in the inbox, or fails if there is none.
 
 use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
 use mcp_elicit_core::question::Ending;
@@ -20,35 +19,35 @@ use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, ResponderError};
 use tokio::sync::{RwLock, mpsc, watch};
 
-/// Questions of the record, put before a responder on this machine.
+/// Questions of the record, asked by a responder on this machine.
 pub(crate) struct LocalResponses {
     record: Arc<Record>,
     store: RecordQuestionStore,
     responder: Arc<dyn Responder>,
     queue: QuestionQueue,
-    /// `true` if there is no inbox that a question could wait in.
+    /// `true` if there is no inbox in which a question could wait.
     alone: bool,
-    /// The servers whose every later question the person declined, as long as this gateway runs.
+    /// The servers that the person declined permanently, while this gateway runs.
     declined: Mutex<BTreeSet<String>>,
-    /// `true` as soon as the gateway stops.
+    /// `true` once the gateway stops.
     stopping: watch::Sender<bool>,
-    /// Shared by the questions that are before the responder.
+    /// Read-locked by the questions at the responder.
     asking: RwLock<()>,
 }
 
-/// The longest time that the responder may take to put its things away at the end.
+/// The time that the responder has to clean up at the end.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why a question was not answered here.
+/// The reason why a question was not answered here.
 enum NoAnswer {
-    /// It is answered elsewhere, taken back, or waited for by nobody.
+    /// It is answered elsewhere, withdrawn, or its call no longer waits.
     Gone,
-    /// The responder could not.
+    /// The responder failed.
     Failed(ResponderError),
 }
 
 impl LocalResponses {
-    /// Puts questions of this record before the responder; `alone` when there is no inbox beside it.
+    /// Creates the responses for questions of this record; `alone` if there is no inbox.
     pub(crate) fn new(
         record: Arc<Record>,
         responder: Arc<dyn Responder>,
@@ -66,7 +65,7 @@ impl LocalResponses {
         })
     }
 
-    /// Takes every question away from the responder, and gives it the time to leave a terminal as it was.
+    /// Withdraws every question from the responder, and lets it restore the terminal.
     pub(crate) async fn stop(&self) {
         self.stopping.send_replace(true);
         let ended = tokio::time::timeout(END_WITHIN, self.asking.write()).await;
@@ -75,7 +74,7 @@ impl LocalResponses {
         }
     }
 
-    /// Asks, on a task of its own. `tell` hears when the question fails.
+    /// Asks in a separate task. `tell` receives the failure of the question.
     pub(crate) fn ask(
         self: &Arc<Self>,
         record: String,
@@ -92,7 +91,7 @@ impl LocalResponses {
         });
     }
 
-    /// Puts the question before the responder, and its answer into the record.
+    /// Shows the question with the responder, and submits its answer to the record.
     async fn put(&self, record: &str) -> Result<(), NoAnswer> {
         let broken = |why: &str| NoAnswer::Failed(ResponderError::failed(why));
         let row = match self.record.find(record).await {
@@ -109,7 +108,7 @@ impl LocalResponses {
             Revision::LATEST,
             self.queue.clone(),
         );
-        // Pinned out here, so that the reason is known before the responder is dropped.
+        // Pinned here, so that the reason is known before the responder is dropped.
         let mut stopping = self.stopping.subscribe();
         let mut answering = std::pin::pin!(self.in_turn(record, &question));
         let answer = tokio::select! {
@@ -129,7 +128,7 @@ impl LocalResponses {
             .submit(record, &outcome, &self.responder.name(), Commit::Awaited)
             .await
         {
-            // Whether it won or came late, the record has told whoever waits.
+            // Won or late, the record has told the waiting call.
             Ok(_) => Ok(()),
             Err(_) => Err(broken("the answer could not be recorded")),
         }
@@ -139,7 +138,7 @@ impl LocalResponses {
         let entry = self.queue.enter(question);
         let _turn = entry.turn().await;
         let server = question.shown().origin().server();
-        // What the person said to a question before was said to this one too, so it is not shown.
+        // The answer to an earlier question covers this one too, so it is not shown.
         if self.declined().contains(&server) {
             return Ok(Outcome::Decline.into());
         }
@@ -203,8 +202,8 @@ impl LocalResponses {
     }
 }
 
-/// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
-/// accepted only where the person allows it.
+/// Returns the outcome, checked again: a responder may hold the answers of another form, and a form that asks for a
+/// credential is accepted only if the person allows it.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
     let outcome = answer.outcome();
     if matches!(outcome, Outcome::Accept(_))

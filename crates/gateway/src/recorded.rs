@@ -1,5 +1,5 @@
-//! The facts that the record and the audit have kept of a call, on which `mcp-elicit rules simulate --audit` tries rules. A fact that was not
-//! kept is named, and never guessed.
+//! The facts about a call in the record and the audit, on which `mcp-elicit rules simulate --audit` evaluates rules. A
+//! missing fact is named, and never guessed.
 
 use std::fmt;
 
@@ -20,20 +20,20 @@ use crate::bind::question_facts;
 use crate::config::zone_of;
 use crate::teams::now_in;
 
-/// A call that the audit tells of: it asked, waited for approval, or was refused.
+/// A call in the audit: it asked, waited for approval, or was refused.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedCall<'a> {
-    /// The server by the operator's name.
+    /// The operator's name of the server.
     pub server: &'a str,
-    /// The caller, as the record tells it apart.
+    /// The caller's name in the record.
     pub principal: &'a str,
-    /// The call; `None` where the server did not say for which of several calls it asks.
+    /// The call; `None` if the server did not name the one in which it asks.
     pub call: Option<(CallKind, &'a str)>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// The mode of the question, where one was asked.
+    /// The mode of the question, if one was asked.
     pub mode: Option<&'a str>,
-    /// The question, where it is in the record still.
+    /// The question, if it is still in the record.
     pub row: Option<&'a Row>,
     /// `true` if the gateway asked, before the call.
     pub is_approval: bool,
@@ -41,14 +41,14 @@ pub struct RecordedCall<'a> {
     pub arguments: RecordedArguments<'a>,
 }
 
-/// The arguments of a call of the past.
+/// The arguments of a past call.
 #[derive(Clone, Copy)]
 pub enum RecordedArguments<'a> {
-    /// They were not kept.
+    /// They were not stored.
     Unknown,
     /// The call had none.
     None,
-    /// They are in the record still; JSON.
+    /// They are still in the record, as JSON.
     Json(&'a str),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Debug for RecordedArguments<'_> {
     }
 }
 
-/// Returns what rules decide about a call of the past. `logs_in` is the issuer at which people log in, where it is known.
+/// Returns the decision of rules about a past call. `logs_in` is the issuer at which people log in, if known.
 pub fn recall<'r>(
     rules: &'r Rules,
     logs_in: Option<&str>,
@@ -74,7 +74,7 @@ pub fn recall<'r>(
     let caller = team.map(|team| &team.caller);
     let people = rules.people();
     let (caller, groups) = caller_of(people, logs_in, recorded.principal, caller, &mut gaps);
-    // The configuration was refused where the zone is not known.
+    // A configuration with an unknown zone was rejected.
     let zone = zone_of(rules.time_zone()).unwrap_or(jiff::tz::TimeZone::UTC);
     let now = now_in(zone, recorded.at);
     let arguments = match recorded.arguments {
@@ -87,7 +87,7 @@ pub fn recall<'r>(
         arguments,
         annotations: Annotations::default(),
     });
-    // Where the call is not known, conditions about it are errors, as they were then.
+    // If the call is unknown, conditions about it are errors, as they were then.
     if call.is_some() {
         gaps.push("annotations");
         if matches!(recorded.arguments, RecordedArguments::Unknown) {
@@ -101,12 +101,12 @@ pub fn recall<'r>(
         call,
         now: &now,
     };
-    // The gateway's own question is no server's: rules decide about its call.
+    // The gateway's own question belongs to no server: rules decide about its call.
     let question = (!recorded.is_approval).then(|| question_of(recorded, &mut gaps));
     rules.recall(&facts, question.as_ref(), &gaps)
 }
 
-/// Returns the caller and its groups by the people of a file, as far as its name in the record and its question tell.
+/// Returns the caller and its groups by the people of a file, as far as its name in the record and its question show.
 fn caller_of(
     people: &People,
     logs_in: Option<&str>,
@@ -117,14 +117,14 @@ fn caller_of(
     let mut caller = Caller::default();
     match Principal::parse(principal) {
         Some(Principal::Subject { issuer, subject }) => {
-            // The subject of another issuer is nobody's here.
+            // The subject of another issuer is no person here.
             if CallingPerson::of_issuer(&issuer, logs_in) == CallingPerson::Subject {
                 people
                     .find(&subject, "")
                     .unwrap_or_default()
                     .clone_into(&mut caller.person);
                 if caller.person.is_empty() {
-                    // It may be known by its mail address.
+                    // It may be identified by its mail address.
                     gaps.push("caller.person");
                 }
             }
@@ -167,7 +167,7 @@ fn caller_of(
     (caller, groups)
 }
 
-/// Returns a question as rules see it; of one that is in the record no more, its mode.
+/// Returns a question as rules see it; only its mode if it is no longer in the record.
 fn question_of(recorded: &RecordedCall<'_>, gaps: &mut Vec<&'static str>) -> QuestionFacts {
     let params = recorded.row.and_then(|row| row.params.as_deref());
     let request = params.and_then(|params| {

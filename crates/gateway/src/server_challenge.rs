@@ -1,10 +1,10 @@
-//! The challenge of an HTTP server (401 or 403 with `WWW-Authenticate`): it wants credentials, or more of them, before it takes a request.
+//! The challenge of an HTTP server (401 or 403 with `WWW-Authenticate`): it requires credentials, or other ones.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// A status that asks the client for credentials, with what the server says of them. A client over HTTP gets both as
-/// they came; only it can obtain what is wanted.
+/// A status that asks the client for credentials, with its headers. A client over HTTP gets both unchanged; only the
+/// client can obtain the credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerChallenge {
     /// 401 or 403.
@@ -14,18 +14,19 @@ pub(crate) struct ServerChallenge {
 }
 
 impl ServerChallenge {
-    /// Returns whether a response of this status is one.
+    /// Returns `true` if a response of this status is one.
     pub(crate) fn is(status: StatusCode) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }
 
-    /// Returns the challenge for a client whose credentials go on to the server. Any other client has nothing to show the server: it
-    /// must not ask the server's issuer for a token, which would come to the gateway.
+    /// Returns the challenge for a client whose credentials are forwarded to the server. Any other client has no
+    /// credentials for the server: it must not request a token from the server's issuer, which would come to the
+    /// gateway.
     pub(crate) fn for_client(self, are_credentials_passed: bool) -> Option<Self> {
         are_credentials_passed.then_some(self)
     }
 
-    /// Reads one from a response; `None` for any other status.
+    /// Reads a challenge from a response; `None` for any other status.
     pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
         Self::is(status).then(|| Self {
             status,

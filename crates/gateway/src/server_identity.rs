@@ -1,9 +1,9 @@
-//! The identity of a server that runs: its difference from every other, and its name for people.
+//! The identity of a running server: a hash that distinguishes it from every other, and its name for people.
 //!
-//! A server is its command line, the folder it is started in and the environment that configures it; or its URL and the
-//! token for it. Two entries of a client that start the same program with other arguments or another key in the
-//! environment are two servers: no answer goes from one to the other. What only says where the gateway was started from
-//! (a terminal, a desktop session) does not count, since the same server must be known again after a restart.
+//! A server is its command line, its working folder and the environment that configures it; or its URL and token. Two
+//! entries of a client that start the same program with other arguments or another key in the environment are two
+//! servers: an answer never goes from one to the other. Variables that only describe where the gateway was started (a
+//! terminal, a desktop session) do not count, since the same server must be recognised after a restart.
 
 use std::ffi::OsString;
 
@@ -14,7 +14,7 @@ use mcp_elicit_record::{IdentityKey, ServerIdentity};
 /// The longest command that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// Variables that say where a process was started from, not what it is to do.
+/// Variables that describe where a process was started, and do not configure it.
 const OF_THE_SESSION: [&str; 17] = [
     "_",
     "COLORTERM",
@@ -48,7 +48,7 @@ const OF_THE_SESSION_BY_START: [&str; 8] = [
 /// Suffixes of names of other variables.
 const OF_THE_SESSION_BY_END: [&str; 2] = ["_PID", "_SESSION_ID"];
 
-/// Returns the server's identity. `environment` is the gateway's own, which counts where it configures the server.
+/// Returns the server's identity. `environment` is the gateway's own, which counts if it configures the server.
 pub(crate) fn server_identity(
     server: &Server,
     key: &IdentityKey,
@@ -92,7 +92,7 @@ fn key_of_program(
         program.program.as_encoded_bytes(),
     ];
     parts.extend(program.arguments.iter().map(|word| word.as_encoded_bytes()));
-    // A name of its own for the border between arguments and variables.
+    // A unique marker between arguments and variables.
     parts.push(b"\0environment");
     for (name, value) in &variables {
         parts.push(name.as_encoded_bytes());
@@ -109,7 +109,7 @@ fn is_of_the_session(name: &str) -> bool {
         || OF_THE_SESSION_BY_END.iter().any(|end| name.ends_with(end))
 }
 
-/// The command as a person knows it, without what looks like a secret.
+/// Returns the command as people know it, without apparent secrets.
 fn shown_command(program: &Program) -> String {
     let mut shown = program.program.to_string_lossy().into_owned();
     let mut hide_next = false;
@@ -147,7 +147,7 @@ fn is_secret(name: &str) -> bool {
     .any(|word| name.contains(word))
 }
 
-/// The URL without credentials and query.
+/// Returns the URL without credentials and query.
 fn shown_url(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     let shown = match bare.split_once("://") {

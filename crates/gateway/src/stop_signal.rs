@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use crate::transports::process::kill_servers;
 
-/// The time within which several signals are one.
+/// The time in which several signals count as one.
 const SAME: Duration = Duration::from_millis(500);
 
-/// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere), and unless it `reads_again` for SIGHUP, which says that the terminal was closed. From then
-/// on, a further SIGTERM or SIGINT ends the process at once, with every server. Whoever closes a terminal or forwards a signal may send
-/// several in that moment, which count as one.
+/// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere), and unless it `reads_again` for SIGHUP, which means that the
+/// terminal was closed. From then on, a further SIGTERM or SIGINT ends the process at once, with every server. Closing
+/// a terminal or forwarding a signal may send several at that moment, which count as one.
 pub(crate) async fn received(reads_again: bool) {
     let Some(mut signals) = Signals::new(reads_again) else {
         tracing::error!("the gateway cannot listen for signals");
@@ -55,9 +55,9 @@ impl Signals {
         })
     }
 
-    /// A terminal closes once.
+    /// Ignores further hangups, because a terminal closes once.
     fn hangup_counts_no_more(&mut self) {
-        // The handler of the process stays, so that a further one does not end it.
+        // The process keeps its handler, so that a further one does not end it.
         self.hangup = None;
     }
 
@@ -83,7 +83,7 @@ fn ignores_hangup() -> bool {
     hangup_is_ignored(&status)
 }
 
-/// The same by the process's status, whose mask has a bit for each signal from 1 on.
+/// Returns the same from the process's status, whose mask has a bit for each signal from 1 on.
 #[cfg(target_os = "linux")]
 fn hangup_is_ignored(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -91,7 +91,8 @@ fn hangup_is_ignored(status: &str) -> bool {
     mask.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Returns `true` if this process may have been started to outlive its terminal, as by `nohup`: it does not read it.
+/// Returns `true` if this process may have been started to outlive its terminal, as by `nohup`, because it does not
+/// read it.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn ignores_hangup() -> bool {
     !std::io::IsTerminal::is_terminal(&std::io::stdin())

@@ -1,5 +1,5 @@
-//! The rules and people of a running gateway: replaced as a whole when the configuration is read again, and current at each
-//! decision. Approvals that are good for a while are known here, where decisions need them at once, and kept in the record.
+//! The rules and people of a running gateway: replaced completely on reload, and current at each decision. Longer-lived
+//! approvals are cached here for decisions, and stored in the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -25,11 +25,11 @@ use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
 use crate::callers::{CurrentCaller, ProvenCaller};
 use crate::config::zone_of;
 
-/// The most approvals that are good for a while.
+/// The most longer-lived approvals.
 const MAX_GRANTS: usize = 10_000;
-/// The most uses of approvals by one caller and rule that are written down in a minute. Refusals have [`A_MINUTE`].
+/// The most uses of approvals by one caller and rule that are recorded per minute. Refusals have [`A_MINUTE`].
 const USES_A_MINUTE: usize = 600;
-/// The most callers and rules whose events are counted apart; further callers of a rule are counted together.
+/// The most callers and rules whose events are counted separately; further callers of a rule are counted together.
 const MAX_COUNTED: usize = 4_096;
 
 /// The rules and people of a running gateway.
@@ -39,16 +39,16 @@ pub(crate) struct Teams {
     /// By their keys.
     grants: Mutex<HashMap<String, ApprovalGrant>>,
     key: IdentityKey,
-    /// The subjects that people are bound to.
+    /// The subjects to which people are bound.
     logins: Arc<Logins>,
-    /// Acts of people and of the owner, and what callers cause at a bounded rate: none of it is dropped.
+    /// Actions of people and of the owner, and rate-limited events of callers: none is dropped.
     unwritten: mpsc::UnboundedSender<TeamsChange>,
-    /// The events that each caller causes by each rule.
+    /// The events of each caller and rule.
     caused: Mutex<HashMap<Cause, Refusals>>,
 }
 
-/// The events that are counted together: their kind, their rule and their caller. Callers who prove nothing have any name they like, so
-/// those of one rule are one.
+/// The events that are counted together: their kind, rule and caller. Unauthenticated callers choose their name, so
+/// those of one rule count as one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cause {
     is_refusal: bool,
@@ -62,14 +62,14 @@ struct Current {
     zone: TimeZone,
 }
 
-/// A change that is to be written into the record.
+/// A change to be written to the record.
 #[derive(Debug)]
 pub(crate) enum TeamsChange {
-    /// An event for the audit, and the number of those like it that were left out before it.
+    /// An event for the audit, and the number of omitted similar ones before it.
     Event(RulesEvent, u64),
-    /// An approval that is good for a while.
+    /// A longer-lived approval.
     Grant(Box<ApprovalGrant>),
-    /// Approvals of these keys count no more.
+    /// The keys of approvals that became void.
     VoidGrants(Vec<String>),
 }
 
@@ -85,8 +85,8 @@ impl TeamsChange {
 }
 
 impl Teams {
-    /// The rules of a configuration; `key` tells callers, servers and calls apart, and `logins` say who has logged in as whom. Returns the
-    /// changes for the record too.
+    /// Creates the rules of a configuration; `key` is the key of identities, and `logins` has the subjects of people.
+    /// Also returns the changes for the record.
     pub(crate) fn new(
         rules: Arc<Rules>,
         key: IdentityKey,
@@ -104,7 +104,7 @@ impl Teams {
         (Arc::new(teams), changes)
     }
 
-    /// The same for tests, where nobody has logged in.
+    /// Creates the rules for tests, without logins.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn without_logins(
         rules: Arc<Rules>,
@@ -114,12 +114,12 @@ impl Teams {
         Self::new(rules, key, Arc::new(nowhere.logins()))
     }
 
-    /// Returns the rules as they are now.
+    /// Returns the current rules.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.current().rules
     }
 
-    /// Replaces the rules. Open questions keep the plan that they were asked by; approvals whose rule is another now are void.
+    /// Replaces the rules. Open questions keep their plan; approvals whose rule has changed are void.
     pub(crate) fn replace(&self, rules: Arc<Rules>) {
         let approving = approval_digests(&rules);
         let before = approval_digests(&self.rules());
@@ -156,13 +156,14 @@ impl Teams {
             .clone()
     }
 
-    /// Returns the rules with the time as conditions see it.
+    /// Returns the rules with the time for conditions.
     pub(crate) fn rules_at(&self, at: Timestamp) -> (Arc<Rules>, Now) {
         let Current { rules, zone } = self.current();
         (rules, now_in(zone, at))
     }
 
-    /// Returns the decisions about the calls of a caller at a server; `usual` is the time for which its questions are open.
+    /// Returns the decisions about the calls of a caller at a server; `usual` is the time for which its questions are
+    /// open.
     pub(crate) fn decisions(
         self: &Arc<Self>,
         server: ServerOfCalls,
@@ -172,8 +173,8 @@ impl Teams {
         Arc::new(Binding::new(self.clone(), server, caller, usual))
     }
 
-    /// Has the audit tell of an event, once it can be written. Of the events that a caller causes by itself so many a minute are written
-    /// down, and how many were left out; nobody else's are among them.
+    /// Sends an event to the audit. A caller's own events are limited per minute, with a count of omitted ones,
+    /// separately for each caller.
     pub(crate) fn tell(&self, event: RulesEvent) {
         let left_out = match &event {
             RulesEvent::Refused {
@@ -192,7 +193,7 @@ impl Teams {
         }
     }
 
-    /// Counts one more event of this kind. Returns the number of those before it that were left out; `None` where it is one of them.
+    /// Counts one event of this kind. Returns the number of omitted ones before it; `None` if it is omitted.
     fn count(&self, is_refusal: bool, rule: &str, principal: &str, at: Timestamp) -> Option<u64> {
         let mut caused = self.caused.lock().unwrap_or_else(PoisonError::into_inner);
         let is_verified = Principal::parse(principal).is_some_and(|caller| caller.is_verified());
@@ -217,8 +218,9 @@ impl Teams {
         let _nobody_writes_while_the_process_ends = self.unwritten.send(change);
     }
 
-    /// Returns the facts by which a caller is matched to these people. A subject is the person as whom it logs in: who has a mailbox whose
-    /// person is bound to another subject is not that person. Where the logins cannot be read, anybody may be the caller.
+    /// Returns the facts that match a caller to these people. A subject is the person who logs in with it: the owner of
+    /// a mailbox whose person is bound to another subject is not that person. If the logins cannot be read, anyone may
+    /// be the caller.
     pub(crate) fn person_of(&self, caller: &ProvenCaller, people: &People) -> CallingPerson {
         let CallingPerson::Subject = caller.person() else {
             return caller.person().clone();
@@ -238,7 +240,7 @@ impl Teams {
         CallingPerson::Known(person)
     }
 
-    /// Returns the key that tells callers, servers and calls apart.
+    /// Returns the key of identities.
     pub(crate) fn key(&self) -> &IdentityKey {
         &self.key
     }
@@ -247,7 +249,7 @@ impl Teams {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an approval until its end. Where there are too many, it serves one call only.
+    /// Stores an approval until its expiry. If there are too many, it applies to one call only.
     pub(crate) fn grant(&self, grant: ApprovalGrant, now: Timestamp) {
         let mut grants = self.grants();
         grants.retain(|_, grant| now < grant.until);
@@ -258,23 +260,23 @@ impl Teams {
         }
     }
 
-    /// Returns the approval of this key that is good now.
+    /// Returns the currently valid approval of this key.
     pub(crate) fn granted(&self, key: &str, now: Timestamp) -> Option<ApprovalGrant> {
         let grants = self.grants();
         grants.get(key).filter(|grant| grant.is_good(now)).cloned()
     }
 
-    /// Returns `true` if approvals of a rule are good for a while.
+    /// Returns `true` if approvals of a rule are valid for a while.
     pub(crate) fn keeps_grants(&self) -> bool {
         let keeps = |decision: &Decision| matches!(decision, Decision::Approve(approval) if approval.good_for.is_some());
         let rules = self.rules();
         rules.rules().iter().any(|rule| keeps(rule.decision()))
     }
 
-    /// Adds the approvals in the record: those that this gateway kept before it was started again, and those of other gateways.
+    /// Adds the approvals in the record: those of this gateway before a restart, and those of other gateways.
     ///
     /// # Errors
-    /// When the record cannot be read.
+    /// If the record cannot be read.
     pub(crate) async fn recall_grants(&self, record: &Record) -> Result<(), RecordError> {
         for grant in record.grants().await? {
             let mut grants = self.grants();
@@ -286,7 +288,7 @@ impl Teams {
     }
 }
 
-/// Returns the time as conditions see it.
+/// Returns the time for conditions.
 pub(crate) fn now_in(zone: TimeZone, at: Timestamp) -> Now {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
@@ -307,7 +309,7 @@ fn approval_digests(rules: &Rules) -> HashSet<String> {
     approving.map(approval_digest).collect()
 }
 
-/// Returns the digest of all rules and people, by which the audit tells them apart.
+/// Returns the digest of all rules and people, which identifies them in the audit.
 pub(crate) fn digest_of_rules(rules: &Rules) -> String {
     let mut hash = Sha256::new();
     for rule in rules.rules() {
@@ -320,7 +322,7 @@ pub(crate) fn digest_of_rules(rules: &Rules) -> String {
 
 impl Current {
     fn new(rules: Arc<Rules>) -> Self {
-        // The configuration was refused where the zone is not known.
+        // A configuration with an unknown zone was rejected.
         let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
         Self { rules, zone }
     }
@@ -402,13 +404,13 @@ mod tests {
         for number in 1..MAX_COUNTED {
             assert_eq!(count(&format!("key-{number}"), 1_000), Some(0));
         }
-        // There is no room: further callers of the rule share one number.
+        // There is no room: further callers of the rule share one count.
         let shared =
             (0..=A_MINUTE).filter(|number| count(&format!("key-x{number}"), 2_000) == Some(0));
         assert_eq!(shared.count(), A_MINUTE);
         assert_eq!(count("key-new", 60_999), None);
         assert_eq!(count("key-1", 60_999), Some(0));
-        // A minute after all but one and the shared one were quiet.
+        // One minute after all but one and the shared one were idle.
         assert_eq!(count("key-y", 62_000), Some(0));
         for _ in 1..A_MINUTE {
             assert_eq!(count("key-y", 62_000), Some(0));

@@ -1,5 +1,6 @@
-//! The inbox as JSON: for programs at the inbox's address, where every request carries the token and none is taken from a page of
-//! another origin or under another host's name; and for `mcp-elicit inbox` at the state folder's socket.
+//! The inbox as a JSON API: for programs at the inbox's address, where every request carries the token and requests
+//! from pages of other origins or under other host names are rejected; and for `mcp-elicit inbox` at the state folder's
+//! socket.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,29 +33,29 @@ use super::viewer::Viewer;
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
-/// Most questions on one page of a list.
+/// The most questions on one page of a list.
 const MOST: usize = 1_000;
-/// Questions on one page unless asked otherwise.
+/// The default number of questions on one page.
 const USUAL: usize = 100;
 
-/// The path of the audit, for which a token needs a scope of its own.
+/// The path of the audit, for which a token needs a separate scope.
 const AUDIT: &str = "/audit";
 
-/// The actor of a command's acts.
+/// The actor of a command's actions.
 pub const ON_COMMAND_LINE: &str = "on the command line";
 
 /// The access of a request, and the name under which its answer is recorded.
 #[derive(Clone)]
 pub enum Access {
-    /// Programs that show the state folder's token, at the address of the site.
+    /// Programs with the state folder's token, at the address of the site.
     Token(Box<Site>),
-    /// Commands of the user whose state folder it is, of which the system makes sure. Links of questions start with this
-    /// address, where there is one.
+    /// Commands of the state folder's owner, checked by the system. Links of questions start with this address, if
+    /// there is one.
     Owner(Option<String>),
 }
 
 impl Access {
-    /// Returns who answered, in words for a person.
+    /// Returns the responder, in words for a person.
     fn by(&self) -> &'static str {
         match self {
             Self::Token(_) => "over the API",
@@ -62,7 +63,7 @@ impl Access {
         }
     }
 
-    /// The page of a question.
+    /// Returns the page of a question.
     fn link(&self, id: &str) -> Option<String> {
         let id = QuestionId::new(id)?;
         match self {
@@ -82,7 +83,7 @@ struct AppState {
     streams: EventStreams,
 }
 
-/// The API, to be nested below `/api`.
+/// Returns the API's routes, to be nested under `/api`.
 pub fn router(
     record: Arc<Record>,
     questions: Arc<RecordQuestionStore>,
@@ -111,7 +112,7 @@ pub fn router(
         .with_state(state)
 }
 
-/// Adds that a response is kept in no cache, and is of no other type than it says.
+/// Adds headers against caching and content sniffing.
 async fn no_store(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -153,7 +154,7 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
             return challenged(refused, "Bearer error=\"invalid_request\"");
         }
     };
-    // Read anew each time, so that one that was rotated away opens nothing.
+    // Read each time, so that a rotated token no longer works.
     let known = state.state.known_token();
     let is_known = |token: &str| {
         known
@@ -196,7 +197,7 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
     }
 }
 
-/// The challenge of a token that is not valid.
+/// The challenge for an invalid token.
 const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
 fn no_token() -> Response {
@@ -287,7 +288,7 @@ async fn list(
         Filter::Open
     };
     let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
-    // One more than is given shows whether there is more.
+    // One more than is returned shows whether there is more.
     let page = Page {
         after: query.after,
         most: most + 1,
@@ -328,7 +329,7 @@ async fn show(
                 Sight::Outline => return Json(state.outline(&row)).into_response(),
                 Sight::Question | Sight::Whole => {}
             }
-            // A program that only reads is not one that a question was shown to.
+            // Reading by a program does not count as showing the question.
             let may_answer = state.still_permits(&viewer, Scope::Answer)
                 && state.questions.may_act(&viewer, &row);
             if method != Method::HEAD
@@ -362,7 +363,7 @@ struct Answer {
     action: Action,
     #[serde(default)]
     content: Option<Map<String, Value>>,
-    /// Accept although the form asks for a credential.
+    /// Accept even if the form asks for a credential.
     #[serde(default, rename = "allowCredentials")]
     allow_credentials: bool,
 }
@@ -393,7 +394,7 @@ async fn answer(
             );
         }
     };
-    // The body may have taken its time, and the token may have been revoked meanwhile.
+    // The body may have been slow, and the token may have been revoked meanwhile.
     if !state.still_permits(&viewer, Scope::Answer) {
         let message = TokenRejection::Revoked.to_string();
         let refused = problem(StatusCode::UNAUTHORIZED, "no-token", &message);
@@ -464,7 +465,7 @@ struct AuditQuery {
     most: Option<usize>,
 }
 
-/// The links of the audit, in order.
+/// Returns the links of the audit, in order.
 async fn audit(
     State(state): State<AppState>,
     query: Result<Query<AuditQuery>, QueryRejection>,
@@ -476,7 +477,7 @@ async fn audit(
     };
     let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
     let from = query.from.unwrap_or(1);
-    // One more than is given shows whether there is more.
+    // One more than is returned shows whether there is more.
     let links = state.record.store().audit(from, most + 1).await;
     match links.map_err(RecordError::from) {
         Ok(links) => {
@@ -492,7 +493,7 @@ async fn audit(
     }
 }
 
-/// One event whenever anything changed, and one at the start.
+/// Sends one event for each change, and one at the start.
 async fn events(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
@@ -503,7 +504,7 @@ async fn events(
     let later = stream::unfold((changes, by), |(mut changes, by)| async move {
         tokio::select! {
             biased;
-            // The oldest ends where a program has too many.
+            // The oldest stream ends if a program has too many.
             () = by.2.ended() => return None,
             waited = changes.changed() => waited.ok()?,
         }
@@ -519,7 +520,7 @@ async fn events(
 }
 
 impl AppState {
-    /// Returns `true` unless the viewer's token was revoked or has expired since the request came.
+    /// Returns `true` unless the viewer's token was revoked or has expired since the request arrived.
     fn still_permits(&self, viewer: &Viewer, scope: Scope) -> bool {
         match viewer {
             Viewer::Token { id: Some(id), .. } => self.tokens.is_valid(id, scope, now()),
@@ -527,7 +528,7 @@ impl AppState {
         }
     }
 
-    /// The refusal of any answer, where only pages may answer.
+    /// Returns the refusal of any answer, if only pages may answer.
     fn refuses_answers(&self) -> Option<Response> {
         match self.state.presence() {
             Ok(Presence::Any) => None,
@@ -547,7 +548,7 @@ impl AppState {
         }
     }
 
-    /// Returns what the person did, an accepted form's content checked.
+    /// Returns the person's outcome, with the content of an accepted form checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
         let readable = self.questions.readable(row);
         let readable = readable.map_err(|fault| Box::new(broken(&fault)))?;
@@ -578,7 +579,7 @@ impl AppState {
         })
     }
 
-    /// Returns what a list says of a question to this viewer; `None` where it is not theirs to know of.
+    /// Returns the listed summary of a question for this viewer; `None` if they may not know of it.
     fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<Value> {
         match self.questions.sight(viewer, row) {
             Sight::Nothing => None,
@@ -587,7 +588,7 @@ impl AppState {
         }
     }
 
-    /// Returns what may be known of a question that is addressed to others: no content.
+    /// Returns the visible part of a question that is addressed to others, without content.
     fn outline(&self, row: &Row) -> Value {
         let mut outline = self.summary(row);
         for content in ["message", "others"] {
@@ -597,7 +598,7 @@ impl AppState {
         outline
     }
 
-    /// Returns what a list says of a question.
+    /// Returns the listed summary of a question.
     fn summary(&self, row: &Row) -> Value {
         let exchange = &row.lifecycle;
         json!({
@@ -631,7 +632,7 @@ impl AppState {
         })
     }
 
-    /// All there is to know of a question, but no answer.
+    /// Returns a question in full, without answers.
     fn whole(&self, row: &Row) -> Result<Value, RecordError> {
         let mut whole = self.summary(row);
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);

@@ -1,8 +1,8 @@
-//! API tokens: made for a program, limited to scopes, stored as hashes, and revocable at any time.
+//! API tokens: created for a program, limited to scopes, stored as hashes, and revocable at any time.
 //!
-//! A token is `mek_ID_SECRET`. The file has the SHA-256 of the whole, so that whoever reads it has no token; the secret has
-//! 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and as a
-//! caller, and is not a secret.
+//! A token is `mek_ID_SECRET`. The file has the SHA-256 of the whole, so that reading it reveals no token; the secret
+//! has 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and
+//! as a caller, and is not a secret.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,17 +22,17 @@ use subtle::ConstantTimeEq as _;
 
 use crate::shared_file::{SharedFile, SharedValue};
 
-/// The beginning of every token, by which scanners find one that leaked.
+/// The prefix of every token, by which scanners find leaked ones.
 const PREFIX: &str = "mek_";
 /// The length of an id, in hexadecimal digits.
 const ID_DIGITS: usize = 12;
-/// The longest text that is taken for a token, in bytes.
+/// The longest text that is accepted as a token, in bytes.
 const LONGEST: usize = 256;
-/// The greatest number of tokens in one state folder.
+/// The most tokens in one state folder.
 const MOST: usize = 10_000;
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 100;
-/// The time after which a further use of a token is noted, in seconds.
+/// The interval at which the use of a token is recorded, in seconds.
 const NOTED_EVERY: u64 = 300;
 /// The longest name of a person, in bytes: an issuer and a subject.
 const LONGEST_PERSON: usize = 2 * 1024;
@@ -41,13 +41,13 @@ const LONGEST_PERSON: usize = 2 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// To call servers through the gateway.
+    /// Calling servers through the gateway.
     Call,
-    /// To list and read the inbox's questions.
+    /// Listing and reading the inbox's questions.
     List,
-    /// To answer the inbox's questions, and to list and read them.
+    /// Answering the inbox's questions, and listing and reading them.
     Answer,
-    /// To read the audit.
+    /// Reading the audit.
     Audit,
 }
 
@@ -77,18 +77,18 @@ impl FromStr for Scope {
     }
 }
 
-/// A name that is not a scope's.
+/// A name that is not a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a scope is `call`, `list`, `answer` or `audit`")]
 pub struct UnknownScope;
 
-/// The person whose calls those with a token are.
+/// The owner of a token's calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenOwner {
     /// This person: a name in `[people]`, or `ISSUER SUBJECT`.
     Person(String),
-    /// No person: a program works by itself.
+    /// No person: the program works by itself.
     Nobody,
 }
 
@@ -101,23 +101,23 @@ pub struct ApiToken {
     /// SHA-256 of the token, in hexadecimal digits.
     hash: String,
     scopes: Vec<Scope>,
-    /// The person whose calls those with it are; `None` where that was not said.
+    /// The owner of its calls; `None` if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<TokenOwner>,
     /// Seconds since 1970.
     made_at: u64,
-    /// Seconds since 1970; never without it.
+    /// Seconds since 1970; absent if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
-    /// Seconds since 1970; not yet without it.
+    /// Seconds since 1970; absent if it is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     revoked_at: Option<u64>,
-    /// Seconds since 1970, to a few minutes; not yet without it.
+    /// Seconds since 1970, to a few minutes; absent if it was not used yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     used_at: Option<u64>,
 }
 
-/// A subject of an issuer that is refused as a caller, whatever it shows.
+/// A subject of an issuer that is rejected as a caller, with any credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockedCaller {
@@ -125,7 +125,7 @@ pub struct BlockedCaller {
     pub issuer: String,
     /// The subject.
     pub subject: String,
-    /// Since when, in seconds since 1970.
+    /// The time of the block, in seconds since 1970.
     pub blocked_at: u64,
 }
 
@@ -136,12 +136,12 @@ impl BlockedCaller {
 }
 
 impl ApiToken {
-    /// Returns the id, by which it is named everywhere.
+    /// Returns the id, which names it everywhere.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the name that it was given.
+    /// Returns its given name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -151,37 +151,37 @@ impl ApiToken {
         &self.scopes
     }
 
-    /// Returns the person whose calls those with it are; `None` where that was not said.
+    /// Returns the owner of its calls; `None` if not set.
     pub fn owner(&self) -> Option<&TokenOwner> {
         self.owner.as_ref()
     }
 
-    /// Returns the name by which the record tells callers with it apart.
+    /// Returns the name of its callers in the record.
     pub fn caller(&self) -> String {
         Principal::Key(&self.id).to_string()
     }
 
-    /// Returns when it was made, in seconds since 1970.
+    /// Returns the time of its creation, in seconds since 1970.
     pub fn made_at(&self) -> u64 {
         self.made_at
     }
 
-    /// Returns when it expires, in seconds since 1970; `None` for never.
+    /// Returns the time of its expiry, in seconds since 1970; `None` for never.
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Returns when it was revoked, in seconds since 1970.
+    /// Returns the time of its revocation, in seconds since 1970.
     pub fn revoked_at(&self) -> Option<u64> {
         self.revoked_at
     }
 
-    /// Returns when it was last used, in seconds since 1970, to a few minutes; `None` for one that was not used yet.
+    /// Returns the time of its last use, in seconds since 1970, to a few minutes; `None` if it was not used yet.
     pub fn used_at(&self) -> Option<u64> {
         self.used_at
     }
 
-    /// Returns `true` if it permits something now.
+    /// Returns `true` if it is valid now.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| seconds(now) < at)
     }
@@ -193,36 +193,36 @@ impl ApiToken {
     }
 }
 
-/// Why a text is not the token of a permitted program. Callers that are told more could probe for tokens.
+/// The reason why a text is not an accepted token. Callers must not learn more, because they could probe for tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRejection {
-    /// It is not a token that was made here.
+    /// It is not a known token.
     #[error("this token is not known")]
     Unknown,
-    /// Its time is over.
+    /// It has expired.
     #[error("this token has expired")]
     Expired,
     /// It was revoked.
     #[error("this token was revoked")]
     Revoked,
-    /// It does not permit this.
+    /// It lacks this scope.
     #[error("this token lacks the scope `{}`", .0.as_str())]
     Scope(Scope),
 }
 
-/// Why a token could not be made.
+/// The reason why a token could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The name cannot be shown in a list.
     #[error("a name has 1 to {LONGEST_NAME} letters, digits, spaces and ASCII punctuation")]
     Name,
-    /// The person cannot be one.
+    /// The person's name is invalid.
     #[error("a person is named as in [people], or as ISSUER SUBJECT")]
     Person,
-    /// It permits nothing.
+    /// It has no scope.
     #[error("a token needs a scope")]
     NoScope,
-    /// It would never have been valid.
+    /// It would already be expired.
     #[error("the time until it expires must be at least a second")]
     Expired,
     /// There are too many.
@@ -233,13 +233,13 @@ pub enum MakeError {
     File(#[from] io::Error),
 }
 
-/// Why a request carries no bearer token.
+/// The reason why a request has no bearer token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BearerError {
     /// There is none.
     #[error("a request carries `Authorization: Bearer` with a token")]
     Missing,
-    /// Two readers could see two tokens.
+    /// Ambiguous: two readers could see two tokens.
     #[error("a request carries one `Authorization` header")]
     Ambiguous,
 }
@@ -247,7 +247,7 @@ pub enum BearerError {
 /// Returns the bearer token of a request (RFC 6750, section 2.1; the scheme in any letter case, RFC 9110, 11.1).
 ///
 /// # Errors
-/// When there is none, or more than one.
+/// If there is none, or more than one.
 pub fn bearer(headers: &HeaderMap) -> Result<&str, BearerError> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let (first, second) = (all.next(), all.next());
@@ -284,17 +284,17 @@ impl SharedValue for TokenTable {
     }
 }
 
-/// The tokens of a state folder and the callers that are blocked, in a file that gateways and commands share. A change is in force at the
-/// next request.
+/// The tokens of a state folder and the blocked callers, in a file that gateways and commands share. A change takes
+/// effect at the next request.
 #[derive(Debug)]
 pub struct ApiTokens {
     file: SharedFile<TokenTable>,
-    /// When each token's use was last noted by this process, in seconds since 1970, by its id.
+    /// The time of each token's last recorded use by this process, in seconds since 1970, by its id.
     noted: Mutex<HashMap<String, u64>>,
 }
 
 impl ApiTokens {
-    /// The tokens in this file, which is made with the first token.
+    /// Creates a store of the tokens in this file, which is created with the first token.
     pub(super) fn at(path: PathBuf) -> Self {
         Self {
             file: SharedFile::at(path),
@@ -302,10 +302,10 @@ impl ApiTokens {
         }
     }
 
-    /// Makes a token. Returns what was stored, and the token's text, which is never shown again.
+    /// Creates a token. Returns the stored data, and the token's text, which is never shown again.
     ///
     /// # Errors
-    /// When it would permit nothing, or cannot be stored.
+    /// If it would have no scope, or cannot be stored.
     pub fn make(
         &self,
         name: &str,
@@ -316,10 +316,11 @@ impl ApiTokens {
         self.make_for(name, scopes, lifetime, None, now)
     }
 
-    /// Makes a token whose calls are a person's, or nobody's. Returns what was stored, and the token's text, which is never shown again.
+    /// Creates a token whose calls have this owner. Returns the stored data, and the token's text, which is never shown
+    /// again.
     ///
     /// # Errors
-    /// When it would permit nothing, or cannot be stored.
+    /// If it would have no scope, or cannot be stored.
     pub fn make_for(
         &self,
         name: &str,
@@ -376,19 +377,19 @@ impl ApiTokens {
         Ok((token, text))
     }
 
-    /// Returns every token, in the order in which they were made.
+    /// Returns every token, in the order of creation.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn list(&self) -> io::Result<Vec<ApiToken>> {
         let table = self.file.read()?;
         Ok(table.map(|table| table.tokens.clone()).unwrap_or_default())
     }
 
-    /// Removes the token of this id, which nobody has seen.
+    /// Removes the token of this id, which was never shown.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn discard(&self, id: &str) -> io::Result<()> {
         self.file.change(|table| {
             table.tokens.retain(|token| token.id != id);
@@ -399,7 +400,7 @@ impl ApiTokens {
     /// Blocks a subject of an issuer as a caller. Returns `false` if it was blocked already.
     ///
     /// # Errors
-    /// When the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
+    /// If the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
     pub fn block(&self, issuer: &str, subject: &str, now: Timestamp) -> io::Result<bool> {
         let is_name = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST_PERSON && !text.chars().any(char::is_control)
@@ -426,10 +427,10 @@ impl ApiTokens {
         })
     }
 
-    /// Lets a blocked subject of an issuer call again. Returns `false` if it was not blocked.
+    /// Unblocks a subject of an issuer. Returns `false` if it was not blocked.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn unblock(&self, issuer: &str, subject: &str) -> io::Result<bool> {
         self.file.change(|table| {
             let before = table.blocked.len();
@@ -438,16 +439,16 @@ impl ApiTokens {
         })
     }
 
-    /// Returns the callers that are blocked, in the order in which they were.
+    /// Returns the blocked callers, in the order of blocking.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn blocked(&self) -> io::Result<Vec<BlockedCaller>> {
         let table = self.file.read()?;
         Ok(table.map(|table| table.blocked.clone()).unwrap_or_default())
     }
 
-    /// Returns `true` if the subject of this issuer is blocked. Where the file cannot be read, everybody is.
+    /// Returns `true` if the subject of this issuer is blocked. If the file cannot be read, everyone is.
     pub fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
         match self.file.read() {
             Ok(table) => table.is_some_and(|table| table.is_blocked(issuer, subject)),
@@ -458,7 +459,7 @@ impl ApiTokens {
         }
     }
 
-    /// Notes that a token was used, unless that was noted a short while ago.
+    /// Records the use of a token, unless it was recorded recently.
     fn note_use(&self, token: &ApiToken, now: Timestamp) {
         let now = seconds(now);
         let is_new =
@@ -485,10 +486,10 @@ impl ApiTokens {
         }
     }
 
-    /// Revokes the token of this id. Returns `false` if there is none that was valid until now.
+    /// Revokes the token of this id. Returns `false` if there is no valid one.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn revoke(&self, id: &str, now: Timestamp) -> io::Result<bool> {
         self.file.change(|table| {
             let known = table.tokens.iter_mut().find(|token| token.id == id);
@@ -503,10 +504,10 @@ impl ApiTokens {
         })
     }
 
-    /// Removes the tokens that permit nothing any more. Returns their number.
+    /// Removes the tokens that are no longer valid. Returns their number.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn prune(&self, now: Timestamp) -> io::Result<usize> {
         self.file.change(|table| {
             let before = table.tokens.len();
@@ -515,10 +516,10 @@ impl ApiTokens {
         })
     }
 
-    /// Returns the token of this text, if it is valid now and permits this. A file that cannot be read permits nothing.
+    /// Returns the token of this text, if it is valid now and has this scope. An unreadable file accepts no token.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is not.
     pub fn check(
         &self,
         text: &str,
@@ -547,7 +548,7 @@ impl ApiTokens {
         Ok(token.clone())
     }
 
-    /// Returns the person whose calls those with the token of this id are, valid or not; `None` for nobody's, or where that was not said.
+    /// Returns the person who owns the calls of the token with this id, valid or not; `None` for nobody, or if not set.
     pub fn person(&self, id: &str) -> Option<String> {
         let table = self.file.read().ok().flatten()?;
         let token = table.tokens.iter().find(|token| token.id == id)?;
@@ -557,7 +558,7 @@ impl ApiTokens {
         }
     }
 
-    /// Returns the ids of the tokens whose calls are this person's, valid or not.
+    /// Returns the ids of the tokens whose calls this person owns, valid or not.
     pub fn of_person(&self, person: &str) -> Vec<String> {
         let table = self.file.read().ok().flatten();
         let Some(table) = table else {
@@ -568,8 +569,8 @@ impl ApiTokens {
         tokens.map(|token| token.id.clone()).collect()
     }
 
-    /// Returns the token of this id in words, valid or not: by its name, and by its id where it is not on the list, or others have the
-    /// same name.
+    /// Returns the token of this id in words, valid or not: its name, with its id if it is not on the list, or others
+    /// have the same name.
     pub fn in_words(&self, id: &str) -> String {
         let table = self.file.read().ok().flatten().unwrap_or_default();
         let mut tokens = table.tokens.iter();
@@ -583,7 +584,7 @@ impl ApiTokens {
         }
     }
 
-    /// Returns `true` if the token of this id is valid now and permits this.
+    /// Returns `true` if the token of this id is valid now and has this scope.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
         let table = self.file.read().ok().flatten();
         table.is_some_and(|table| {
@@ -600,12 +601,12 @@ impl TokenTable {
     }
 }
 
-/// Returns `true` if a text claims to be a token that was made here.
+/// Returns `true` if a text has the prefix of our tokens.
 pub fn has_prefix(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
 
-/// Returns the id in the text of a token; `None` for what has another form.
+/// Returns the id in the text of a token; `None` for text of another form.
 fn id_in(text: &str) -> Option<&str> {
     if text.len() > LONGEST {
         return None;
@@ -698,7 +699,7 @@ mod tests {
         for (issuer, subject) in [("", "a"), ("a", ""), ("a", "b\nc")] {
             assert!(tokens.block(issuer, subject, at(7)).is_err());
         }
-        // Making and pruning tokens lets nobody in.
+        // Creating and pruning tokens accepts no one.
         tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
         tokens.prune(at(9)).unwrap();
         assert!(tokens.is_blocked("https://id", "ada"));

@@ -1,4 +1,4 @@
-//! The inbox's API from the other side, for commands in another terminal.
+//! A client of the inbox's API, for commands.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::direct_record;
 use super::state_folder::StateFolder;
 use mcp_elicit_core::wire::sse::EventReader;
 
-/// Questions on one page.
+/// The number of questions on one page.
 const PAGE: usize = 500;
 
 /// One page of a list.
@@ -23,9 +23,9 @@ const PAGE: usize = 500;
 pub struct Listed {
     /// The questions.
     pub questions: Vec<Value>,
-    /// The id after which the next page starts; `None` when there is none.
+    /// The id after which the next page starts; `None` if there is none.
     pub next: Option<String>,
-    /// The number of questions that wait in all.
+    /// The total number of waiting questions.
     pub waiting: usize,
 }
 
@@ -48,21 +48,21 @@ enum Transport {
     Record(Router),
 }
 
-/// Why the inbox did not do it.
+/// The reason why a request to the inbox failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InboxFault {
-    /// Nobody answers there.
+    /// There is no response.
     #[error("no inbox answers at {at}")]
     Unreachable {
         /// The address.
         at: String,
-        /// Why.
+        /// The error.
         source: reqwest::Error,
     },
     /// The address is invalid.
     #[error("{at} is not an address of an inbox")]
     Address {
-        /// The address as it was given.
+        /// The address as given.
         at: String,
     },
     /// The token would be sent unencrypted to another machine.
@@ -77,7 +77,7 @@ pub enum InboxFault {
         /// The address.
         at: String,
     },
-    /// No gateway serves the inbox of this state folder, and it has no record that can be read.
+    /// No gateway serves the inbox of this state folder, and it has no readable record.
     #[error("no gateway runs on the state folder {folder}, and it has no record")]
     NothingThere {
         /// The state folder.
@@ -88,27 +88,27 @@ pub enum InboxFault {
     Record {
         /// The state folder.
         folder: String,
-        /// Why.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It refused, in its own words.
+    /// The inbox refused, with its own message.
     #[error("{message}")]
     Refused {
         /// The stable code.
         code: String,
-        /// In words.
+        /// The message.
         message: String,
-        /// The violations of each field, never a value.
+        /// The violations of each field, without values.
         violations: Vec<String>,
     },
-    /// The response is not one of an inbox.
+    /// The response is not an inbox's.
     #[error("the address does not serve an inbox")]
     NotAnInbox,
 }
 
 impl InboxClient {
-    /// The inbox at this address, for a program that was given its token. No proxy is used, whatever the environment says, no
-    /// redirect is followed, and without encryption the token stays on this machine.
+    /// Creates a client of the inbox at this address, for a program with its token. It uses no proxy, whatever the
+    /// environment says, and follows no redirect; without encryption the token stays on this machine.
     pub fn new(at: &str, token: String) -> Result<Self, InboxFault> {
         let base = Url::parse(at)
             .and_then(|url| url.join("/api/"))
@@ -125,7 +125,7 @@ impl InboxClient {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none());
         if base.scheme() == "http" {
-            // Nothing is followed to https, so the system's certificates need not be read.
+            // Redirects are not followed to https, so the system's certificates need not be read.
             client = client.tls_certs_only([]);
         }
         let client = client.build().map_err(|source| InboxFault::Unreachable {
@@ -143,7 +143,7 @@ impl InboxClient {
         })
     }
 
-    /// The inbox that a gateway serves from this state folder right now; `None` where none does.
+    /// Returns the inbox that a gateway currently serves from this state folder; `None` if there is none.
     pub async fn running(folder: &StateFolder) -> Result<Option<Self>, InboxFault> {
         let Some(at) = folder.served_inbox().await else {
             return Ok(None);
@@ -166,7 +166,7 @@ impl InboxClient {
                 at: at.to_owned(),
                 source,
             })?;
-        // The host of an address over a socket is a name only.
+        // The host of an address over a socket is only a name.
         let base = Url::parse("http://inbox/api/").map_err(|_| InboxFault::NotAnInbox)?;
         Ok(Self {
             over: Transport::Http {
@@ -184,7 +184,7 @@ impl InboxClient {
         Self::new(at, folder.known_token().map_err(unreadable)?)
     }
 
-    /// The inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
+    /// Returns the inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
     pub async fn find(folder: &StateFolder) -> Result<Self, InboxFault> {
         if let Some(running) = Self::running(folder).await? {
             return Ok(running);
@@ -204,12 +204,12 @@ impl InboxClient {
         }
     }
 
-    /// Returns whether a gateway serves this inbox, so that changes are told as they happen.
+    /// Returns `true` if a gateway serves this inbox, so that changes are reported as they happen.
     pub fn is_running(&self) -> bool {
         matches!(self.over, Transport::Http { .. })
     }
 
-    /// One page of the questions that wait, or of those that ended; behind this question, when one is named.
+    /// Returns one page of the waiting or ended questions; after this question, if one is named.
     pub async fn page(
         &self,
         ended: bool,
@@ -222,7 +222,7 @@ impl InboxClient {
         serde_json::from_value(said).map_err(|_| InboxFault::NotAnInbox)
     }
 
-    /// All of them behind this question, page by page; at most so many.
+    /// Returns the questions after this one, page by page, at most `most`.
     pub async fn list(
         &self,
         ended: bool,
@@ -243,13 +243,13 @@ impl InboxClient {
         Ok(all)
     }
 
-    /// One question, whole.
+    /// Returns one question in full.
     pub async fn show(&self, id: &str) -> Result<Value, InboxFault> {
         self.call(Method::GET, &format!("questions/{}", plain(id)), None)
             .await
     }
 
-    /// Submits a person's action. To `allow_credentials` is to accept although the form asks for a credential.
+    /// Submits a person's action. `allow_credentials` accepts even if the form asks for a credential.
     pub async fn answer(
         &self,
         id: &str,
@@ -269,7 +269,7 @@ impl InboxClient {
         .await
     }
 
-    /// Something for every change, and once at the start.
+    /// Returns an item for every change, and one at the start.
     pub async fn changes(&self) -> Result<impl Stream<Item = ()> + use<>, InboxFault> {
         let (status, chunks) = self.ask(Method::GET, "events", None).await?;
         if !status.is_success() {
@@ -291,7 +291,7 @@ impl InboxClient {
         Ok(events)
     }
 
-    /// Sends a request; its status, and the body as it comes.
+    /// Sends a request; returns the status, and the body as a stream.
     async fn ask(
         &self,
         method: Method,
@@ -377,7 +377,7 @@ impl InboxClient {
     }
 }
 
-/// Returns whether the address can be of this machine only.
+/// Returns `true` if the address can be of this machine only.
 fn is_this_machine(at: &Url) -> bool {
     let host = at.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']');
@@ -414,7 +414,7 @@ fn refused(said: &Value) -> InboxFault {
     }
 }
 
-/// Ids are letters and digits; anything else names no question.
+/// Returns an id, which has only letters and digits; anything else matches no question.
 fn plain(id: &str) -> String {
     id.chars()
         .filter(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))

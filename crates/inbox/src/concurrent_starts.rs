@@ -1,4 +1,4 @@
-//! Gateways that start at once on a fresh folder.
+//! Tests of gateways that start at once on a fresh folder.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -10,13 +10,13 @@ use mcp_elicit_record::{LockFile, Record, audit};
 use super::sample;
 use super::state_folder::StateFolder;
 
-/// Returns how many rounds; all of them where `MCP_ELICIT_STARTS` says so.
+/// Returns the number of rounds; all of them if `MCP_ELICIT_STARTS` is set.
 fn rounds() -> usize {
     let wanted = std::env::var("MCP_ELICIT_STARTS").ok();
     wanted.and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// The keys that one start finds, and a value that it seals.
+/// The keys that one start finds, and a value sealed with them.
 struct Started {
     record: Arc<Record>,
     chain: ChainKey,
@@ -58,7 +58,7 @@ fn eight_gateways_start_at_once_on_a_fresh_folder() {
                     runtime.block_on(async {
                         let started = start(folder.path(), &together).await;
                         together.wait();
-                        // Every one reads what every other has sealed, under one token, and knows that it runs.
+                        // Each one reads what every other has sealed, has the same token, and sees that it runs.
                         let rows = started.record.list(Filter::Open, Page::first(100)).await;
                         let rows = rows.unwrap();
                         assert_eq!(rows.len(), 8);

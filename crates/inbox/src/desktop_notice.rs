@@ -1,4 +1,4 @@
-//! A notice on the desktop when a question waits: which server asks, for which tool, and nothing else of it.
+//! A desktop notification when a question waits: its server and tool, and nothing else.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,16 +11,16 @@ use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::store::{Filter, Page, Row};
 
-/// The longest name in a notice, in characters.
+/// The longest name in a notification, in characters.
 const NAME: usize = 60;
-/// The time that after a notice the next one may come; what is asked meanwhile shares it.
+/// The minimum interval between notifications; questions in between share one.
 const APART: Duration = Duration::from_secs(3);
-/// The number of questions that are read at once.
+/// The number of questions read at once.
 const PAGE: usize = 200;
-/// The effect.
+/// The text of the notification.
 const BODY: &str = "Answer on the inbox page: mcp-elicit inbox open";
 
-/// Tells the desktop of each question that comes from now on, unless there is no desktop.
+/// Notifies the desktop of each new question, unless there is no desktop.
 pub fn start(record: Arc<Record>) {
     if is_desktop() {
         tokio::spawn(watch(record));
@@ -29,7 +29,7 @@ pub fn start(record: Arc<Record>) {
 
 async fn watch(record: Arc<Record>) {
     let mut changes = record.changes();
-    // What waits already is not news.
+    // Questions that already wait are not announced.
     let mut last = None;
     if new(&record, &mut last).await.is_none() {
         return;
@@ -49,7 +49,7 @@ async fn watch(record: Arc<Record>) {
     }
 }
 
-/// The questions that came behind `last`, which moves on; `None` when the record cannot be read.
+/// Returns the questions after `last`, which is updated; `None` if the record cannot be read.
 async fn new(record: &Record, last: &mut Option<String>) -> Option<Vec<Row>> {
     let mut found = Vec::new();
     loop {
@@ -69,7 +69,7 @@ async fn new(record: &Record, last: &mut Option<String>) -> Option<Vec<Row>> {
     }
 }
 
-/// The notice of these questions; `None` for none.
+/// Returns the title for these questions; `None` for none.
 fn title(asked: &[&Row]) -> Option<String> {
     match asked {
         [] => None,
@@ -93,7 +93,7 @@ fn is_desktop() -> bool {
                 .any(is_set))
 }
 
-/// Shows the notice through the system's own program. Every text is an argument of its own, read as text only.
+/// Shows the notification with the system's own program. Every text is a separate argument, read as text only.
 fn show(title: &str) -> io::Result<()> {
     let (program, arguments) = command(title);
     let status = Command::new(program)

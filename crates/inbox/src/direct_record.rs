@@ -1,5 +1,4 @@
-//! The API over a record that no gateway serves, for commands: what was asked can be read, and answered for the call that
-//! comes next.
+//! The API over a record that no gateway serves, for commands: questions can be read, and answered for the next call.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::Sqlite;
 use mcp_elicit_record::{LockFile, Record, clock};
 
-/// The interval at which changes of gateways without an inbox are looked for.
+/// The interval at which changes of gateways without an inbox are checked.
 const HEARING: Duration = Duration::from_millis(400);
 
-/// Why a record cannot be used.
+/// The error of a record that cannot be used.
 pub type OpenRecordError = Box<dyn Error + Send + Sync>;
 
-/// The API over this folder's record. This process counts as one of the gateways that share it, for as long as it runs.
+/// Returns the API over this folder's record. This process counts as one of the gateways that share it, while it runs.
 pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError> {
     let record = Arc::new(record(folder).await?);
     let hears = Arc::clone(&record);
@@ -43,10 +42,10 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
     ))
 }
 
-/// Writes into the audit of this folder's record, where there is one, what a command did, and with which token if any.
+/// Audits the action of a command in this folder's record, if there is one, with its token if any.
 ///
 /// # Errors
-/// When the record cannot be opened or written.
+/// If the record cannot be opened or written.
 pub async fn note(
     folder: &StateFolder,
     event: Event,
@@ -57,10 +56,10 @@ pub async fn note(
     note_all(folder, &[(event, Details::by(by))]).await
 }
 
-/// The same for several events, with all that there is to tell of each.
+/// Audits several events with all their details, like [`note`].
 ///
 /// # Errors
-/// When the record cannot be opened or written.
+/// If the record cannot be opened or written.
 pub async fn note_all(
     folder: &StateFolder,
     events: &[(Event, Details<'_>)],
@@ -76,10 +75,11 @@ pub async fn note_all(
     Ok(())
 }
 
-/// Opens the record of this folder beside gateways that may run. This process counts as one of them while it holds the record.
+/// Opens the record of this folder beside running gateways. This process counts as one of them while it holds the
+/// record.
 ///
 /// # Errors
-/// When the record or its keys cannot be used.
+/// If the record or its keys cannot be used.
 pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     let keys = folder.key_files().open().await?;
     let store = Sqlite::at(&folder.record()).keyed(keys.chain());

@@ -1,4 +1,4 @@
-//! The values that people have typed and not sent yet. They live in this process only.
+//! The drafts of people, in this process only.
 
 use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, DraftValue};
@@ -8,22 +8,22 @@ const MOST: (usize, usize) = (100, 5_000);
 /// The most bytes in the drafts of one person, and of all.
 const MOST_BYTES: (usize, usize) = (4 * 1024 * 1024, 64 * 1024 * 1024);
 
-/// The drafts of several people. One that has no room takes the place of those of the same person that were changed longest ago, and
-/// only where all have too much that of another.
+/// The drafts of several people. If there is no room, a new draft replaces the same person's least recently changed
+/// ones, and another person's only if all have too much.
 #[derive(Default)]
 pub(crate) struct Drafts {
-    /// By question and person, the one that was changed longest ago first.
+    /// By question and person, the least recently changed first.
     kept: IndexMap<(String, String), (Draft, usize)>,
 }
 
 impl Drafts {
-    /// Returns what the person has typed on the question.
+    /// Returns the person's draft of the question.
     pub(crate) fn get(&self, question: &str, person: &str) -> Option<Draft> {
         let key = (question.to_owned(), person.to_owned());
         self.kept.get(&key).map(|(draft, _)| draft.clone())
     }
 
-    /// Keeps what the person has typed, in place of what it was before.
+    /// Stores the person's draft, replacing the previous one.
     pub(crate) fn keep(&mut self, question: &str, person: &str, draft: Draft) {
         let key = (question.to_owned(), person.to_owned());
         self.kept.shift_remove(&key);
@@ -33,12 +33,12 @@ impl Drafts {
         self.kept.insert(key, (draft, bytes));
     }
 
-    /// Drops what everybody has typed on the question.
+    /// Drops all drafts of the question.
     pub(crate) fn forget(&mut self, question: &str) {
         self.kept.retain(|(of, _), _| of != question);
     }
 
-    /// Drops the oldest drafts of these people until one more of so many bytes is not too much.
+    /// Drops the oldest drafts of these people until there is room for one more of `bytes` bytes.
     fn make_room(
         &mut self,
         is_theirs: impl Fn(&str) -> bool,
@@ -65,7 +65,7 @@ impl Drafts {
     }
 }
 
-/// Returns the bytes that a draft takes up, about.
+/// Returns the approximate size of a draft in bytes.
 fn bytes_of(draft: &Draft) -> usize {
     let fields = draft.iter().map(|(name, value)| {
         let value = match value {
@@ -99,7 +99,7 @@ mod tests {
         let of_ada = drafts.kept.keys().filter(|(_, of)| of == "ada");
         assert_eq!(of_ada.count(), MOST.0);
         assert!(drafts.get("q99", "ada").is_none() && drafts.get("q100", "ada").is_some());
-        // Of long ones fewer are kept, and the one that was changed last always is.
+        // Fewer long ones are kept, and always the most recently changed.
         for number in 0..10 {
             drafts.keep(&format!("long{number}"), "ada", draft(1_000_000));
         }
@@ -107,7 +107,7 @@ mod tests {
         assert!(bytes < MOST_BYTES.0 + 1_000, "{bytes}");
         assert!(drafts.get("long9", "ada").is_some() && drafts.get("long5", "ada").is_none());
         assert!(drafts.get("q", "bob").is_some());
-        // The same draft anew takes its own place.
+        // A new version of a draft replaces it.
         for _ in 0..10 {
             drafts.keep("long9", "ada", draft(1_000_000));
         }

@@ -1,20 +1,20 @@
-//! The inbox: the pages of `forms` over the record, and a small JSON API for scripts beside them.
+//! The inbox: the pages of `forms` over the record, and a small JSON API for scripts.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | [`record_question_store`] | the record as the pages see it: one question after another, answers checked by the form |
-//! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
-//! | [`client`] | the API from the other side |
-//! | [`state_folder`] | the state folder: where the inbox is, who may use it |
+//! | [`record_question_store`] | the record as a question store of the pages, with answers checked by the form |
+//! | [`api`] | the same as JSON, protected by a token; `openapi.json` describes it |
+//! | [`client`] | a client of the API |
+//! | [`state_folder`] | the state folder: the inbox's address and access data |
 //! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
 //! | `shared_file` | a value in a file that several processes change |
 //! | [`login`] | people who log in, where there are several |
-//! | [`sessions`] | which browsers are signed in |
-//! | [`team_view`] | the people's side of a question, and their acts |
-//! | [`viewer`] | the person or program that looks at questions and acts on them |
+//! | [`sessions`] | the signed-in browsers |
+//! | [`team_view`] | the team's view of a question, and the team's actions |
+//! | [`viewer`] | the person or program that views questions and acts on them |
 //! | `socket` | the API for commands of the same user |
-//! | [`direct_record`] | the record and its API for commands, where no gateway serves them |
-//! | [`desktop_notice`] | a notice on the desktop when a question waits |
+//! | [`direct_record`] | the record and its API for commands, if no gateway serves them |
+//! | [`desktop_notice`] | a desktop notification when a question waits |
 
 pub mod api;
 pub mod api_tokens;
@@ -61,10 +61,11 @@ use mcp_elicit_record::clock;
 use record_question_store::RecordQuestionStore;
 use state_folder::{InboxLock, LogInBy, PeopleInbox, StateFolder};
 
-/// The time that a login link waits for its one use.
+/// The lifetime of an unused login link.
 const LOGIN_LIFE: Duration = Duration::from_secs(60 * 60);
 
-/// Bounds on browsers' connections. Behind a proxy all of them come from its address, so one address may have most of them.
+/// Limits on browsers' connections. Behind a proxy all of them come from its address, so one address may have most of
+/// them.
 const BOUNDS: ConnectionBounds = ConnectionBounds {
     connections: 512,
     of_address: 384,
@@ -79,17 +80,18 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
 pub struct Inbox {
     site: Site,
     folder: StateFolder,
-    /// Held for as long as this serves the state folder's inbox.
+    /// Held while this serves the state folder's inbox.
     lock: Option<Arc<InboxLock>>,
 }
 
 impl Inbox {
-    /// Serves the pages of this record until the process ends: to the folder's owner at a loopback address, or to the people who
-    /// log in. With the lock of the state folder, writes down where they are and serves the folder's commands too. `beside` is served
-    /// at the same address to everybody, without a login: what is in it checks its requests itself.
+    /// Serves the pages of this record until the process ends: to the folder's owner at a loopback address, or to
+    /// people who log in. With the lock of the state folder, it also records the address and serves the folder's
+    /// commands. `beside` is served at the same address to everyone, without a login, and must check its requests
+    /// itself.
     ///
     /// # Errors
-    /// When the listener has no address, or the state folder cannot be used.
+    /// If the listener has no address, or the state folder cannot be used.
     pub fn serve(
         record: &Arc<Record>,
         listener: TcpListener,
@@ -99,7 +101,7 @@ impl Inbox {
         beside: Router,
     ) -> io::Result<Self> {
         let at = listener.local_addr()?;
-        // Made before anybody can be let in with it.
+        // Created before anyone can use it.
         folder.token()?;
         let address = teams.and_then(|teams| teams.login.address.as_deref());
         let site = match address {
@@ -160,10 +162,10 @@ impl Inbox {
         })
     }
 
-    /// Removes what says where the state folder's inbox is, where this serves it: its process is about to end.
+    /// Removes the stored address of the state folder's inbox, if this serves it, before the process ends.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn forget(&self) -> io::Result<()> {
         match &self.lock {
             Some(lock) => self.folder.forget_inbox(lock),
@@ -171,23 +173,23 @@ impl Inbox {
         }
     }
 
-    /// Makes an address that signs a browser in, once: for the person only.
+    /// Creates an address that signs a browser in, once: for the person only.
     pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }
 
-    /// The address of the pages, which signs nobody in.
+    /// Returns the address of the pages, which signs no one in.
     pub fn address(&self) -> String {
         self.site.address()
     }
 
-    /// The address of a question's page, which signs nobody in.
+    /// Returns the address of a question's page, which signs no one in.
     pub fn deep_link(&self, id: &str) -> Option<String> {
         QuestionId::new(id).map(|id| self.site.deep_link(&id))
     }
 }
 
-/// The login of an inbox of several people.
+/// Creates the login of an inbox of several people.
 fn gate(
     record: &Arc<Record>,
     folder: &StateFolder,
@@ -215,7 +217,7 @@ fn gate(
     Ok((directory, gate.with_push(teams.push.clone())))
 }
 
-/// Writes each login into the audit, before the browser is signed in.
+/// Audits each login before the browser is signed in.
 fn note_logins(
     record: &Arc<Record>,
 ) -> impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static + use<> {
@@ -234,7 +236,7 @@ fn note_logins(
     }
 }
 
-/// Serves commands of the same user. Where no socket can be made, the pages work all the same.
+/// Serves commands of the same user. If no socket can be created, the pages still work.
 #[cfg(unix)]
 fn serve_commands(folder: &StateFolder, api: Router) {
     let app = Router::new().nest("/api", api);
@@ -243,7 +245,7 @@ fn serve_commands(folder: &StateFolder, api: Router) {
     }
 }
 
-/// Returns whether this address is on this machine only.
+/// Returns `true` if this address is on this machine only.
 pub fn is_loopback(at: SocketAddr) -> bool {
     at.ip().is_loopback()
 }

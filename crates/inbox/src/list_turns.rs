@@ -1,18 +1,18 @@
-//! The lists that are made at once: each person has a share, so that one's many searches hold nobody else's pages.
+//! Limits on concurrent lists: each person has a share, so that one person's searches delay no one else's pages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most lists that are made for one viewer at once; others of theirs wait in turn.
+/// The most lists created at once for one viewer; others of theirs wait.
 const AT_ONCE: usize = 2;
 
-/// The viewers for whom lists are made or wait to be made.
+/// The viewers with lists in creation or waiting.
 #[derive(Debug, Default)]
 pub(crate) struct ListTurns(Mutex<HashMap<Arc<str>, Arc<Semaphore>>>);
 
-/// The turn of one list. It ends when it is dropped.
+/// The permission to create one list, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ListTurn<'t> {
     turns: &'t ListTurns,
@@ -25,20 +25,20 @@ impl ListTurns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a list of this viewer may be made.
+    /// Waits until a list of this viewer may be created.
     pub(crate) async fn take(&self, viewer: Arc<str>) -> ListTurn<'_> {
         let share = self
             .known()
             .entry(viewer.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE)))
             .clone();
-        // Whoever leaves while waiting is forgotten, too.
+        // Dropped by a request that is cancelled while it waits, too.
         let mut turn = ListTurn {
             turns: self,
             viewer,
             permit: None,
         };
-        // An error would say that it is closed, which no share ever is.
+        // An error would mean that it is closed, which never happens.
         turn.permit = share.acquire_owned().await.ok();
         turn
     }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(turns.known().len(), 1);
         drop(first);
         drop(third.await);
-        // A browser that leaves while it waits.
+        // A browser that disconnects while it waits.
         let last = turns.take("person:ada".into()).await;
         let mut waiting = Box::pin(turns.take("person:ada".into()));
         assert!(waiting.as_mut().now_or_never().is_none());

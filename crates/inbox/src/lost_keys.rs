@@ -1,4 +1,4 @@
-//! Key files that are lost, or hold no whole key.
+//! Tests of lost or damaged key files.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use mcp_elicit_record::{KeyFileError, KeyLoss, LockFile, Record, audit};
 use super::sample;
 use super::state_folder::StateFolder;
 
-/// Starts on this folder as a gateway does, asks one question, and ends.
+/// Starts on this folder like a gateway, asks one question, and ends.
 async fn ask_once(state: &StateFolder) {
     let keys = state.key_files().open().await.unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());
@@ -64,7 +64,7 @@ async fn a_lost_key_that_the_record_needs_is_not_made_anew() {
                 "{remedy}"
             );
             assert_eq!(path.exists(), half.is_some(), "nothing was made");
-            // With the key all is as before.
+            // With the key everything works as before.
             std::fs::write(&path, whole).unwrap();
             ask_once(&state).await;
         }
@@ -138,7 +138,7 @@ async fn every_file_in_the_state_folder_is_its_owners_only() {
     let names: Vec<_> = std::fs::read_dir(state.path()).unwrap().collect();
     assert!(names.len() >= 6, "with the log of the record: {names:?}");
     assert_eq!(open(), Vec::<std::ffi::OsString>::new());
-    // Earlier versions left some open.
+    // Earlier versions left some readable.
     let other = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(state.record(), other).unwrap();
     StateFolder::open(state.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The record as the pages of `forms` see it.
+//! The record as a question store for the pages of `forms`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,21 +33,21 @@ use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
 use super::viewer::Viewer;
 
-/// The number of rows that are read for a list. Of more that wait, those that were asked first and those that were asked last, half of each: one
-/// caller's many hide no question that is new.
+/// The number of rows read for a list. If more wait, half of them are those asked first and half those asked last, so
+/// that one caller's many questions hide no new one.
 const MAX_ROWS_READ: usize = 10_000;
 
-/// The number of rows that a list looks at before other work of the thread goes on.
+/// The number of rows of a list that are processed before the thread does other work.
 const ROWS_AT_ONCE: usize = 32;
 
 /// The words before the name of an API key, for a page.
 const KEY_HOLDER: &str = "the holder of the API key ";
 
-/// The arguments of a call in a list, where those of the record cannot be opened.
+/// The arguments of a call in a list, if those of the record cannot be opened.
 const UNREADABLE_ARGUMENTS: &str =
     "the arguments cannot be read: they are damaged, or were sealed with another key";
 
-/// The form of a question of which a list shows the message only.
+/// The form for a question of which a list shows only the message.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The questions of one record.
@@ -55,29 +55,29 @@ pub struct RecordQuestionStore {
     record: Arc<Record>,
     /// The people, if several log in.
     people: Option<People>,
-    /// The keys of callers, by whose names these are shown.
+    /// The keys of callers, which are shown by their names.
     key_names: Option<Arc<ApiTokens>>,
-    /// The check whether the rule of a question is still the same, where rules ask.
+    /// The check whether the rule of a question is unchanged, if there are rules.
     is_asked_by: Option<RuleCheck>,
     turns: ListTurns,
 }
 
-/// The people of an inbox, and what they have typed.
+/// The people of an inbox, and their drafts.
 struct People {
     directory: Arc<Directory>,
     drafts: Mutex<Drafts>,
 }
 
 impl People {
-    /// The drafts; a panic elsewhere cannot have left them half changed in a way that matters.
+    /// Returns the drafts; a panic elsewhere cannot have left them inconsistent in a way that matters.
     fn drafts(&self) -> MutexGuard<'_, Drafts> {
         self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stored question as a person sees it, and what checks the answer to it.
+/// A stored question for a person, with the check of its answer.
 pub struct Readable {
-    /// The question as a frontend shows it.
+    /// The view for frontends.
     pub question: QuestionView,
     /// The question.
     pub request: ElicitRequest,
@@ -103,7 +103,7 @@ impl RecordQuestionStore {
         }
     }
 
-    /// The same, where a question says that its rule is another one now.
+    /// Returns the store with a check for changed rules, which a question's note reports.
     #[must_use]
     pub fn checking_rules(self, check: RuleCheck) -> Self {
         let is_asked_by = Some(check);
@@ -113,20 +113,20 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Returns the rule of the question where a call made now would not be asked about by the same one.
+    /// Returns the rule of the question if it would not ask about a call made now.
     fn changed_rule<'r>(&self, row: &'r Row) -> Option<&'r str> {
         let (check, team) = (self.is_asked_by.as_ref()?, row.team.as_deref()?);
         (!check(&team.rule, &team.rule_digest)).then_some(&team.rule)
     }
 
-    /// The same, where callers with these keys are shown by their names.
+    /// Returns the store with the names of callers' keys.
     #[must_use]
     pub fn naming_keys(self, keys: Arc<ApiTokens>) -> Self {
         let key_names = Some(keys);
         Self { key_names, ..self }
     }
 
-    /// The same for people who log in: each sees and answers what roles and addressing allow.
+    /// Returns the store for people who log in: each sees and answers what roles and addressing allow.
     #[must_use]
     pub fn for_people(self, directory: Arc<Directory>) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Returns people and roles as they are now; `None` where the inbox is one person's.
+    /// Returns a snapshot of people and roles; `None` if the inbox belongs to one person.
     pub fn people_now(&self) -> Option<DirectoryNow> {
         self.people.as_ref().map(|people| people.directory.now())
     }
@@ -149,13 +149,13 @@ impl RecordQuestionStore {
             .map_or(Sight::Whole, |now| now.of(row).sight(viewer, row))
     }
 
-    /// Returns `true` if the viewer may act on the question, as far as roles go.
+    /// Returns `true` if the viewer may act on the question, according to roles.
     pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
         self.people_now()
             .is_none_or(|now| now.of(row).may_act(viewer, row))
     }
 
-    /// The row, if the viewer may see something of it.
+    /// Returns the row, if the viewer may see any of it.
     async fn row(
         &self,
         viewer: &Viewer,
@@ -169,7 +169,8 @@ impl RecordQuestionStore {
         Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
     }
 
-    /// The rows of which the viewer may see something: those under the person's own keys, or all; and `true` if there are more.
+    /// Returns the rows of which the viewer may see any part: those under the person's own keys, or all; and `true` if
+    /// there are more.
     async fn rows_of(
         &self,
         viewer: &Viewer,
@@ -178,7 +179,7 @@ impl RecordQuestionStore {
         filter: &ListFilter,
     ) -> Result<(Vec<Row>, bool), QuestionStoreError> {
         let keys = now.list_keys(viewer);
-        // Those that wait are counted, so all are read; of those that ended, as many as are shown.
+        // Waiting ones are counted, so all are read; of ended ones, only those that are shown.
         let is_counted = which == Filter::Open;
         let is_searched = !filter.text.is_empty() || filter.view != ListView::All;
         let most = if is_counted || is_searched || keys.is_none() {
@@ -189,8 +190,8 @@ impl RecordQuestionStore {
         self.rows_under(keys.as_ref(), which, most).await
     }
 
-    /// The rows of a list, under these keys or all; and `true` if more wait than a list looks at. Of more that wait than `most`, those that
-    /// were asked first and those that were asked last.
+    /// Returns the rows of a list, under these keys or all; and `true` if more wait than a list reads. If more wait
+    /// than `most`, those asked first and those asked last.
     async fn rows_under(
         &self,
         keys: Option<&ListKeys>,
@@ -213,14 +214,14 @@ impl RecordQuestionStore {
         }
         rows.truncate(most.div_ceil(2));
         let latest = read(Filter::OpenLatest, most / 2).await?;
-        // Some may have ended meanwhile, so that the two halves meet.
+        // Some may have ended meanwhile, so that the two halves overlap.
         let known: HashSet<String> = rows.iter().map(|row| row.id.clone()).collect();
         let latest = latest.into_iter().rev();
         rows.extend(latest.filter(|row| !known.contains(&row.id)));
         Ok((rows, most >= MAX_ROWS_READ))
     }
 
-    /// The lists of a viewer who sees a part of the questions.
+    /// Returns the lists of a viewer who sees a part of the questions.
     async fn list_for(
         &self,
         viewer: &Viewer,
@@ -283,10 +284,10 @@ impl RecordQuestionStore {
         Ok(list)
     }
 
-    /// The row as a person sees it; `None` when it cannot be read any more.
+    /// Returns the row's view for a person; `None` if it can no longer be read.
     ///
     /// # Errors
-    /// When the arguments of its call cannot be opened: nobody answers without seeing them.
+    /// If the arguments of its call cannot be opened, because no one may answer without seeing them.
     pub fn readable(&self, row: &Row) -> Result<Option<Readable>, RecordError> {
         let Some(parsed) = self.record.parsed(row) else {
             return Ok(None);
@@ -307,7 +308,7 @@ impl RecordQuestionStore {
         Ok(Some(Readable { question, request }))
     }
 
-    /// Writes into the audit that a form was accepted although it asks for a credential, where it was.
+    /// Audits that a form was accepted although it asks for a credential, if so.
     pub(super) async fn note_credentials_allowed(&self, row: &Row, outcome: &Outcome, by: &str) {
         let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
             && self
@@ -360,7 +361,7 @@ impl RecordQuestionStore {
             Some(CallView::new(row.body.kind?, target).with_json(UNREADABLE_ARGUMENTS))
         });
         let question = with_call(question, call, row);
-        // Where a rule asks, the caller is seldom the reader.
+        // If a rule asks, the caller is rarely the reader.
         let question = if has_named_caller(row) {
             question.on_behalf_of(self.caller_in_short(row))
         } else {
@@ -371,7 +372,7 @@ impl RecordQuestionStore {
         let summary = match &row.team {
             Some(team) => {
                 let summary = summary.by_rule(&team.rule).for_approval(team.is_approval);
-                // Of several calls of one tool, those who decide about them tell one from another.
+                // Distinguishes several calls of one tool for the people who decide.
                 match question.call() {
                     Some(call) => summary.with_arguments(call),
                     None => summary,
@@ -385,7 +386,7 @@ impl RecordQuestionStore {
         })
     }
 
-    /// Returns on whose behalf the call was made, in words: a person of the file by the name that others read, a key by its own.
+    /// Returns the caller of the call in words: a person in the file by the name for readers, a key by its own name.
     pub(super) fn caller_in_words(&self, row: &Row) -> String {
         let now = self.people_now();
         let person = row
@@ -412,14 +413,14 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Returns the same for a list.
+    /// Returns the same in short, for a list.
     fn caller_in_short(&self, row: &Row) -> String {
         let words = self.caller_in_words(row);
         let key = words.strip_prefix(KEY_HOLDER);
         key.map_or(words.clone(), |name| format!("API key {name}"))
     }
 
-    /// Returns how the question ended; `None` while it waits.
+    /// Returns the question's end; `None` while it waits.
     fn ended(row: &Row, now: Option<&DirectoryNow>) -> Option<Ended> {
         let ended = ended(row)?;
         let in_words = |by: String| match now {
@@ -427,7 +428,7 @@ impl RecordQuestionStore {
                 format!("by {}", team_view::history::actors(now, Some(&by)))
             }
             Some(_) => by,
-            // People of a rule, read by the owner after the login was taken out of the file.
+            // People of a rule, read by the owner after the login was removed from the file.
             None => by.replace("person:", "by "),
         };
         Some(Ended {
@@ -436,7 +437,7 @@ impl RecordQuestionStore {
         })
     }
 
-    /// Returns what the viewer has typed so far.
+    /// Returns the viewer's draft.
     fn draft(&self, viewer: &Viewer, id: &str) -> Option<Draft> {
         match (&self.people, viewer.person()) {
             (Some(people), Some(person)) => people.drafts().get(id, &person.person),
@@ -444,7 +445,7 @@ impl RecordQuestionStore {
         }
     }
 
-    /// Drops what people have typed on a question that has ended.
+    /// Drops the drafts of a question that has ended.
     fn drop_drafts(&self, id: &QuestionId) {
         if let Some(people) = &self.people {
             people.drafts().forget(id.as_str());
@@ -470,8 +471,8 @@ impl RecordQuestionStore {
         Ok((found.await, is_cut))
     }
 
-    /// Returns whether the words may stand in what a list shows of the row, its id or its rule: a look at its text, since reading a form
-    /// takes longer. Marks that a list leaves out, and characters that JSON spells otherwise, are not looked at.
+    /// Returns `true` if the words may occur in the listed parts of the row, its id or its rule. It checks the raw
+    /// text, since parsing a form takes longer, and ignores markup that a list omits, and characters that JSON escapes.
     fn may_match(&self, row: &Row, words: &str) -> bool {
         let plain = |text: &str| {
             text.chars()
@@ -499,7 +500,7 @@ impl RecordQuestionStore {
     }
 }
 
-/// Returns `true` for a question of a rule in the call of somebody who has proven who they are.
+/// Returns `true` for a question of a rule in the call of an authenticated caller.
 fn has_named_caller(row: &Row) -> bool {
     let principal = Principal::parse(&row.body.principal);
     let is_named = matches!(
@@ -511,7 +512,7 @@ fn has_named_caller(row: &Row) -> bool {
         .is_some_and(|team| is_named || team.caller.person.is_some())
 }
 
-/// The summary without the words of the message and the arguments.
+/// Returns the summary without the message and the arguments.
 fn outline(summary: QuestionSummary) -> QuestionSummary {
     QuestionSummary {
         excerpt: "addressed to others".to_owned(),
@@ -520,7 +521,7 @@ fn outline(summary: QuestionSummary) -> QuestionSummary {
     }
 }
 
-/// Returns who asks: by the operator's name first, and what the server says of itself apart from it.
+/// Returns the origin: the operator's name, and separately the server's own claims.
 fn origin(row: &Row) -> Origin {
     let origin = match &row.body.address {
         Some(address) => Origin::unnamed(address.clone()),
@@ -543,7 +544,7 @@ fn origin(row: &Row) -> Origin {
     }
 }
 
-/// The client that made the call, by the name and version it gave for itself.
+/// Returns the client that made the call, by the name and version that it claims.
 pub fn client(row: &Row) -> Option<(String, Option<String>)> {
     let info: Value = serde_json::from_str(row.body.client_info.as_deref()?).ok()?;
     let word = |name: &str| info.get(name)?.as_str().map(str::to_owned);
@@ -575,7 +576,7 @@ fn ended(row: &Row) -> Option<Ended> {
     })
 }
 
-/// Returns what became of a call that waited for approval; `None` for other questions.
+/// Returns the result of a call that waited for approval; `None` for other questions.
 fn approval_note(row: &Row) -> Option<String> {
     row.team.as_ref().filter(|team| team.is_approval)?;
     let line = match row.lifecycle.phase() {
@@ -589,7 +590,7 @@ fn approval_note(row: &Row) -> Option<String> {
     Some(line.to_owned())
 }
 
-/// Adds the call and the deadline of the row, where it has them.
+/// Adds the call and the deadline of the row, if it has them.
 fn with_call(question: QuestionView, call: Option<CallView>, row: &Row) -> QuestionView {
     let question = match call {
         Some(call) => question.for_call(call),
@@ -601,8 +602,8 @@ fn with_call(question: QuestionView, call: Option<CallView>, row: &Row) -> Quest
     }
 }
 
-/// Returns what a person should know where no call waits for the question; `None` where one does. `changed_rule` is the rule of the
-/// question where it is another one now, so that no later call finds the question.
+/// Returns a note if no call waits for the question; `None` if one does. `changed_rule` is the rule of the question if
+/// it has changed, so that no later call finds the question.
 fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Option<String> {
     let exchange = &row.lifecycle;
     if let Some(line) = approval_note(row) {
@@ -645,7 +646,7 @@ fn waiting_note(record: &Record, row: &Row, changed_rule: Option<&str>) -> Optio
     })
 }
 
-/// A span in whole minutes, rounded up.
+/// Returns a duration in whole minutes, rounded up.
 fn minutes(span: std::time::Duration) -> String {
     match span.as_secs().div_ceil(60) {
         1 => "1 minute".to_owned(),
@@ -653,8 +654,8 @@ fn minutes(span: std::time::Duration) -> String {
     }
 }
 
-/// Returns what `read` makes of at most `most` rows, in their order: of those that wait, the half that was asked first and the half that was
-/// asked last, and of others the first. No more rows are read than are needed.
+/// Returns `read` applied to at most `most` rows, in order: of waiting ones, the half asked first and the half asked
+/// last, and of others the first. Reads no more rows than necessary.
 async fn first_and_last<R, S>(
     rows: &[R],
     which: Filter,
@@ -812,7 +813,7 @@ impl QuestionStore for RecordQuestionStore {
         let by = viewer.by();
         let row = match self.row(viewer, id).await? {
             Some((row, _)) if self.may_act(viewer, &row) => Some(row),
-            // Nobody learns more by trying to answer than by looking.
+            // Trying to answer reveals no more than reading.
             _ => {
                 let act = match outcome {
                     Outcome::Accept(_) | Outcome::Visit => "accept",

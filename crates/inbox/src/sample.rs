@@ -1,4 +1,4 @@
-//! The API over a record in memory with one question, for tests that throw anything at it.
+//! The API over a record in memory with one question, for fuzz tests.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -19,13 +19,13 @@ use super::api::{self, Access};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 
-/// The arguments of the call that asks.
+/// The arguments of the call.
 const ARGUMENTS: &str = r#"{"to":"moon"}"#;
 
-/// The router, and the id of the question that waits. Runs in a tokio runtime.
+/// Returns the router, and the id of the waiting question. Must be called in a tokio runtime.
 ///
 /// # Errors
-/// When the system gives no randomness, or the record refuses the question.
+/// If the system has no randomness, or the record rejects the question.
 pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let store = Arc::new(Memory::default());
     let clock = || Timestamp::from_millis(1_000);
@@ -41,7 +41,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     Ok((router, id))
 }
 
-/// The id of a question that was just asked by the call of `deploy`, or by one of these others.
+/// Returns the id of a new question of the call of `deploy`, or of one of these others.
 pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Result<String> {
     let until = Timestamp::from_millis(9_000);
     asked(
@@ -56,13 +56,13 @@ pub(super) async fn raised(record: &Arc<Record>, others: Vec<String>) -> io::Res
     .await
 }
 
-/// The id of a question that was just asked of people, for an hour.
+/// Returns the id of a new question to people, open for an hour.
 #[cfg(test)]
 pub(super) async fn raised_for(record: &Arc<Record>, team: Option<TeamPlan>) -> io::Result<String> {
     raised_with(record, team, ARGUMENTS).await
 }
 
-/// The same for a call with these arguments, JSON.
+/// Returns the id of a new question of a call with these arguments (JSON).
 #[cfg(test)]
 pub(super) async fn raised_with(
     record: &Arc<Record>,
@@ -72,7 +72,7 @@ pub(super) async fn raised_with(
     raised_with_form(record, team, arguments, &sample_form()).await
 }
 
-/// The same with this form, a schema.
+/// Returns the id of a new question with this form (a schema).
 #[cfg(test)]
 pub(super) async fn raised_with_form(
     record: &Arc<Record>,
@@ -84,7 +84,7 @@ pub(super) async fn raised_with_form(
     asked(record, "local", Vec::new(), team, until, arguments, form).await
 }
 
-/// The id of a question that was just asked in a call of this caller, for an hour.
+/// Returns the id of a new question of a call of this caller, open for an hour.
 #[cfg(test)]
 pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<String> {
     let until = record.now().after(std::time::Duration::from_secs(60 * 60));
@@ -100,7 +100,7 @@ pub(super) async fn raised_by(record: &Arc<Record>, caller: &str) -> io::Result<
     .await
 }
 
-/// The same of people, in a call with these arguments, JSON.
+/// Returns the id of a new question to people, in a call with these arguments (JSON).
 #[cfg(test)]
 pub(super) async fn raised_in(
     record: &Arc<Record>,
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// A request of these parts, as far as one can be made of them; its status and what came back.
+    /// Sends a request with these parts, if possible; returns its status and body.
     async fn ask(method: &str, path: &str, body: Vec<u8>) -> Option<(u16, Vec<u8>)> {
         let folder = tempfile::tempdir().unwrap();
         let (api, id) = api(&StateFolder::at(folder.path())).await.unwrap();

@@ -8,7 +8,7 @@ use mcp_elicit_forms::web::{SessionStore, SessionTable};
 
 use crate::shared_file::{SharedFile, SharedValue};
 
-/// The sessions in one file. What another process changed is seen at the next look.
+/// The sessions in one file. Changes by another process are seen at the next read.
 #[derive(Debug)]
 pub struct FileSessions(SharedFile<SessionTable>);
 
@@ -28,7 +28,7 @@ impl SharedValue for SessionTable {
 }
 
 impl FileSessions {
-    /// The sessions in this file, which is made at the first change.
+    /// Creates the sessions in this file, which is created at the first change.
     pub(super) fn at(path: PathBuf) -> Self {
         Self(SharedFile::at(path))
     }

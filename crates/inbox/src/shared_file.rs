@@ -13,19 +13,19 @@ use mcp_elicit_record::state_file;
 
 /// A value that a [`SharedFile`] holds.
 pub(crate) trait SharedValue: Serialize + DeserializeOwned {
-    /// The words for a file that holds something else.
+    /// The error for a file with other content.
     const UNREADABLE: &'static str;
-    /// `true` if a fresh value takes the place of something else at the next change; else nothing is changed until the file
-    /// is mended or removed.
+    /// `true` if a fresh value replaces other content at the next change; otherwise nothing is changed until the file
+    /// is fixed or removed.
     const REPLACED: bool;
 
-    /// Makes the value for a file that is not there yet.
+    /// Creates the value for a new file.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// If there is no randomness.
     fn fresh() -> io::Result<Self>;
 
-    /// Returns `true` if what was read can be such a value.
+    /// Returns `true` if the parsed value is valid.
     fn is_sound(&self) -> bool;
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct SharedFile<T> {
     known: Mutex<Option<(Stamp, Arc<T>)>>,
 }
 
-/// The stamp that tells one state of the file from another.
+/// The stamp of a state of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     changed: SystemTime,
@@ -59,7 +59,7 @@ impl Stamp {
 }
 
 impl<T: SharedValue> SharedFile<T> {
-    /// The value in this file, which is made at the first change.
+    /// Creates the value in this file, which is created at the first change.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self {
             path,
@@ -67,15 +67,15 @@ impl<T: SharedValue> SharedFile<T> {
         }
     }
 
-    /// Returns the value as it is now; `None` where there is no file, or it holds no such value.
+    /// Returns the current value; `None` if there is no file, or it has no such value.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn read(&self) -> io::Result<Option<Arc<T>>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match (Stamp::of(&self.path), &*known) {
             (Ok(now), Some((then, value))) if now == *then => Ok(Some(Arc::clone(value))),
-            // Read after the stamp was taken: a change in between is seen at the next look.
+            // Read after the stamp was taken: a change in between is seen at the next read.
             (Ok(now), _) => {
                 let value = self.load()?.map(Arc::new);
                 *known = value.clone().map(|value| (now, value));
@@ -86,10 +86,10 @@ impl<T: SharedValue> SharedFile<T> {
         }
     }
 
-    /// Changes the value, one process at a time. A change that fails changes nothing.
+    /// Changes the value, in one process at a time. A failed change has no effect.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or `change` fails.
+    /// If the file cannot be read or written, or `change` fails.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> io::Result<R>) -> io::Result<R> {
         let _lock = self.lock()?;
         let mut value = match self.load()? {
@@ -117,7 +117,7 @@ impl<T: SharedValue> SharedFile<T> {
         Ok(value)
     }
 
-    /// Keeps other processes from changing the file until this is dropped.
+    /// Prevents other processes from changing the file until this is dropped.
     fn lock(&self) -> io::Result<File> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");

@@ -1,5 +1,5 @@
-//! The API for commands of the same user: a Unix socket in the state folder, which nobody else may enter. Who holds a port
-//! on this machine is anybody's guess; who holds a file in a folder of mode 0700 is not.
+//! The API for commands of the same user: a Unix socket in the state folder, to which no other user has access. A port
+//! on this machine could belong to anyone; a file in a folder of mode 0700 cannot.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,19 +9,19 @@ use axum::Router;
 use axum::serve::Listener;
 use tokio::net::{UnixListener, UnixStream};
 
-/// The longest path that the system takes for a socket, on every system.
+/// The longest socket path that every system accepts.
 const LONGEST: usize = 100;
 
-/// A path to a socket that the system takes, for as long as this lives.
+/// A socket path that the system accepts, while this exists.
 #[derive(Debug)]
 pub(super) struct SocketPath {
     path: PathBuf,
-    // Holds open the folder that the path goes through.
+    // Keeps the folder in the path open.
     _folder: Option<std::fs::File>,
 }
 
 impl SocketPath {
-    /// The path itself, or a short one through the open folder where it is too long.
+    /// Returns the path itself, or a short one through the open folder if it is too long.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str().as_bytes().len() <= LONGEST {
             return Ok(Self {
@@ -49,13 +49,13 @@ impl SocketPath {
     }
 }
 
-/// Connects to the socket, which shows that the gateway that made it still serves it.
+/// Connects to the socket, which shows that its gateway still serves it.
 pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(SocketPath::of(path)?.as_path()).await
 }
 
-/// Serves `app` at this socket for as long as the process runs, in the place of one that was left behind. Only whoever has the
-/// folder's inbox lock may call this.
+/// Serves `app` at this socket while the process runs, replacing a stale one. Only the holder of the folder's inbox
+/// lock may call this.
 pub(super) fn serve(path: &Path, app: Router) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -70,7 +70,7 @@ pub(super) fn serve(path: &Path, app: Router) -> io::Result<()> {
     Ok(())
 }
 
-/// Connections of programs that run as the same user; others, which the folder keeps out already, are dropped.
+/// Connections of programs that run as the same user; others, which the folder excludes already, are dropped.
 struct OwnUser(UnixListener);
 
 impl Listener for OwnUser {
@@ -81,7 +81,7 @@ impl Listener for OwnUser {
         loop {
             let (stream, _) = Listener::accept(&mut self.0).await;
             let ours = rustix::process::geteuid().as_raw();
-            // Root reads every folder anyway.
+            // Root can read every folder anyway.
             if stream
                 .peer_cred()
                 .is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)

@@ -1,17 +1,17 @@
-//! The state folder: where the inbox is, who may use it, and what proves that.
+//! The state folder: the inbox's address, and its access data.
 //!
-//! | file | what it is for |
+//! | file | purpose |
 //! | --- | --- |
 //! | `inbox.lock` | held by the gateway that serves the inbox of this folder |
-//! | `inbox.address` | where its pages are |
-//! | `inbox.people` | where people log in to it, where several do |
+//! | `inbox.address` | the address of its pages |
+//! | `inbox.people` | the address at which people log in to it, if several do |
 //! | `inbox.sock` | its API for commands of the same user |
-//! | `inbox.token` | what other programs show the API at that address |
-//! | `inbox.sessions` | the browsers that are signed in |
+//! | `inbox.token` | the token of other programs for the API at that address |
+//! | `inbox.sessions` | the signed-in browsers |
 //! | `inbox.logins` | the people who logged in, and their sessions |
 //! | `push.key` | the key of web push |
-//! | `api.tokens` | the hashes of the tokens that were made for programs |
-//! | `inbox.presence` | whether only pages may answer |
+//! | `api.tokens` | the hashes of the tokens created for programs |
+//! | `inbox.presence` | the setting that only pages may answer |
 
 #[cfg(unix)]
 mod parents;
@@ -26,7 +26,7 @@ use super::login::table::Logins;
 use super::sessions::FileSessions;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
-/// The beginnings of the names of what is in a state folder.
+/// The prefixes of file names in a state folder.
 const NAMES: [&str; 7] = [
     "record.sqlite",
     "seal.key",
@@ -37,16 +37,16 @@ const NAMES: [&str; 7] = [
     "running",
 ];
 
-/// Files by which a folder is known to be one of ours.
+/// Files that identify a folder as one of ours.
 const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
 
-/// The folder in which a person's gateways keep what must outlive them.
+/// The folder for the persistent data of a person's gateways.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
 }
 
-/// The right to serve the inbox of a state folder. It ends with the process, however that ends.
+/// The right to serve the inbox of a state folder. It ends with the process, in any way.
 #[derive(Debug)]
 pub struct InboxLock {
     _file: File,
@@ -55,9 +55,9 @@ pub struct InboxLock {
 /// The answers that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Those of pages, commands and programs.
+    /// Answers of pages, commands and programs.
     Any,
-    /// Those of pages only.
+    /// Answers of pages only.
     Page,
 }
 
@@ -66,11 +66,11 @@ pub enum Presence {
 pub struct PeopleInbox {
     /// The address of its pages.
     pub address: String,
-    /// The party that says who somebody is.
+    /// The party that identifies people.
     pub by: LogInBy,
 }
 
-/// The party that says who somebody is.
+/// The party that identifies people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogInBy {
     /// A proxy in front of the inbox.
@@ -80,14 +80,14 @@ pub enum LogInBy {
 }
 
 impl StateFolder {
-    /// This folder, made when there is none; on Unix for its owner only. An existing folder that other users may read is
-    /// closed to them, and that is logged, when it is empty or one of ours. Every file in it is its owner's only from then on,
-    /// and what a process that was killed has left half written is removed.
+    /// Opens this folder, and creates it if there is none; on Unix for its owner only. An existing folder that other
+    /// users may read is closed to them, and that is logged, if it is empty or one of ours. All its files are then
+    /// readable by the owner only, and half-written files of killed processes are removed.
     ///
     /// # Errors
-    /// When it cannot be made, belongs to another user, or is somebody's folder for other things that other users may read; when other
-    /// users may write to it and it has anything in it, or a file in it is another user's; when every user may write to a folder above it;
-    /// when a link or a pipe is in the place of a file.
+    /// If it cannot be created, belongs to another user, or is a folder with other contents that other users may read;
+    /// if other users may write to it and it is not empty, or a file in it is another user's; if every user may write
+    /// to a folder above it; if a link or a pipe replaces a file.
     pub fn open(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         parents::check(path)?;
@@ -98,19 +98,19 @@ impl StateFolder {
         Ok(Self::at(path))
     }
 
-    /// This folder, to be read from; nothing is made.
+    /// Returns this folder for reading; nothing is created.
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
         }
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns where it is unless told otherwise: `$MCP_ELICIT_STATE`, else the user's state folder.
+    /// Returns the default path: `$MCP_ELICIT_STATE`, else the user's state folder.
     pub fn usual() -> Option<PathBuf> {
         let from = |name: &str| {
             std::env::var_os(name)
@@ -131,27 +131,27 @@ impl StateFolder {
         files.any(|name| self.path.join(name).exists())
     }
 
-    /// The record of questions.
+    /// Returns the path of the record of questions.
     pub fn record(&self) -> PathBuf {
         self.path.join("record.sqlite")
     }
 
-    /// The key that seals values.
+    /// Returns the path of the key that seals values.
     pub fn seal(&self) -> PathBuf {
         self.path.join("seal.key")
     }
 
-    /// The key that tells servers, callers and questions apart. It is never changed.
+    /// Returns the path of the key of identities, which never changes.
     pub fn identity(&self) -> PathBuf {
         self.path.join("identity.key")
     }
 
-    /// The leases of running gateways.
+    /// Returns the path of the lock files of running gateways.
     pub fn leases(&self) -> PathBuf {
         self.path.join("running")
     }
 
-    /// The record and its keys.
+    /// Returns the paths of the record and its keys.
     pub fn key_files(&self) -> KeyFiles {
         KeyFiles {
             record: self.record(),
@@ -160,8 +160,8 @@ impl StateFolder {
         }
     }
 
-    /// The API's token, made when there is none. A file that holds no token is replaced, and that is logged: programs only have
-    /// to read the new one.
+    /// Returns the API's token, and creates it if there is none. A file without a token is replaced, and that is
+    /// logged: programs only have to read the new one.
     pub fn token(&self) -> io::Result<String> {
         match self.known_token() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -177,7 +177,7 @@ impl StateFolder {
         }
     }
 
-    /// The API's token as it was made by the gateway.
+    /// Returns the API's token as the gateway created it.
     pub fn known_token(&self) -> io::Result<String> {
         let token = state_file::read_text(&self.token_file())?.trim().to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -188,37 +188,37 @@ impl StateFolder {
         Ok(token)
     }
 
-    /// Puts another token in the place of the API's: the one before opens nothing any more.
+    /// Replaces the API's token: the previous one no longer works.
     pub fn rotate_token(&self) -> io::Result<()> {
         state_file::replace(&self.token_file(), new_token()?.as_bytes())
     }
 
-    /// Returns where the token is.
+    /// Returns the path of the token.
     pub fn token_file(&self) -> PathBuf {
         self.path.join("inbox.token")
     }
 
-    /// The browsers that are signed in.
+    /// Returns the signed-in browsers.
     pub fn sessions(&self) -> FileSessions {
         FileSessions::at(self.path.join("inbox.sessions"))
     }
 
-    /// The people who logged in, and their sessions.
+    /// Returns the people who logged in, and their sessions.
     pub fn logins(&self) -> Logins {
         Logins::at(self.path.join("inbox.logins"))
     }
 
-    /// The key by which push services know the gateways of this folder.
+    /// Returns the path of the key that identifies the folder's gateways to push services.
     pub fn push_key(&self) -> PathBuf {
         self.path.join("push.key")
     }
 
-    /// The tokens that were made for programs.
+    /// Returns the tokens created for programs.
     pub fn api_tokens(&self) -> ApiTokens {
         ApiTokens::at(self.path.join("api.tokens"))
     }
 
-    /// The right to serve the inbox; `None` while another gateway has it.
+    /// Acquires the right to serve the inbox; `None` while another gateway has it.
     pub fn lock_inbox(&self) -> io::Result<Option<InboxLock>> {
         let file = state_file::open_private(&self.path.join("inbox.lock"))?;
         match file.try_lock() {
@@ -228,24 +228,24 @@ impl StateFolder {
         }
     }
 
-    /// The socket of the API.
+    /// Returns the path of the API's socket.
     pub fn socket(&self) -> PathBuf {
         self.path.join("inbox.sock")
     }
 
-    /// Writes down where the inbox is.
+    /// Stores the address of the inbox.
     pub fn write_inbox(&self, at: SocketAddr) -> io::Result<()> {
         let text = format!("http://{at}\n");
         state_file::replace(&self.path.join("inbox.address"), text.as_bytes())
     }
 
-    /// Returns where the inbox is, as written down by the gateway that served it last.
+    /// Returns the address of the inbox, as stored by the last gateway that served it.
     pub fn inbox(&self) -> Option<String> {
         let text = state_file::read_text(&self.path.join("inbox.address")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Writes down where people log in to the inbox, or that nobody does.
+    /// Stores the address at which people log in to the inbox, or that none do.
     pub fn write_people_inbox(&self, inbox: Option<&PeopleInbox>) -> io::Result<()> {
         let file = self.path.join("inbox.people");
         let Some(inbox) = inbox else {
@@ -261,8 +261,8 @@ impl StateFolder {
         state_file::replace(&file, format!("{by} {}\n", inbox.address).as_bytes())
     }
 
-    /// Returns where people log in to the inbox, as written down by the gateway that served it last; `None` where the folder's owner
-    /// is its only reader.
+    /// Returns the address at which people log in to the inbox, as stored by the last gateway that served it; `None` if
+    /// the folder's owner is its only reader.
     pub fn people_inbox(&self) -> Option<PeopleInbox> {
         let text = state_file::read_text(&self.path.join("inbox.people")).ok()?;
         let (by, address) = text.trim().split_once(' ')?;
@@ -275,10 +275,11 @@ impl StateFolder {
         Some(PeopleInbox { address, by })
     }
 
-    /// Removes what says where the inbox is: the gateway that served it ends. Only whoever has the folder's inbox lock may call this.
+    /// Removes the stored address of the inbox, because its gateway ends. Only the holder of the folder's inbox lock
+    /// may call this.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn forget_inbox(&self, _lock: &InboxLock) -> io::Result<()> {
         for file in ["inbox.address", "inbox.people", "inbox.sock"] {
             match fs::remove_file(self.path.join(file)) {
@@ -289,7 +290,8 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Returns where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
+    /// Returns the address at which the inbox is currently served; `None` if it is not. Other programs on its port do
+    /// not count.
     pub async fn served_inbox(&self) -> Option<String> {
         if self.is_served().await {
             self.inbox()
@@ -314,7 +316,7 @@ impl StateFolder {
         }
     }
 
-    /// Returns the answers that count, as it was set last; any unless it was.
+    /// Returns the answers that count, as last set; any by default.
     pub fn presence(&self) -> io::Result<Presence> {
         match state_file::read_text(&self.path.join("inbox.presence")) {
             Ok(text) if text.trim() == "page" => Ok(Presence::Page),
@@ -328,7 +330,7 @@ impl StateFolder {
         }
     }
 
-    /// Sets which answers count, for every gateway and command of this folder from now on.
+    /// Sets the answers that count, for every gateway and command of this folder from now on.
     pub fn set_presence(&self, presence: Presence) -> io::Result<()> {
         let word: &[u8] = match presence {
             Presence::Any => b"any\n",
@@ -338,8 +340,8 @@ impl StateFolder {
     }
 }
 
-/// Refuses a folder in which another user has a file, or something else is in the place of one of our files: another program could read or
-/// change what is written there, or hold up whoever reads it.
+/// Rejects a folder in which another user has a file, or something else replaces one of our files: another program
+/// could read or change its content, or block its readers.
 fn refuse_replaced(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -353,7 +355,7 @@ fn refuse_replaced(folder: &Path) -> io::Result<()> {
         };
         let kind = known.file_type();
         let is_named_as_ours = NAMES.iter().any(|known| name.starts_with(known));
-        // A file system has folders of its own at its top.
+        // A file system has folders of its own at its root.
         if is_named_as_ours || !kind.is_dir() {
             state_file::refuse_foreign(&path, &known)?;
         }
@@ -400,7 +402,7 @@ fn new_token() -> io::Result<String> {
 fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
     if let Ok(known) = fs::metadata(path) {
-        // Whoever owns it can put anything into it, also where only root may do so otherwise.
+        // Its owner can put anything into it, even if only root may otherwise.
         let ours = rustix::process::geteuid().as_raw();
         if known.uid() != ours {
             let why = format!(
@@ -527,7 +529,7 @@ mod tests {
         let path = folder.path().join("state");
         fs::create_dir(&path).unwrap();
         let set = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        // One that others may write to is closed only while it is empty.
+        // A folder that others may write to is closed only if it is empty.
         for mode in [0o777, 0o775, 0o1777] {
             set(mode);
             StateFolder::open(&path).unwrap();
@@ -546,7 +548,7 @@ mod tests {
                 fs::remove_file(path.join(name)).unwrap();
             }
         }
-        // A file of another user stays refused when the folder is closed.
+        // A file of another user is still rejected after the folder is closed.
         set(0o700);
         for name in [
             "api.tokens",
@@ -568,7 +570,7 @@ mod tests {
                 refused.contains(name) && refused.contains("uid 65534"),
                 "{refused}"
             );
-            // Commands that read the folder meet the same.
+            // Commands that read the folder get the same error.
             let state = StateFolder::at(&path);
             match name {
                 "inbox.token" => assert!(state.known_token().is_err() && state.token().is_err()),
@@ -583,7 +585,7 @@ mod tests {
         let refused = StateFolder::open(&path).unwrap_err().to_string();
         assert!(refused.contains("running"), "{refused}");
         fs::remove_dir(&running).unwrap();
-        // Folders with other names are not ours to judge, such as that of a file system for lost files.
+        // Folders with other names are not ours to check, such as a file system's lost+found.
         let lost = path.join("lost+found");
         fs::create_dir(&lost).unwrap();
         std::os::unix::fs::chown(&lost, Some(65_534), None).unwrap();
@@ -602,7 +604,7 @@ mod tests {
         fs::write(&elsewhere, "x".repeat(40)).unwrap();
         let pipe =
             |at: &Path| mknodat(CWD, at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        // A pipe among what a process left unfinished, or beside our files, holds up nothing.
+        // A pipe among unfinished files, or beside our files, blocks nothing.
         pipe(&path.join("0123.new"));
         pipe(&path.join("notes"));
         StateFolder::open(&path).unwrap();
@@ -639,7 +641,7 @@ mod tests {
                 fs::remove_file(&at).unwrap();
             }
         }
-        // Commands that only read the folder, and those that come while it is in use, meet the same.
+        // Commands that only read the folder, and those that run while it is in use, get the same error.
         symlink(&elsewhere, state.token_file()).unwrap();
         assert!(state.known_token().is_err() && state.token().is_err());
         for at in [path.join("inbox.lock"), path.join("inbox.logins.lock")] {

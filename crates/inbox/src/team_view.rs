@@ -1,4 +1,4 @@
-//! The people's side of a question, as pages and programs show it, and what they do with it.
+//! The team's view of a question for pages and programs, and the team's actions.
 
 mod agreement;
 pub(crate) mod history;
@@ -22,17 +22,17 @@ use mcp_elicit_record::{Record, RecordError};
 use crate::login::directory::{DirectoryNow, Sight};
 use crate::viewer::Viewer;
 
-/// The most people and groups that are offered for a delegation.
+/// The most people and groups offered for a delegation.
 const MOST_DELEGATES: usize = 200;
 
-/// The number of people whom a refusal names.
+/// The most people named in a refusal.
 const MOST_NAMED: usize = 10;
 
-/// Returns the people's side of a question for this viewer; `None` where no rule speaks of it, or where the viewer sees no more than that
-/// it exists.
+/// Returns the team's view of a question for this viewer; `None` if no rule applies to it, or if the viewer may see
+/// only that it exists.
 ///
 /// # Errors
-/// When the store fails, or something was sealed with another key.
+/// If the store fails, or something was sealed with another key.
 pub async fn team_view(
     record: &Record,
     now: &DirectoryNow,
@@ -123,7 +123,7 @@ pub async fn team_view(
     }))
 }
 
-/// Returns the claim that holds.
+/// Returns the current claim.
 fn claim(record: &Record, now: &DirectoryNow, team: &Team) -> Option<ClaimView> {
     let at = record.now();
     let quorum = team.quorum();
@@ -147,7 +147,7 @@ fn lines(
         .iter()
         .map(|to| named(now, to))
         .collect();
-    // A question that was handed on and back names nobody twice.
+    // A question that was delegated back and forth names no one twice.
     let mut known: BTreeSet<String> = asked.iter().cloned().collect();
     let delegates = quorum.delegates().map(|to| named(now, to));
     let delegates: Vec<String> = delegates.filter(|to| known.insert(to.clone())).collect();
@@ -167,7 +167,7 @@ fn lines(
     if !row.lifecycle.is_open() {
         return lines;
     }
-    // A person who has agreed reads how many others must, on a line of their own.
+    // A person who has confirmed reads the number of missing confirmations on a separate line.
     if need > 1 && !has_agreed {
         let (must, nobody) = if team.is_approval {
             ("approve the same call", "Nobody has approved it yet")
@@ -197,7 +197,7 @@ fn lines(
     lines
 }
 
-/// An addressee in words.
+/// Returns an addressee in words.
 fn named(now: &DirectoryNow, to: &Addressee) -> String {
     match to {
         Addressee::Caller => "the caller".to_owned(),
@@ -215,7 +215,7 @@ pub(crate) fn listed(names: &[String], last: &str) -> String {
     }
 }
 
-/// Those to whom a person may hand the question on: not where too few would be left to agree.
+/// Returns the people to whom a person may delegate the question: none if too few would be left to confirm.
 fn delegates(
     now: &DirectoryNow,
     team: &Team,
@@ -250,7 +250,7 @@ fn delegates(
     found
 }
 
-/// Returns why a question that was this viewer's is not any more; `None` where it is, or never was.
+/// Returns the reason why a question is no longer this viewer's; `None` if it is, or never was.
 pub fn why_no_longer(now: &DirectoryNow, viewer: &Viewer, row: &Row) -> Option<Denied> {
     let (team, person) = (row.team.as_deref()?, viewer.person()?);
     match team.quorum().admits(&person.person, &now.of(row)) {
@@ -259,7 +259,7 @@ pub fn why_no_longer(now: &DirectoryNow, viewer: &Viewer, row: &Row) -> Option<D
     }
 }
 
-/// Returns the word of the audit for the button of a page; `None` for one that does nothing with the question.
+/// Returns the audit's word for the button of a page; `None` for one that does not act on the question.
 pub fn word_of(button: &str) -> Option<&'static str> {
     Some(match button {
         "accept" => "fill",
@@ -277,7 +277,7 @@ pub fn word_of(button: &str) -> Option<&'static str> {
 /// Submits a person's outcome for a question of a rule.
 ///
 /// # Errors
-/// When the record fails.
+/// If the record fails.
 pub async fn submit(
     record: &Record,
     now: &DirectoryNow,
@@ -310,15 +310,15 @@ pub async fn submit(
         Acted::Done(..) => SubmitResult::Waits,
         Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
         Acted::Denied(denied) => SubmitResult::Refused(sentence(denied)),
-        // None of these acts has a text.
+        // None of these actions has a text.
         Acted::UnusableText | Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
     })
 }
 
-/// Does what one of several people does beside answering.
+/// Performs an action of a team member other than answering.
 ///
 /// # Errors
-/// When the record fails.
+/// If the record fails.
 pub async fn act(
     record: &Record,
     now: &DirectoryNow,
@@ -358,13 +358,13 @@ pub async fn act(
     })
 }
 
-/// Returns `true` if somebody has entered answers that others may confirm.
+/// Returns `true` if there are entered answers that others may confirm.
 fn has_answers(row: &Row) -> bool {
     let team = row.team.as_deref();
     team.is_some_and(|team| matches!(team.quorum().state(), State::Filled { .. }))
 }
 
-/// Returns why the question is not handed on, and to whom it can be: those whom the page offers.
+/// Returns the reason why the question is not delegated, and the people to whom it can be, as offered by the page.
 fn not_delegable(now: &DirectoryNow, row: &Row, me: &str, people: &dyn Membership) -> String {
     let offered = row.team.as_deref();
     let offered = offered.map_or_else(Vec::new, |team| delegates(now, team, me, people));
@@ -381,10 +381,10 @@ fn not_delegable(now: &DirectoryNow, row: &Row, me: &str, people: &dyn Membershi
     format!("The question cannot be handed on to them: {to_whom}.")
 }
 
-/// The refusal where the rule excludes a caller of whom nothing is known.
+/// The refusal if the rule excludes a caller who is unknown.
 const CALLER_UNKNOWN: &str = "The rule wants others than the caller to answer, and it is not known which person makes this call.";
 
-/// Returns why the text of an act was refused, as a sentence.
+/// Returns the reason why the text of an action was refused, as a sentence.
 fn unusable(pressed: &Pressed) -> &'static str {
     const {
         assert!(
@@ -426,7 +426,7 @@ pub fn addressee(text: &str) -> Option<Addressee> {
     }
 }
 
-/// The refusal of an act, as a sentence for the person.
+/// Returns the refusal of an action, as a sentence for the person.
 pub fn sentence(denied: Denied) -> String {
     let plain = match denied {
         Denied::TooFewLeft { need, left } => {

@@ -1,4 +1,4 @@
-//! The person or program that looks at questions and acts on them.
+//! The person or program that views questions and acts on them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,39 +6,40 @@ use std::sync::Arc;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web;
 
-/// The person or program that looks at questions and acts on them.
+/// The person or program that views questions and acts on them.
 #[derive(Clone, Debug)]
 pub enum Viewer {
     /// The owner of the state folder, by a login link or over its socket.
     Owner {
-        /// The words under which acts are recorded.
+        /// The name under which actions are recorded.
         by: Arc<str>,
     },
     /// A person who logged in.
     Person(Arc<SignedIn>),
-    /// A program that showed a token of the API.
+    /// A program with a token of the API.
     Token {
-        /// The words under which acts are recorded.
+        /// The name under which actions are recorded.
         by: Arc<str>,
-        /// The id of a token that `mcp-elicit tokens` made; `None` for the token of the state folder.
+        /// The id of a token created by `mcp-elicit tokens`; `None` for the token of the state folder.
         id: Option<Arc<str>>,
     },
 }
 
-/// A person who logged in, as the issuer or proxy described them. Groups and roles of the file are read at each act.
+/// A person who logged in, as described by the issuer or proxy. Groups and roles of the file are evaluated at each
+/// action.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignedIn {
     /// The name in `[people]`, or `ISSUER SUBJECT` for a person who is known by claims only.
     pub person: String,
-    /// The name that people call this person.
+    /// The name for readers.
     pub name: String,
-    /// The mail address that the issuer verified.
+    /// The verified mail address.
     pub mail: Option<String>,
     /// The values of the claim of groups.
     pub claims: Vec<String>,
-    /// When the claims were read.
+    /// The time at which the claims were read.
     pub claims_at: Timestamp,
-    /// When the person logged in at the issuer; `None` where it did not say.
+    /// The time of the login at the issuer; `None` if it did not report it.
     pub logged_in_at: Option<Timestamp>,
     /// The public name of the session.
     pub session: String,
@@ -55,7 +56,7 @@ impl SignedIn {
     }
 }
 
-/// A mail address and groups belong in no log.
+/// Hides the mail address and groups from logs.
 impl fmt::Debug for SignedIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SignedIn")
@@ -66,7 +67,7 @@ impl fmt::Debug for SignedIn {
 }
 
 impl Viewer {
-    /// Returns the viewer for the folder's owner, whose acts are recorded in these words.
+    /// Returns the viewer for the folder's owner, whose actions are recorded under this name.
     pub fn owner(by: &str) -> Self {
         Self::Owner { by: by.into() }
     }

@@ -1,5 +1,5 @@
-//! Access tokens that callers show: JSON Web Tokens (RFC 9068), checked with the issuer's keys, or any token that the issuer is asked about
-//! (RFC 7662).
+//! Access tokens of callers: JSON Web Tokens (RFC 9068), checked with the issuer's keys, or any tokens, checked by
+//! asking the issuer (RFC 7662).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,38 +18,38 @@ use crate::{OidcError, Provider, Subject};
 const LONGEST: usize = 8 * 1024;
 /// The longest subject, in bytes (OpenID Connect Core 2).
 const LONGEST_SUBJECT: usize = 255;
-/// The time for which an answer about a token is kept.
+/// The time for which an introspection result is cached.
 const CACHED: Duration = Duration::from_secs(30);
-/// The most answers about tokens that are kept.
+/// The most cached introspection results.
 const MOST_CACHED: usize = 10_000;
-/// The time after which a request that an outage refused may be made again.
+/// The time after which a request that failed because of an outage may be repeated.
 const RETRY: Duration = Duration::from_secs(10);
-/// The time since a logout token was issued (OpenID Connect Back-Channel Logout 2.6).
+/// The maximum age of a logout token (OpenID Connect Back-Channel Logout 2.6).
 const LOGOUT_AGE: Duration = Duration::from_secs(2 * 60);
 /// The event of a logout token.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// Why a token proves nothing. The texts have nothing of the token.
+/// The reason why a token is not accepted. The texts contain nothing of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It is not a token of this issuer for this resource.
     #[error("{0}")]
     Invalid(&'static str),
-    /// Its time is over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// It does not permit this.
+    /// The token lacks a required scope.
     #[error("the token lacks a scope")]
     Scope,
     /// The issuer cannot be asked.
     #[error("the issuer of the token cannot be asked")]
     Unavailable {
-        /// The time after which the caller may try again.
+        /// The time after which the caller may retry.
         retry_after: Duration,
     },
 }
 
-/// An access token that was checked. Its text is not kept.
+/// A checked access token. Its text is not kept.
 #[derive(Clone)]
 pub struct AccessToken {
     subject: Subject,
@@ -66,17 +66,17 @@ impl std::fmt::Debug for AccessToken {
 }
 
 impl AccessToken {
-    /// Returns the person or program that it is about.
+    /// Returns the person or program that the token was issued to.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// Returns when it expires; `None` where the issuer, asked about it, does not say.
+    /// Returns the time at which it expires; `None` if the issuer, asked about it, does not say.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.expires_at
     }
 
-    /// Returns a claim that is a text.
+    /// Returns a text claim.
     pub fn text(&self, claim: &str) -> Option<&str> {
         self.claims.get(claim)?.as_str()
     }
@@ -92,18 +92,18 @@ impl AccessToken {
     }
 }
 
-/// A logout token that was checked: the provider ended a session of a person.
+/// A checked logout token: the provider ended a session of a person.
 #[derive(Debug)]
 pub struct LogoutToken {
-    /// The person; absent where the session says it all.
+    /// The person; absent if the session alone is named.
     pub subject: Option<Subject>,
     /// The provider's session.
     pub sid: Option<String>,
-    /// The id of the token, which is used once.
+    /// The id of the token, which may be used once.
     pub jti: String,
 }
 
-/// The checks of the access tokens of one issuer.
+/// A verifier of the access tokens of one issuer.
 ///
 /// ```no_run
 /// use mcp_elicit_core::lifecycle::Timestamp;
@@ -125,12 +125,12 @@ pub struct TokenVerifier {
     keys: KeyCache,
     leeway: Duration,
     scopes: Vec<String>,
-    /// Answers about tokens, by the token's SHA-256, with the time until which they are kept.
+    /// Introspection results by the token's SHA-256, with the time until which they are cached.
     introspected: Mutex<HashMap<[u8; 32], (AccessToken, Timestamp)>>,
 }
 
 impl TokenVerifier {
-    /// The checks of the tokens of this issuer.
+    /// Creates a verifier for the tokens of this issuer.
     pub fn new(provider: Provider) -> Self {
         Self {
             provider,
@@ -141,14 +141,14 @@ impl TokenVerifier {
         }
     }
 
-    /// The difference between this clock and the issuer's that does not count. One minute by default.
+    /// Sets the tolerated difference between this clock and the issuer's. Defaults to one minute.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway = leeway;
         self
     }
 
-    /// The scopes that every token needs.
+    /// Sets the scopes that every token needs.
     #[must_use]
     pub fn requires<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
@@ -160,7 +160,7 @@ impl TokenVerifier {
         &self.provider
     }
 
-    /// Returns the age of the issuer's keys; `None` where none were fetched yet.
+    /// Returns the age of the issuer's keys; `None` if none were fetched yet.
     pub fn keys_age(&self, now: Timestamp) -> Option<Duration> {
         self.keys.age(now)
     }
@@ -168,7 +168,7 @@ impl TokenVerifier {
     /// Checks a JSON Web Token for one of these audiences (RFC 9068, 4).
     ///
     /// # Errors
-    /// When it is not valid, or the issuer's keys are not to be had.
+    /// If it is not valid, or the issuer's keys are not available.
     pub async fn verify(
         &self,
         text: &str,
@@ -176,7 +176,7 @@ impl TokenVerifier {
         now: Timestamp,
     ) -> Result<AccessToken, TokenError> {
         let token = self.signed(text, &["at+jwt", "jwt"], now).await?;
-        // An ID token says who signed in; it permits nothing.
+        // An ID token identifies a person and grants no access.
         if ["nonce", "at_hash", "c_hash"]
             .iter()
             .any(|claim| token.claims.contains_key(*claim))
@@ -189,10 +189,11 @@ impl TokenVerifier {
         self.checked(token.claims, audience, now)
     }
 
-    /// Asks the issuer about a token for one of these audiences (RFC 7662). The answer is kept for half a minute at most.
+    /// Asks the issuer about a token for one of these audiences (RFC 7662). The result is cached for at most half a
+    /// minute.
     ///
     /// # Errors
-    /// When it is not valid, or the issuer cannot be asked.
+    /// If it is not valid, or the issuer cannot be asked.
     pub async fn introspect(
         &self,
         text: &str,
@@ -202,7 +203,7 @@ impl TokenVerifier {
         let hash = hash(text);
         let known = self.cache().get(&hash).cloned();
         if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
-            // For this audience, too.
+            // The audience must be checked again.
             return self.checked(token.claims, audience, now);
         }
         let claims = self.ask(text, now).await?;
@@ -219,11 +220,10 @@ impl TokenVerifier {
         Ok(token)
     }
 
-    /// Returns `true` if the issuer says, now, that the token is valid. Where it is not, an answer that was kept counts no
-    /// more.
+    /// Asks the issuer again, and returns `true` if the token is valid. If it is not, its cached result is dropped.
     ///
     /// # Errors
-    /// When the issuer cannot be asked.
+    /// If the issuer cannot be asked.
     pub async fn is_active(&self, text: &str, now: Timestamp) -> Result<bool, TokenError> {
         match self.ask(text, now).await {
             Ok(_) => Ok(true),
@@ -235,10 +235,11 @@ impl TokenVerifier {
         }
     }
 
-    /// Checks a logout token for this client (OpenID Connect Back-Channel Logout 2.6). That its `jti` is new is for the caller to see to.
+    /// Checks a logout token for this client (OpenID Connect Back-Channel Logout 2.6). The caller must check that its
+    /// `jti` is new.
     ///
     /// # Errors
-    /// When it is not valid, or the issuer's keys are not to be had.
+    /// If it is not valid, or the issuer's keys are not available.
     pub async fn verify_logout(
         &self,
         text: &str,
@@ -279,7 +280,7 @@ impl TokenVerifier {
         })
     }
 
-    /// Reads a token of one of these types, and checks its signature.
+    /// Parses a token of one of these types, and checks its signature.
     async fn signed<'t>(
         &self,
         text: &'t str,
@@ -290,7 +291,7 @@ impl TokenVerifier {
             return Err(TokenError::Invalid("the token is too long"));
         }
         let token = jwt::read(text).ok_or(TokenError::Invalid("not a JSON Web Token"))?;
-        // Before the signature: only its issuer's keys count, and a foreign issuer's token need not make anybody fetch them.
+        // Before the signature: only this issuer's keys count, and a foreign token must not trigger a request for keys.
         self.issued_here(&token.claims)?;
         if !SIGNATURES.contains(&token.header.alg) {
             return Err(TokenError::Invalid(
@@ -313,7 +314,7 @@ impl TokenVerifier {
         Ok(token)
     }
 
-    /// The checks that a signed token and an issuer's answer have in common.
+    /// Performs the checks that a signed token and an introspection result share.
     fn checked(
         &self,
         claims: Map<String, Value>,
@@ -354,7 +355,7 @@ impl TokenVerifier {
         Err(TokenError::Invalid("the token is of another issuer"))
     }
 
-    /// Checks the times of a token. Returns the time at which it expires, leeway included.
+    /// Checks the times of a token. Returns the time at which it expires, including the leeway.
     fn in_time(
         &self,
         claims: &Map<String, Value>,
@@ -387,7 +388,7 @@ impl TokenVerifier {
                 "the issuer does not know the token, or ended it",
             ));
         }
-        // Optional in an answer (RFC 7662, 2.2): the issuer that answers is the one that was asked.
+        // Optional in a response (RFC 7662, 2.2): the responding issuer is the one that was asked.
         claims
             .entry("iss")
             .or_insert_with(|| self.provider.issuer_name().into());
@@ -406,7 +407,8 @@ fn hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Returns `true` if a text can name a subject or a session: it is not empty, not long, and nothing in it is invisible.
+/// Returns `true` if a text can name a subject or a session: it is not empty, not too long, and has no invisible
+/// characters.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST_SUBJECT && !text.chars().any(char::is_control)
 }

@@ -1,5 +1,5 @@
-//! Requests of this program, as the provider's client, to its endpoints: introspection (RFC 7662), token exchange (RFC 8693), and the claims of
-//! a person.
+//! Requests as a client to the provider's endpoints: introspection (RFC 7662), token exchange (RFC 8693), and the
+//! claims of a person.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::{Metadata, OidcError, Provider, Subject};
 
 /// The grant type of a token exchange.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-/// The type of the token that is exchanged, and of the one that comes back.
+/// The type of the exchanged token, and of the returned one.
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
-/// The time for which a token serves whose lifetime the issuer does not say.
+/// The lifetime of a token if the issuer does not give one.
 const USUAL_LIFETIME: Duration = Duration::from_secs(60);
 
-/// A token for another resource, which a provider gave for a caller's own.
+/// A token for another resource, which a provider issued in exchange for a caller's own.
 #[derive(Clone, Debug)]
 pub struct ExchangedToken {
     token: SecretText,
@@ -29,12 +29,12 @@ pub struct ExchangedToken {
 }
 
 impl ExchangedToken {
-    /// Returns the token, for the one request that it goes with.
+    /// Returns the token, for use in a request.
     pub fn reveal(&self) -> &str {
         self.token.reveal()
     }
 
-    /// Returns how long it works from now on.
+    /// Returns the remaining lifetime.
     pub fn lifetime(&self) -> Duration {
         self.lifetime
     }
@@ -58,7 +58,7 @@ impl Provider {
     /// Exchanges a caller's access token for one for this resource (RFC 8693).
     ///
     /// # Errors
-    /// When the provider refuses, or cannot be asked.
+    /// If the provider refuses, or cannot be asked.
     pub async fn exchange_token(
         &self,
         subject_token: &str,
@@ -98,10 +98,12 @@ impl Provider {
         })
     }
 
-    /// Returns what the provider says now of the person whose access token it is (OpenID Connect Core 5.3); `None` where it tells nobody.
+    /// Returns the provider's current claims about the person with this access token (OpenID Connect Core 5.3); `None`
+    /// if it has no such endpoint.
     ///
     /// # Errors
-    /// When the provider does not take the token ([`OidcError::Denied`]), speaks of another person ([`OidcError::OtherPerson`]), answers what cannot be trusted, or cannot be asked.
+    /// If the provider rejects the token ([`OidcError::Denied`]), returns another person's claims
+    /// ([`OidcError::OtherPerson`]) or an invalid response, or cannot be asked.
     pub async fn userinfo(
         &self,
         metadata: &Metadata,
@@ -124,14 +126,14 @@ impl Provider {
         }
         let claims: Map<String, Value> = serde_json::from_slice(response.body())
             .map_err(|_| OidcError::Odd("the response about a person cannot be read".to_owned()))?;
-        // Another person's claims must not be taken for this one's (5.3.2).
+        // Another person's claims must not be accepted (5.3.2).
         if claims.get("sub").and_then(Value::as_str) != Some(subject.subject()) {
             return Err(OidcError::OtherPerson);
         }
         Ok(Some(claims))
     }
 
-    /// Returns the provider's answer about a token.
+    /// Returns the introspection response for a token.
     pub(crate) async fn introspection(
         &self,
         token: &str,
@@ -149,7 +151,7 @@ impl Provider {
             .map_err(|_| OidcError::Odd("the response about a token cannot be read".to_owned()))
     }
 
-    /// Posts a form as this client. Returns the body of a good answer.
+    /// Posts a form as this client. Returns the body of a successful response.
     async fn post(
         &self,
         endpoint: &str,
@@ -162,7 +164,7 @@ impl Provider {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         match self.client_secret() {
             Some(secret) if !secret_in_body => {
-                // Both are encoded as in a form first (RFC 6749, 2.3.1).
+                // Both are form-encoded first (RFC 6749, 2.3.1).
                 let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = format!("{}:{}", part(self.client_id()), part(secret));
                 let basic = format!("Basic {}", BASE64.encode(pair.as_bytes()));

@@ -1,4 +1,4 @@
-//! The authorization-code flow: the address that a person is sent to, the answer, the token endpoint, and the ID token.
+//! The authorization-code flow: the authorization URL, the response, the token endpoint, and the ID token.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::grant::Identity;
 use crate::jwt;
 use crate::{Grant, Metadata, OidcError, Provider, Subject};
 
-/// Signatures that only the provider can make. Never `none`, and no shared secrets.
+/// Signature algorithms that only the provider can use. Never `none`, and no shared secrets.
 pub(crate) const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -37,10 +37,10 @@ pub(crate) const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// The difference between this clock and the provider's that does not count.
+/// The tolerated difference between this clock and the provider's.
 const LEEWAY: Duration = Duration::from_secs(300);
 
-/// This program as the provider's client, with both endpoints.
+/// The client with both endpoints.
 type OurClient = Client<
     BasicErrorResponse,
     CoreTokenResponse,
@@ -71,15 +71,15 @@ pub struct AuthorizationResponse {
 }
 
 impl AuthorizationResponse {
-    /// Returns the state, which names the flow.
+    /// Returns the state, which identifies the flow.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// Returns the code of an answer from the provider that was asked (RFC 9207, 2.4).
+    /// Returns the code of a response from the provider that was asked (RFC 9207, 2.4).
     ///
     /// # Errors
-    /// When another issuer answered, or the provider answered with an error.
+    /// If another issuer responded, or the provider responded with an error.
     pub fn code(self, metadata: &Metadata) -> Result<String, OidcError> {
         let promised = metadata.authorization_response_iss_parameter_supported;
         match (&metadata.issuer, &self.iss) {
@@ -96,11 +96,11 @@ impl AuthorizationResponse {
 }
 
 impl Provider {
-    /// Returns the address that a browser is sent to, and the PKCE verifier that goes with it (RFC 7636). `more` are further parameters
-    /// of this request only, such as `max_age`.
+    /// Returns the URL to send the browser to, and its PKCE verifier (RFC 7636). `more` are additional parameters of
+    /// this request, such as `max_age`.
     ///
     /// # Errors
-    /// When the provider's addresses or the redirect URI cannot be used.
+    /// If the provider's addresses or the redirect URI cannot be used.
     pub fn authorization_url(
         &self,
         metadata: &Metadata,
@@ -129,10 +129,10 @@ impl Provider {
         Ok((url.into(), verifier.secret().clone()))
     }
 
-    /// Exchanges the code of a flow for a grant, and checks what comes with it.
+    /// Exchanges the code of a flow for a grant, and checks the ID token.
     ///
     /// # Errors
-    /// When the provider refuses the code, or answers what cannot be trusted.
+    /// If the provider rejects the code, or returns an invalid response.
     pub async fn exchange_code(
         &self,
         metadata: &Metadata,
@@ -161,11 +161,11 @@ impl Provider {
         Ok(self.grant(&tokens, identity))
     }
 
-    /// Exchanges a refresh token for a new grant. Its ID token is checked where one comes: it is about the same subject (OpenID
+    /// Exchanges a refresh token for a new grant. An ID token in the response must have the same subject (OpenID
     /// Connect Core 12.2).
     ///
     /// # Errors
-    /// When the provider refuses it, or answers what cannot be trusted.
+    /// If the provider rejects it, or returns an invalid response.
     pub async fn refresh(
         &self,
         metadata: &Metadata,
@@ -211,7 +211,7 @@ impl Provider {
     }
 }
 
-/// The client for one request.
+/// Creates the client for one request.
 fn client(
     provider: &Provider,
     metadata: &Metadata,
@@ -238,8 +238,8 @@ fn client(
     })
 }
 
-/// Returns whose account it is, from an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are
-/// fetched each time, so that a provider may change them whenever it likes.
+/// Returns the person of an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are fetched each
+/// time, so that a provider may change them at any time.
 async fn identity(
     provider: &Provider,
     issuer: &str,
@@ -285,7 +285,8 @@ fn now() -> Timestamp {
     Timestamp::from_epoch(since.unwrap_or_default())
 }
 
-/// Checks the claims of an ID token that the library leaves to its user: for whom it was issued, and since when it is valid.
+/// Checks the claims of an ID token that the library leaves to its user: the authorized party, and the start of
+/// validity.
 fn check_rest(
     claims: &Map<String, Value>,
     client_id: &str,
@@ -308,7 +309,7 @@ fn check_rest(
     Ok(())
 }
 
-/// Returns what a failed request to the token endpoint means. What the endpoint sent stays out: it could hold anything.
+/// Converts an error of the token endpoint. The response is omitted, because it could contain anything.
 fn refused<E>(error: RequestTokenError<E, BasicErrorResponse>) -> OidcError
 where
     E: std::error::Error + Into<OidcError> + 'static,

@@ -1,8 +1,8 @@
-//! Errors between here and a provider.
+//! Errors of a provider.
 
 use crate::http::HttpError;
 
-/// Why a provider gave nothing that can be used. The text in brackets is for the log only; it holds no code and no token.
+/// The reason why a provider returned nothing usable. Its detail is for the log only; it contains no code and no token.
 ///
 /// ```
 /// use mcp_elicit_oidc::OidcError;
@@ -11,22 +11,22 @@ use crate::http::HttpError;
 /// ```
 #[derive(Debug, thiserror::Error)]
 pub enum OidcError {
-    /// The person, or the provider for its own reasons, said no.
+    /// The person refused, or the provider did, for its own reasons.
     #[error("access was denied")]
     Denied,
-    /// RFC 9207: the answer is from another issuer than the one that was asked.
+    /// RFC 9207: the response is from another issuer than the one that was asked.
     #[error("the answer is from another issuer than was asked")]
     WrongIssuer,
-    /// No answer, or one that says to come back later.
+    /// No response, or one that asks to retry later.
     #[error("the provider cannot be reached: {0}")]
     Unreachable(String),
-    /// An answer that no provider should give.
+    /// A response that violates the protocol.
     #[error("the provider's answer cannot be trusted: {0}")]
     Odd(String),
-    /// An answer about another person than the one whose token it was asked with.
+    /// A response about another person than the token's.
     #[error("the provider's answer is about another person")]
     OtherPerson,
-    /// The provider does not take this program for what it says it is.
+    /// The provider rejects this client's credentials or configuration.
     #[error("the provider refuses this server: {0}")]
     Setup(String),
 }
@@ -41,8 +41,8 @@ impl From<HttpError> for OidcError {
 }
 
 impl OidcError {
-    /// Returns `true` if a grant that was good has ended: the provider takes its token no more, the person is not let in any more, or the
-    /// token is another person's.
+    /// Returns `true` if a grant has ended: the provider no longer accepts its token, no longer admits the person, or
+    /// the token is another person's.
     ///
     /// ```
     /// use mcp_elicit_oidc::OidcError;
@@ -58,8 +58,8 @@ impl OidcError {
         }
     }
 
-    /// The error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core 3.1.2.6. Only codes that are known are
-    /// repeated: the others may be texts of an unknown author for a reader.
+    /// Converts the error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core 3.1.2.6. Only known codes are
+    /// repeated: others may be texts of an unknown author.
     pub fn from_code(code: &str) -> Self {
         const SETUP: [&str; 11] = [
             "invalid_client",

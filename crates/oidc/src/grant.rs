@@ -1,4 +1,4 @@
-//! The result of a flow: tokens, and whose account it is.
+//! The result of a flow: tokens, and the person.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_elicit_core::secret::SecretText;
 use serde_json::{Map, Value};
 
-/// A person's grant to this program; its tokens are masked in `Debug`.
+/// A person's grant to this client; its tokens are masked in `Debug`.
 ///
 /// ```
 /// use mcp_elicit_oidc::Grant;
@@ -43,28 +43,27 @@ impl fmt::Debug for Identity {
 }
 
 impl Grant {
-    /// The access token, for the code that stores it.
+    /// Returns the access token, for the code that stores it.
     pub fn access_token(&self) -> &str {
         self.access.reveal()
     }
 
-    /// The refresh token, where the provider gave one.
+    /// Returns the refresh token, if the provider issued one.
     pub fn refresh_token(&self) -> Option<&str> {
         self.refresh.as_ref().map(SecretText::reveal)
     }
 
-    /// Returns how long the access token works from now on, where the provider says so.
+    /// Returns the remaining lifetime of the access token, if the provider gives one.
     pub fn expires_in(&self) -> Option<Duration> {
         self.expires_in
     }
 
-    /// The scopes that were granted: what was asked for, unless the provider says otherwise.
+    /// Returns the granted scopes: the requested ones, unless the provider says otherwise.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an
-    /// issuer.
+    /// Returns the person, from a checked ID token. Only with the scope `openid` at a provider with an issuer.
     pub fn subject(&self) -> Option<&Subject> {
         self.identity.as_ref().map(|identity| &identity.subject)
     }
@@ -74,7 +73,7 @@ impl Grant {
         self.identity.as_ref().map(|identity| &identity.claims)
     }
 
-    /// Returns the text of the checked ID token, which a logout hands back to the provider.
+    /// Returns the text of the checked ID token, which a logout sends to the provider.
     pub fn id_token(&self) -> Option<&str> {
         self.identity
             .as_ref()
@@ -82,9 +81,9 @@ impl Grant {
     }
 }
 
-/// A person at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person permanently).
+/// A person at an issuer (OpenID Connect Core 2: `iss` and `sub` together identify one person permanently).
 ///
-/// Its `Display` is a name for the person: `issuer#subject`. An issuer has no `#`, so no two people share it.
+/// Its `Display` form is `issuer#subject`. An issuer has no `#`, so no two people share it.
 ///
 /// ```
 /// use mcp_elicit_oidc::Subject;
@@ -100,7 +99,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The person whom `issuer` calls `subject`, such as the two claims of an access token say.
+    /// Creates the person with this `issuer` and `subject`, such as the two claims of an access token.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -108,12 +107,12 @@ impl Subject {
         }
     }
 
-    /// `iss`.
+    /// Returns the `iss` claim.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// `sub`.
+    /// Returns the `sub` claim.
     pub fn subject(&self) -> &str {
         &self.subject
     }

@@ -1,4 +1,4 @@
-//! Requests to providers: no redirect followed, nothing waited for long, nothing large read.
+//! Requests to providers: no redirects followed, with limits on time and size.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use mcp_elicit_core::fault::with_causes;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// The time that a provider has for a response, to its last byte. People wait for it.
+/// The time limit for a response, up to its last byte. People wait for it.
 pub(crate) const WHOLE: Duration = Duration::from_secs(10);
-/// Token responses and key sets are a few kilobytes.
+/// The size limit; token responses and key sets are a few kilobytes.
 const MOST: usize = 512 * 1024;
 
-/// The client of one provider.
+/// The HTTP client of one provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Http(reqwest::Client);
 
-/// Why there is no response. The URL is left out: it may hold a code.
+/// The reason why there is no response. The URL is omitted, because it may contain a code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("{}", with_causes(.0))]
@@ -35,7 +35,7 @@ impl From<reqwest::Error> for HttpError {
 
 impl Http {
     pub(crate) fn new() -> Result<Self, String> {
-        // A cryptography provider that is already installed stays: an author may have chosen another.
+        // A provider that is already installed stays: the application may have chosen another.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
             .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))

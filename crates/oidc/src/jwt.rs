@@ -5,16 +5,16 @@ use openidconnect::core::CoreJwsSigningAlgorithm;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The parts of a token before anything is checked.
+/// The parts of a token before any check.
 pub(crate) struct Unverified<'t> {
     pub(crate) header: Header,
-    /// The signed bytes: header and payload as they stand.
+    /// The signed bytes: header and payload as written.
     pub(crate) signed: &'t [u8],
     pub(crate) claims: Map<String, Value>,
     pub(crate) signature: Vec<u8>,
 }
 
-/// The header of a token (RFC 7515, 4.1), as far as it decides anything.
+/// The relevant members of a token's header (RFC 7515, 4.1).
 #[derive(Debug, Deserialize)]
 pub(crate) struct Header {
     pub(crate) alg: CoreJwsSigningAlgorithm,
@@ -22,12 +22,12 @@ pub(crate) struct Header {
     pub(crate) kid: Option<String>,
     #[serde(default)]
     pub(crate) typ: Option<String>,
-    /// Extensions that a reader must understand. None is.
+    /// Extensions that a reader must understand. None is supported.
     #[serde(default)]
     pub(crate) crit: Option<Value>,
 }
 
-/// Reads a token; `None` for any other text.
+/// Parses a token; `None` for any other text.
 pub(crate) fn read(text: &str) -> Option<Unverified<'_>> {
     let (signed, signature) = text.rsplit_once('.')?;
     let (header, payload) = signed.split_once('.')?;
@@ -43,7 +43,7 @@ pub(crate) fn read(text: &str) -> Option<Unverified<'_>> {
     })
 }
 
-/// Returns the claims of a token that was verified.
+/// Returns the claims of a verified token.
 pub(crate) fn payload(text: &str) -> Option<Map<String, Value>> {
     read(text).map(|token| token.claims)
 }

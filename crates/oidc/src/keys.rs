@@ -1,5 +1,5 @@
-//! The keys that an issuer signs with: kept for a while, asked for again when a token names another, and served for a day while the
-//! issuer does not answer.
+//! The signing keys of an issuer: cached, requested again when a token names an unknown key, and used for a day while
+//! the issuer does not respond.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::{OidcError, Provider};
 
 /// The time for which keys stay fresh.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// The shortest interval between two requests to an issuer.
+/// The minimum interval between two requests to an issuer.
 const REFETCH: Duration = Duration::from_secs(30);
-/// The time for which the last keys serve while the issuer does not answer.
+/// The time for which the last keys are used while the issuer does not respond.
 const LONGEST_OUTAGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time that an issuer may take to answer with its keys, in which callers wait.
+/// The time limit for an issuer's keys, during which callers wait.
 const ANSWERS: Duration = Duration::from_secs(5);
-/// The most keys of a set that are looked at.
+/// The most keys of a set that are read.
 const MOST_KEYS: usize = 64;
 
-/// The keys of an issuer, as they were at one time.
+/// The keys of an issuer at one time.
 #[derive(Debug)]
 pub(crate) struct KeySet {
     keys: Vec<CoreJsonWebKey>,
@@ -32,7 +32,7 @@ pub(crate) struct KeySet {
 }
 
 impl KeySet {
-    /// Returns `true` if it has a key that the token can be signed with.
+    /// Returns `true` if it has a key that may have signed the token.
     fn has(&self, token: &Unverified<'_>) -> bool {
         self.candidates(token).next().is_some()
     }
@@ -44,7 +44,7 @@ impl KeySet {
         })
     }
 
-    /// Returns `true` if one of its keys made the signature of the token.
+    /// Returns `true` if one of its keys signed the token.
     fn verifies(&self, token: &Unverified<'_>) -> bool {
         self.candidates(token).any(|key| {
             key.verify_signature(&token.header.alg, token.signed, &token.signature)
@@ -61,12 +61,12 @@ impl KeySet {
 #[derive(Debug, Default)]
 pub(crate) struct KeyCache {
     current: RwLock<Option<Arc<KeySet>>>,
-    /// The time of the last request to the issuer. Held while one is under way.
+    /// The time of the last request to the issuer. Locked during a request.
     asked_at: Mutex<Option<Timestamp>>,
 }
 
 impl KeyCache {
-    /// Returns the age of the keys; `None` where there are none yet.
+    /// Returns the age of the keys; `None` if there are none yet.
     pub(crate) fn age(&self, now: Timestamp) -> Option<Duration> {
         self.current().map(|keys| keys.age(now))
     }
@@ -81,7 +81,7 @@ impl KeyCache {
     /// Checks the signature of a token.
     ///
     /// # Errors
-    /// When no key of the issuer made it, or the keys are not to be had.
+    /// If no key of the issuer signed it, or the keys are not available.
     pub(crate) async fn check(
         &self,
         provider: &Provider,
@@ -113,7 +113,7 @@ impl KeyCache {
         let serves = |keys: &Arc<KeySet>| keys.age(now) < LONGEST_OUTAGE;
         let mut asked_at = match self.asked_at.try_lock() {
             Ok(asked_at) => asked_at,
-            // Somebody asks already: whose key is known need not wait for it.
+            // A request is running: a token with a known key need not wait for it.
             Err(_) => match current.filter(|keys| serves(keys) && keys.has(token)) {
                 Some(keys) => return Ok(keys),
                 None => self.asked_at.lock().await,
@@ -139,7 +139,7 @@ impl KeyCache {
             };
             tracing::warn!(target: "mcp_elicit", %why, "the keys of the issuer could not be fetched");
         }
-        // What the issuer says now is not known: a token with a key that is not in the last set may be as good as any.
+        // The issuer's current keys are unknown: a token with a key that is not in the last set may be valid.
         let fresh = |keys: &Arc<KeySet>| keys.age(now) < FRESH;
         current
             .filter(|keys| fresh(keys) || serves(keys) && keys.has(token))

@@ -1,11 +1,11 @@
-//! OAuth 2 and OpenID Connect, as far as this project needs them: people who sign in elsewhere, and callers who show an access token.
+//! OAuth 2 and OpenID Connect for this project: people who sign in elsewhere, and callers with access tokens.
 //!
 //! | item | contents |
 //! | --- | --- |
-//! | [`Provider`], [`Metadata`] | a provider, this program as its client, and the endpoints that it publishes |
+//! | [`Provider`], [`Metadata`] | a provider with this program as its client, and its published endpoints |
 //! | [`Provider::authorization_url`], [`AuthorizationResponse`], [`Provider::exchange_code`] | the authorization-code flow with PKCE |
 //! | [`Grant`], [`Subject`] | the result of a flow |
-//! | [`OidcError`] | why there is none |
+//! | [`OidcError`] | the errors of a flow |
 //! | [`TokenVerifier`], [`AccessToken`], [`TokenError`] | the checks of access tokens, by the issuer's keys or by asking it; [`LogoutToken`] |
 //! | [`Provider::exchange_token`], [`ExchangedToken`] | a token for another resource |
 //!
@@ -14,10 +14,11 @@
 //! | `provider`, `client_request`, `code` | discovery and the client; its other requests to the provider; the authorization-code flow |
 //! | `grant` | the tokens of a flow, and the subject |
 //! | `access_token`, `jwt`, `keys` | access tokens; JSON Web Tokens; the keys of an issuer |
-//! | `http`, `error` | requests with bounds; errors |
+//! | `http`, `error` | requests with limits; errors |
 //!
-//! https everywhere, but for the loopback addresses; no redirect is followed, nothing is waited for long, nothing large is read. No error,
-//! log line or debug print has the text of a token, nor the `error_description` of a provider. The time is an argument.
+//! https everywhere except for loopback addresses; no redirects are followed, and time and size are limited. No error,
+//! log line or debug output contains the text of a token, or the `error_description` of a provider. The time is an
+//! argument.
 
 mod access_token;
 mod client_request;

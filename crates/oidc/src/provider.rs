@@ -16,7 +16,7 @@ use crate::http::{Http, WHOLE};
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
 
-/// Parameters that are ours to set.
+/// Parameters that this crate sets.
 const OURS: [&str; 9] = [
     "client_id",
     "client_secret",
@@ -29,7 +29,7 @@ const OURS: [&str; 9] = [
     "state",
 ];
 
-/// An OAuth 2 or OpenID Connect provider, and this server as its client.
+/// An OAuth 2 or OpenID Connect provider, with this server as its client.
 ///
 /// ```
 /// use mcp_elicit_oidc::Provider;
@@ -52,12 +52,12 @@ pub struct Provider {
 }
 
 enum Source {
-    /// Publishes where its endpoints are.
+    /// The issuer publishes its endpoints.
     Issuer(Url, String),
     Endpoints(Arc<Metadata>),
 }
 
-/// Why a provider cannot be used as it was given. For the author, at start.
+/// The reason why a provider cannot be used as configured. For the author, at start.
 ///
 /// ```
 /// use mcp_elicit_oidc::{Provider, ProviderError};
@@ -70,7 +70,7 @@ pub enum ProviderError {
     /// Not a URL.
     #[error("{0:?} is not a URL")]
     Url(String),
-    /// Plain http to something that is not this machine.
+    /// Plain http to another machine.
     #[error("{0} has to be https")]
     Insecure(String),
     /// An issuer with a query or a fragment (RFC 8414, 2).
@@ -79,15 +79,15 @@ pub enum ProviderError {
     /// A parameter that this crate sets.
     #[error("the parameter {0} is not the author's to set")]
     Parameter(String),
-    /// Visitors sign in with ID tokens, which only an issuer has.
+    /// Visitors sign in with ID tokens, which need an issuer.
     #[error("signing in needs a provider with an issuer")]
     NoIssuer,
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     #[error("no HTTP client: {0}")]
     Http(String),
 }
 
-/// The endpoints of a provider, and what it says about itself (RFC 8414, 2; OpenID Connect Discovery 3).
+/// The endpoints and properties that a provider publishes (RFC 8414, 2; OpenID Connect Discovery 3).
 ///
 /// ```no_run
 /// use mcp_elicit_oidc::{OidcError, Provider};
@@ -127,9 +127,9 @@ impl fmt::Debug for Provider {
 }
 
 impl Provider {
-    /// The provider with this issuer, such as `https://accounts.example.com`, where this server is registered as
-    /// `client_id`. Its endpoints are read from what it publishes (`/.well-known/openid-configuration`, or
-    /// `/.well-known/oauth-authorization-server`) when they are first needed.
+    /// Creates the provider with this issuer, such as `https://accounts.example.com`, where this server is registered
+    /// as `client_id`. Its endpoints are read from its published metadata (`/.well-known/openid-configuration`, or
+    /// `/.well-known/oauth-authorization-server`) on demand.
     pub fn issuer(
         issuer: impl Into<String>,
         client_id: impl Into<String>,
@@ -142,7 +142,7 @@ impl Provider {
         Self::from(Source::Issuer(url, issuer), client_id)
     }
 
-    /// A provider that publishes nothing about itself, by its two endpoints.
+    /// Creates a provider without published metadata, by its two endpoints.
     ///
     /// ```
     /// use mcp_elicit_oidc::Provider;
@@ -187,24 +187,24 @@ impl Provider {
         })
     }
 
-    /// The client secret. Without one this server is a public client, which PKCE alone protects.
+    /// Sets the client secret. Without one this server is a public client, protected by PKCE alone.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(SecretText::new(secret));
         self
     }
 
-    /// Adds scopes to those that are asked for. With `openid` the grant says whose account it is.
+    /// Adds requested scopes. With `openid` the grant identifies the person.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// One more parameter of the authorization request, such as `prompt` or `access_type`.
+    /// Adds a parameter of the authorization request, such as `prompt` or `access_type`.
     ///
     /// # Errors
-    /// When it is one that this crate sets.
+    /// If it is one that this crate sets.
     pub fn parameter(
         mut self,
         name: impl Into<String>,
@@ -218,10 +218,10 @@ impl Provider {
         Ok(self)
     }
 
-    /// The same, asked to say who the person is.
+    /// Returns the provider with the request to identify the person.
     ///
     /// # Errors
-    /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    /// If the provider was given by its endpoints: without an issuer there are no ID tokens to check.
     pub fn identifying(mut self) -> Result<Self, ProviderError> {
         if !matches!(self.source, Source::Issuer(..)) {
             return Err(ProviderError::NoIssuer);
@@ -236,12 +236,12 @@ impl Provider {
         self.scopes.iter().any(|scope| scope == "openid")
     }
 
-    /// Returns the scopes that are asked for.
+    /// Returns the requested scopes.
     pub fn scopes_asked(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Returns the issuer as it was given; empty for a provider that was given by its endpoints.
+    /// Returns the issuer as configured; empty for a provider that was created from its endpoints.
     pub fn issuer_name(&self) -> &str {
         match &self.source {
             Source::Issuer(_, issuer) => issuer,
@@ -265,18 +265,20 @@ impl Provider {
         &self.http
     }
 
-    /// Returns the provider's endpoints at this time, in milliseconds since 1970. Asked again after a while, and after each failure.
+    /// Returns the provider's endpoints at this time, in milliseconds since 1970. They are requested again after a
+    /// while, and after each failure.
     ///
     /// # Errors
-    /// When the provider does not say, or says what cannot be trusted.
+    /// If the provider does not respond, or its response is invalid.
     pub async fn metadata(&self, now_ms: u64) -> Result<Arc<Metadata>, OidcError> {
         self.metadata_since(now_ms, FRESH_MS).await
     }
 
-    /// Returns the same, asked again where it is as old as `age_ms`. What was known stays known where the provider does not answer.
+    /// Returns the endpoints, requested again if they are as old as `age_ms`. Known ones stay if the provider does not
+    /// respond.
     ///
     /// # Errors
-    /// As [`metadata`](Self::metadata).
+    /// The same as [`metadata`](Self::metadata).
     pub async fn metadata_since(
         &self,
         now_ms: u64,
@@ -297,7 +299,7 @@ impl Provider {
             *found = Some((now_ms, Arc::clone(&known)));
             Ok(known)
         };
-        // Each of many that wait for a silent provider waits this long, and not for those before it, too.
+        // Each of many requests to a silent provider waits this long, and not also for those before it.
         tokio::time::timeout(WHOLE, found)
             .await
             .unwrap_or_else(|_| {
@@ -330,7 +332,7 @@ impl Provider {
     }
 }
 
-/// Returns where an issuer publishes its metadata: OpenID Connect Discovery 4 appends, RFC 8414 inserts.
+/// Returns the addresses of an issuer's metadata: OpenID Connect Discovery 4 appends, RFC 8414 inserts.
 fn published_at(issuer: &Url) -> [Url; 2] {
     let path = issuer.path().trim_end_matches('/');
     let at = |path: String| {
@@ -384,37 +386,38 @@ fn read(body: &[u8], issuer: &str) -> Result<Metadata, OidcError> {
 }
 
 impl Metadata {
-    /// Returns the issuer; `None` for a provider that was given by its endpoints.
+    /// Returns the issuer; `None` for a provider that was created from its endpoints.
     pub fn issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
     }
 
-    /// Returns the address that people are sent to.
+    /// Returns the URL that people are sent to.
     pub fn authorization_endpoint(&self) -> &str {
         &self.authorization_endpoint
     }
 
-    /// Returns the address at which a person signs out (OpenID Connect RP-Initiated Logout, 2.1).
+    /// Returns the URL at which a person signs out (OpenID Connect RP-Initiated Logout, 2.1).
     pub fn end_session_endpoint(&self) -> Option<&str> {
         self.end_session_endpoint.as_deref()
     }
 
-    /// Returns `true` if it publishes keys, by which its tokens are checked.
+    /// Returns `true` if it publishes keys for checking its tokens.
     pub fn publishes_keys(&self) -> bool {
         self.jwks_uri.is_some()
     }
 
-    /// Returns `true` if it can be asked about tokens (RFC 7662).
+    /// Returns `true` if it offers introspection (RFC 7662).
     pub fn answers_about_tokens(&self) -> bool {
         self.introspection_endpoint.is_some()
     }
 
-    /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
+    /// Returns `true` if the client's secret goes into the body, because the provider supports nothing else.
     pub(crate) fn takes_secret_in_body(&self) -> bool {
         in_body_only(self.token_endpoint_auth_methods_supported.as_deref())
     }
 
-    /// The same at the introspection endpoint, which has the token endpoint's methods unless it names its own.
+    /// Returns the same for the introspection endpoint, which uses the token endpoint's methods unless it names its
+    /// own.
     pub(crate) fn introspection_takes_secret_in_body(&self) -> bool {
         let own = self
             .introspection_endpoint_auth_methods_supported
@@ -430,7 +433,7 @@ fn in_body_only(methods: Option<&[String]>) -> bool {
     })
 }
 
-/// https, or this machine itself.
+/// Parses an https URL, or an http URL of this machine.
 fn secure(text: &str) -> Result<Url, ProviderError> {
     let url = Url::parse(text).map_err(|_| ProviderError::Url(text.to_owned()))?;
     let here = match url.host() {

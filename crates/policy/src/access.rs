@@ -1,28 +1,28 @@
-//! The table of role by action: one place that pages, API and channels ask.
+//! The table of actions by role, for pages, API and channels.
 
 use std::fmt;
 
-/// The relation of a person to one question. A person may have several; each gives what it gives.
+/// The relations of a person to one question. A person may have several, and each adds its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "roles add up, so each is a fact of its own"
 )]
 pub struct Standing {
-    /// The question is for a call of this person.
+    /// The question belongs to a call of this person.
     pub is_caller: bool,
     /// The person may answer some questions.
     pub is_answerer: bool,
-    /// This question is addressed to the person, or to a group, claim or delegation of theirs.
+    /// This question is addressed to the person, to one of their groups or claims, or was delegated to them.
     pub is_addressed: bool,
-    /// The role of an auditor.
+    /// The person is an auditor.
     pub is_auditor: bool,
-    /// The role of an administrator, which the owner of the state folder always has.
+    /// The person is an administrator, as the owner of the state folder always is.
     pub is_admin: bool,
 }
 
 impl Standing {
-    /// Nobody in particular.
+    /// No relation.
     pub const NONE: Self = Self {
         is_caller: false,
         is_answerer: false,
@@ -32,10 +32,10 @@ impl Standing {
     };
 }
 
-/// Something that a person may want to do.
+/// An action that a person may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// See the course of the questions of own calls, and who is asked.
+    /// See the history of the questions of own calls, and the people who are asked.
     SeeOwnHistory,
     /// See a question, its arguments and its comments.
     SeeQuestion,
@@ -45,7 +45,7 @@ pub enum Action {
     Act,
     /// Comment.
     Comment,
-    /// List what all questions are about, without their contents.
+    /// List the subjects of all questions, without their contents.
     ListAll,
     /// Read the audit.
     Audit,
@@ -60,7 +60,7 @@ pub enum Action {
 pub enum Role {
     /// No role at all.
     None,
-    /// The person of the caller.
+    /// The caller's person.
     Caller,
     /// An answerer to whom the question is addressed.
     Addressed,
@@ -89,9 +89,9 @@ pub enum Cell {
     No,
     /// Yes.
     Yes,
-    /// For the questions of own calls; not the arguments of approvals that were edited.
+    /// For the questions of own calls; without the edited arguments of approvals.
     Own,
-    /// Only a question that is addressed to this person too.
+    /// Only a question that is also addressed to this person.
     IfAddressed,
 }
 
@@ -111,22 +111,22 @@ pub const TABLE: [(Action, [Cell; 6]); 9] = [
     (Action::EndSessions, [No, No, No, No, No, Yes]),
 ];
 
-/// A person may not do this.
+/// The error of a person who may not do this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no role of this person allows it")]
 pub struct NotPermitted;
 
-/// The permission to act, with the role that gives it.
+/// The permission to act, with the role that grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permission {
     /// The role.
     pub role: Role,
-    /// `true` if the arguments of approvals that were edited stay hidden.
+    /// `true` if the edited arguments of approvals stay hidden.
     pub hides_edited: bool,
 }
 
-/// Returns the permission of a person of this standing, or refuses. Rules may forbid more, such as
-/// `not-caller` and `reauth`.
+/// Returns the permission of a person of this standing, or an error. Rules may forbid more, such as `not-caller` and
+/// `reauth`.
 pub fn may(standing: Standing, action: Action) -> Result<Permission, NotPermitted> {
     let roles = [
         (Role::None, true),
@@ -194,7 +194,7 @@ mod tests {
         standing
     }
 
-    /// The table once more, as the documentation has it, so that a slip in one of the two is seen.
+    /// The table again, as in the documentation, so that a mistake in either is noticed.
     const EXPECTED: &str = "
         SeeOwnHistory   - y - - - -
         SeeQuestion    - o y - - -

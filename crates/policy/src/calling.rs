@@ -1,28 +1,28 @@
-//! The callers of calls, and the people of the file who they are. The gateway and `rules simulate` identify callers here.
+//! The callers of calls, and their persons in the file. The gateway and `rules simulate` identify callers here.
 
 use crate::facts::{Caller, CallerKind};
 use crate::people::People;
 use crate::rules::CALLER_UNKNOWN;
 
-/// The facts by which a caller is matched to the people who answer.
+/// The facts that match a caller to the people who answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallingPerson {
-    /// Nothing is known: any of them may be the caller.
+    /// Unknown: any of them may be the caller.
     Unknown,
     /// The user of the operating system.
     LocalUser,
-    /// The subject, at the issuer at which they log in.
+    /// The subject, at the issuer at which people log in.
     Subject,
-    /// The same, where the logins of a gateway say which person of the file it is: none for an empty name.
+    /// The same, if the logins of a gateway identify the person in the file: none for an empty name.
     Known(String),
-    /// This person, whose API key it is.
+    /// This person, who owns the API key.
     Owner(String),
-    /// Nobody: a program works by itself.
+    /// No person: a program works by itself.
     Nobody,
 }
 
 impl CallingPerson {
-    /// A subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are theirs.
+    /// Creates a subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are people.
     pub fn of_issuer(issuer: &str, logs_in: Option<&str>) -> Self {
         if logs_in.is_none_or(|logs_in| logs_in == issuer) {
             Self::Subject
@@ -31,7 +31,7 @@ impl CallingPerson {
         }
     }
 
-    /// The holder of an API key, by its owner: a person, nobody for `""`, and unknown for `None`.
+    /// Creates the holder of an API key, by its owner: a person, no person for `""`, and unknown for `None`.
     pub fn of_key(owner: Option<&str>) -> Self {
         match owner {
             None => Self::Unknown,
@@ -40,7 +40,7 @@ impl CallingPerson {
         }
     }
 
-    /// A caller of this kind, as a call to be simulated gives it: its issuer is empty where the call does not say.
+    /// Creates a caller of this kind for a simulated call, whose issuer is empty if not given.
     pub fn of_kind(
         kind: CallerKind,
         issuer: &str,
@@ -56,19 +56,19 @@ impl CallingPerson {
     }
 }
 
-/// A caller with what the file knows of it.
+/// A caller with its facts from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentifiedCaller {
-    /// The caller, with the person of the file who it is.
+    /// The caller, with its person in the file.
     pub caller: Caller,
-    /// All its groups: of the file, and as its token claims.
+    /// All its groups: from the file and from its token.
     pub groups: Vec<String>,
-    /// The reason where it is not known of each person whether they are the caller.
+    /// The reason if the caller cannot be compared with each person.
     pub unmatched: Option<String>,
 }
 
 impl People {
-    /// Identifies a caller, with the values of the groups claim of its token. The caller's person is filled in here.
+    /// Identifies a caller, with the values of its token's groups claim, and sets the caller's person.
     pub fn identify(
         &self,
         caller: Caller,

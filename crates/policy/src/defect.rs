@@ -1,23 +1,23 @@
-//! A mistake in a rules file, with its place.
+//! An error in a rules file, with its position.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A mistake in a rules file; where it is a warning, the file can be used all the same.
+/// An error in a rules file, or a warning about a file that is still usable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleDefect {
-    /// The kind of the mistake, for programs.
+    /// The kind of error, for programs.
     pub code: &'static str,
-    /// The rule it is in, by name; `None` outside rules.
+    /// The rule that contains it, by name; `None` outside rules.
     pub rule: Option<String>,
     /// Counted from 1.
     pub line: usize,
     /// Counted in characters from 1.
     pub column: usize,
-    /// The mistake, in one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// The way to fix it; may be empty.
+    /// The fix; may be empty.
     pub help: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for RuleDefect {
 
 impl std::error::Error for RuleDefect {}
 
-/// Returns the known name that is closest to `name`, if one is close enough to be meant.
+/// Returns the known name that is closest to `name`, if one is close enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let bound = 1 + name.chars().count().min(64) / 4;
     known

@@ -1,4 +1,5 @@
-//! TOML values with their places. A value of the wrong kind is a defect and reads as absent, so that reading goes on.
+//! TOML values with their positions. A value of the wrong kind is a defect and reads as absent, so that reading
+//! continues.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,26 +9,26 @@ use toml::de::{DeTable, DeValue};
 
 use crate::defect::{RuleDefect, nearest};
 
-/// The longest duration that a file may have.
+/// The longest accepted duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// A value with its place.
+/// A value with its position.
 pub type Value<'t> = Spanned<DeValue<'t>>;
 
-/// The text that is read, and the mistakes so far.
+/// The text being read, and the errors so far.
 pub struct Reader<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
-    /// The rule that is being read, by name.
+    /// The rule being read, by name.
     pub rule: Option<String>,
-    /// The mistakes so far.
+    /// The errors so far.
     pub defects: Vec<RuleDefect>,
     /// The warnings so far.
     pub warnings: Vec<RuleDefect>,
 }
 
 impl<'t> Reader<'t> {
-    /// Creates a reader of this text, without mistakes yet.
+    /// Creates a reader of this text, without errors.
     pub fn new(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {
@@ -39,7 +40,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns line and column of a byte of the text, each counted from 1.
+    /// Returns line and column of a byte of the text, both counted from 1.
     pub fn position(&self, at: usize) -> (usize, usize) {
         let line = self
             .line_starts
@@ -62,7 +63,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds a mistake at this byte of the text.
+    /// Adds an error at this byte of the text.
     pub fn defect(
         &mut self,
         at: usize,
@@ -136,7 +137,7 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Returns the texts of a list, each with its place.
+    /// Returns the texts of a list, each with its position.
     pub fn texts(&mut self, value: &Value<'t>, name: &str) -> Vec<(String, usize)> {
         let items = self.list(value, name).unwrap_or_default();
         let mut texts = Vec::new();
@@ -185,7 +186,7 @@ impl<'t> Reader<'t> {
         read
     }
 
-    /// Names every key of the table that is not in `known`.
+    /// Reports every key of the table that is not in `known`.
     pub fn known_keys(&mut self, table: &DeTable<'t>, inside: &str, known: &[&str]) {
         let mut unknown: Vec<_> = table
             .iter()
@@ -207,7 +208,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns the byte of the file at which the byte `within` of a string's text stands; the string's first where escapes hide it.
+    /// Returns the byte of the file for the byte `within` of a string's text; the string's first byte if escapes shift
+    /// it.
     pub fn inside_text(&self, span: Range<usize>, text: &str, within: usize) -> usize {
         let raw = self.text.get(span.clone()).unwrap_or_default();
         let start = raw.find(text).map(|at| span.start + at);
@@ -215,7 +217,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the byte at which a member of a table stands.
+/// Returns the byte at which a member of a table begins.
 pub fn key_start(table: &DeTable<'_>, name: &str) -> usize {
     table
         .get_key_value(name)
@@ -259,8 +261,8 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// Returns a line of a file in which the text that begins at this character is not shown, with the number of characters before the text's end
-/// in both lines. A text that goes on over several lines is hidden to the end of this one.
+/// Returns a line of a file with the text that begins at this character hidden, and the number of characters before the
+/// text's end in both lines. A multi-line text is hidden to the end of this line.
 pub fn hide_text(line: &str, start: usize) -> (String, usize, usize) {
     let before: String = line.chars().take(start).collect();
     let rest: String = line.chars().skip(start).collect();

@@ -1,4 +1,5 @@
-//! The facts about one call and one question that rules are matched with. A person's values stand in none of their `Debug`.
+//! The facts about one call and one question that rules are matched with. Their `Debug` output contains no values of a
+//! person.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::CallKind;
 use serde::Deserialize;
 
-/// The way in which a caller is known.
+/// The kind of a caller's proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallerKind {
@@ -31,7 +32,7 @@ impl CallerKind {
     }
 }
 
-/// The verified identity that a call comes from. A part that is not known is empty.
+/// The verified identity of a call's caller. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Caller {
@@ -45,14 +46,14 @@ pub struct Caller {
     pub mail: String,
     /// The client program, as the token names it.
     pub client: String,
-    /// The person of the file who makes this call, by name.
+    /// The name of the caller's person in the file.
     #[serde(skip)]
     pub person: String,
-    /// The way in which the caller is known.
+    /// The kind of proof.
     pub kind: CallerKind,
 }
 
-/// A tool's annotations, with the specification's defaults where a tool has none.
+/// A tool's annotations, with the specification's defaults if a tool has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[expect(
@@ -92,14 +93,14 @@ pub struct Call<'a> {
     pub kind: CallKind,
     /// The name, or the resource's URI.
     pub target: &'a str,
-    /// The arguments as the client wrote them, JSON; `None` for none.
+    /// The arguments as the client wrote them, as JSON; `None` for none.
     pub arguments: Option<&'a str>,
     /// The tool's annotations.
     pub annotations: Annotations,
 }
 
 impl Call<'_> {
-    /// Returns the reason why no person can be asked about the call, where no page shows all of it.
+    /// Returns the reason why no person can be asked about the call, if no page can show all of it.
     pub fn unshown(&self) -> Option<String> {
         let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
         let (part, most) = if is_longer(self.arguments.unwrap_or_default(), sanitize::ARGUMENTS) {
@@ -146,12 +147,12 @@ pub struct Now {
 pub struct Facts<'a> {
     /// The caller.
     pub caller: &'a Caller,
-    /// The caller's groups, from the file and from claims.
+    /// The caller's groups, from the file and from the claim.
     pub groups: &'a [String],
     /// The server's name in the configuration.
     pub server: &'a str,
-    /// The call; `None` where the server did not say for which of several calls it asks. Conditions that read the call are errors
-    /// then.
+    /// The call; `None` if the server did not name the one in which it asks. Conditions that read the call are then
+    /// errors.
     pub call: Option<Call<'a>>,
     /// The time.
     pub now: &'a Now,
@@ -165,7 +166,7 @@ pub struct FieldFacts {
     pub kind: String,
     /// `email`, `uri`, `date`, `date-time`, or empty.
     pub format: String,
-    /// `true` if it must be answered.
+    /// `true` if it is required.
     pub required: bool,
     /// The number of options.
     pub options: i64,

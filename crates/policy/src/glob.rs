@@ -1,5 +1,5 @@
-//! Patterns for names: `*` for any characters, `?` for one. Characters are Unicode code points and are compared exactly: neither case nor
-//! ways to spell an accent are alike, so that no name is taken for another.
+//! Patterns for names: `*` for any characters, `?` for one. Characters are Unicode code points and are compared
+//! exactly, without case folding or normalization, so that no name is taken for another.
 
 /// A pattern for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) struct Glob {
 }
 
 impl Glob {
-    /// Makes a pattern from its text.
+    /// Creates a pattern from its text.
     pub(crate) fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -27,7 +27,7 @@ impl Glob {
         })
     }
 
-    /// Returns `true` if some name may be matched by both.
+    /// Returns `true` if some name may match both.
     pub(crate) fn may_meet(&self, other: &Self) -> bool {
         match (self.is_literal, other.is_literal) {
             (true, _) => other.matches(&self.text),
@@ -36,9 +36,9 @@ impl Glob {
         }
     }
 
-    /// Returns `true` if it is certain that every name that `other` matches is matched by this pattern too.
+    /// Returns `true` if every name that `other` matches certainly matches this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        // The other pattern is read as a name, in which a `*` stands for what only a `*` takes, and a `?` for one character.
+        // The other pattern is read as a name, in which only `*` matches a `*`, and `?` is one character.
         like(&self.text, &other.text, |pattern, found| match found {
             '*' => false,
             '?' => pattern == '?',
@@ -47,7 +47,7 @@ impl Glob {
     }
 }
 
-/// Matches with one place to go back to: the last `*`. Takes time in proportion to the product of both lengths at worst.
+/// Matches with one backtracking position: the last `*`. The worst case is proportional to the product of both lengths.
 fn like(pattern: &str, name: &str, same: impl Fn(char, char) -> bool) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
     let mut again = None;
@@ -96,7 +96,7 @@ mod tests {
             ("", "x", false),
             ("*", "", true),
             ("ü?", "üé", true),
-            // One code point is not the two that look alike, and a wildcard takes whole ones.
+            // One code point differs from two that look the same, and a wildcard matches whole code points.
             ("caf\u{e9}", "cafe\u{301}", false),
             ("caf?", "caf\u{e9}", true),
             ("caf?", "cafe\u{301}", false),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// A plain reading of the definition, which may take long.
+        /// A direct implementation of the definition, which may be slow.
         #[test]
         fn agrees_with_the_definition(pattern in "[ab*?]{0,6}", name in "[ab]{0,6}") {
             fn plain(pattern: &[u8], name: &[u8]) -> bool {

@@ -1,11 +1,11 @@
-//! The identity of a person beside the name, so that one person who is known by two names does not count as two.
+//! The identity of a person besides the name, so that one person with two names does not count as two.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The facts that are known of a person beside the name.
+/// The known facts about a person besides the name.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Identity {
@@ -17,7 +17,7 @@ pub struct Identity {
     mails: BTreeSet<String>,
 }
 
-/// An identity belongs in no log.
+/// Hides the identity from logs.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
@@ -31,26 +31,26 @@ pub enum Sameness {
     Same,
     /// They are known to be two people.
     Different,
-    /// Too little is known to tell.
+    /// Too little is known.
     Unknown,
 }
 
 impl Identity {
-    /// The same with the subject of an issuer.
+    /// Returns the identity with the subject of an issuer.
     #[must_use]
     pub fn with_login(mut self, issuer: &str, subject: &str) -> Self {
         self.logins.insert((issuer.to_owned(), subject.to_owned()));
         self
     }
 
-    /// The same with the digest of a mail address.
+    /// Returns the identity with the digest of a mail address.
     #[must_use]
     pub fn with_mail(mut self, digest: &str) -> Self {
         self.mails.insert(digest.to_owned());
         self
     }
 
-    /// The same with all that is known of another name of this person.
+    /// Returns the identity combined with that of another name of this person.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.logins.extend(other.logins);
@@ -63,8 +63,8 @@ impl Identity {
         self.logins.is_empty() && self.mails.is_empty()
     }
 
-    /// Compares two identities. Two subjects of one issuer are two people, and so are two entries of the file (`are_in_file`) and two
-    /// people with different mail addresses; where none of these is known, it cannot be told.
+    /// Compares two identities. Two subjects of one issuer are two people, and so are two entries of the file
+    /// (`are_in_file`) and two people with different mail addresses; if none of these is known, the result is unknown.
     pub fn compare(&self, other: &Self, are_in_file: bool) -> Sameness {
         let is_shared =
             !self.logins.is_disjoint(&other.logins) || !self.mails.is_disjoint(&other.mails);
@@ -94,7 +94,7 @@ mod tests {
         for (one, other, in_file, same) in [
             (login("a"), login("a").with_mail("m"), false, Sameness::Same),
             (login("a"), login("b"), false, Sameness::Different),
-            // One mailbox is one person, whatever else is known.
+            // One mailbox is one person, regardless of other facts.
             (
                 login("a").with_mail("m"),
                 login("b").with_mail("m"),

@@ -1,21 +1,21 @@
-//! The rules of a gateway: who is asked, by which rule, who may act, and when something is due.
+//! The rules of a gateway: the people who are asked, the rule that asks, the permission to act, and due times.
 //!
 //! Pure: facts and times go in, decisions come out. No clock, no file, no network, no protocol.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`rules`] | the parsed file, and its two decisions: [`rules::Rules::admit`] and [`rules::Rules::plan`] |
-//! | [`people`] | people, groups and roles of the file |
-//! | [`calling`] | the callers of calls, and the people who they are |
+//! | [`people`] | people, groups and roles in the file |
+//! | [`calling`] | the callers of calls, and their persons |
 //! | [`facts`] | the facts about one call and one question that rules are matched with |
-//! | [`access`] | the table of role by action |
-//! | [`quorum`] | the acts of people on one question, as transitions |
-//! | [`identity`] | what is known of a person beside the name, so that one person does not count as two |
+//! | [`access`] | the table of actions by role |
+//! | [`quorum`] | the actions of people on one question, as transitions |
+//! | [`identity`] | the identity of a person besides the name, so that one person does not count as two |
 //! | [`schedule`] | reminders, escalations and the deadline of one question |
-//! | [`defect`] | mistakes in a file, each with its line and column |
-//! | [`document`] | TOML values with their places |
+//! | [`defect`] | errors in a file, each with its line and column |
+//! | [`document`] | TOML values with their positions |
 //! | `glob` | patterns for names |
-//! | `condition` | `when`: CEL with fixed types and bounded cost (feature `cel`) |
+//! | `condition` | `when`: CEL with fixed types and limited cost (feature `cel`) |
 
 pub mod access;
 pub mod calling;

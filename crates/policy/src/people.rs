@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize, Serializer};
 pub enum Addressee {
     /// The caller of the call.
     Caller,
-    /// A person of the file, by name.
+    /// A person in the file, by name.
     Person(String),
-    /// A group of the file, by name.
+    /// A group in the file, by name.
     Group(String),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Addressee {
 }
 
 impl Serialize for Addressee {
-    /// Writes `"caller"`, `{"person":NAME}` or `{"group":NAME}`.
+    /// Serializes as `"caller"`, `{"person":NAME}` or `{"group":NAME}`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (kind, name) = match self {
             Self::Caller => return serializer.serialize_str("caller"),
@@ -41,18 +41,18 @@ impl Serialize for Addressee {
     }
 }
 
-/// A person of the file.
+/// A person in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonEntry {
-    /// The name that others read; `None` for that of the login.
+    /// The name for readers; `None` for that of the login.
     pub name: Option<String>,
     /// The mail address, in lower case.
     pub mail: Option<String>,
     /// The subject at the issuer of the login.
     pub subject: Option<String>,
-    /// The operating system's user that is this person.
+    /// The operating system's user of this person.
     pub local_user: Option<String>,
-    /// The channels on which this person is told; `None` for every configured one.
+    /// The channels that notify this person; `None` for every configured one.
     pub channels: Option<Vec<String>>,
     /// The hours without messages, as written.
     pub quiet: Option<String>,
@@ -62,14 +62,14 @@ pub struct PersonEntry {
     pub time_zone: Option<String>,
 }
 
-/// A group of the file.
+/// A group in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Named people, those of nested groups among them.
+    /// Named people, including those of nested groups.
     Listed(BTreeSet<String>),
     /// Everyone whose token has this value in its claim of groups.
     Claim(String),
-    /// Named people and groups by claim, through nested groups.
+    /// Named people and values of the claim, through nested groups.
     Mixed {
         /// The named people.
         people: BTreeSet<String>,
@@ -88,12 +88,12 @@ impl Group {
         people.into_iter().flatten().map(String::as_str)
     }
 
-    /// Returns `true` if a claim decides about membership, so that the file cannot tell how many there are.
+    /// Returns `true` if a claim decides about membership, so that the file does not list all members.
     pub fn has_claim(&self) -> bool {
         !matches!(self, Self::Listed(_))
     }
 
-    /// Returns the values of the claim that make members.
+    /// Returns the values of the claim that grant membership.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match self {
             Self::Listed(_) => (None, None),
@@ -104,7 +104,7 @@ impl Group {
         all.map(String::as_str)
     }
 
-    /// Returns `true` if a token with these values of its claim makes a member.
+    /// Returns `true` if a token with these values of its claim grants membership.
     pub fn is_claimed_by(&self, claims: &[String]) -> bool {
         match self {
             Self::Listed(_) => false,
@@ -114,7 +114,7 @@ impl Group {
     }
 }
 
-/// Everybody whom a file names.
+/// The people, groups and roles of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     /// People, by name.
@@ -128,8 +128,8 @@ pub struct People {
 }
 
 impl People {
-    /// Returns `true` for the name of one person: of the file, or of a login that the file does not name, which is issuer and subject with
-    /// a space between them.
+    /// Returns `true` for the name of one person: in the file, or of a login that is not in the file, which is issuer
+    /// and subject with a space between them.
     pub fn is_person(&self, name: &str) -> bool {
         self.people.contains_key(name) || name.contains(' ')
     }
@@ -150,7 +150,7 @@ impl People {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// Returns the person who is this user of the operating system.
+    /// Returns the person with this operating system's user.
     pub fn local_person(&self, user: &str) -> Option<&str> {
         let is_user =
             |person: &PersonEntry| !user.is_empty() && person.local_user.as_deref() == Some(user);
@@ -159,14 +159,14 @@ impl People {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// Returns `true` if the group has this person, by the file or by these values of the claim.
+    /// Returns `true` if the group contains this person, by the file or by these values of the claim.
     pub fn is_member(&self, group: &str, person: &str, claims: &[String]) -> bool {
         self.groups.get(group).is_some_and(|group| {
             group.people().any(|name| name == person) || group.is_claimed_by(claims)
         })
     }
 
-    /// Returns the members of the group, nobody for one that the file does not have; `None` where a claim may add more.
+    /// Returns the members of the group, none for an unknown group; `None` if a claim may add more.
     pub fn all_members(&self, group: &str) -> Option<Vec<String>> {
         let Some(group) = self.groups.get(group) else {
             return Some(Vec::new());
@@ -174,7 +174,7 @@ impl People {
         (!group.has_claim()).then(|| group.people().map(str::to_owned).collect())
     }
 
-    /// Returns the names of all groups that have this person, by the file or by these values of the claim.
+    /// Returns the names of all groups that contain this person, by the file or by these values of the claim.
     pub fn groups_of(&self, person: &str, claims: &[String]) -> Vec<String> {
         let member = self.groups.iter().filter(|(_, group)| {
             group.people().any(|name| name == person) || group.is_claimed_by(claims)
@@ -182,8 +182,8 @@ impl People {
         member.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the groups of a caller as conditions see them: those of the file, and other values of the claim. A value that is the name
-    /// of a group of the file makes nobody a member of it: the file says who is.
+    /// Returns the groups of a caller for conditions: those of the file, and other values of the claim. A value that
+    /// equals the name of a group in the file grants no membership in it: the file decides about its groups.
     pub fn groups_of_caller(&self, person: &str, claims: &[String]) -> Vec<String> {
         let mut groups: BTreeSet<String> = self.groups_of(person, claims).into_iter().collect();
         let others = claims
@@ -193,7 +193,7 @@ impl People {
         groups.into_iter().collect()
     }
 
-    /// Returns the people of the file whom these addressees come to. A claim may add more.
+    /// Returns the people in the file among these addressees. A claim may add more.
     pub fn named(&self, to: &[Addressee]) -> Vec<String> {
         let (people, _) = self.reach(to);
         people.into_iter().map(str::to_owned).collect()
@@ -208,7 +208,7 @@ impl People {
         groups.flat_map(Group::claims).collect()
     }
 
-    /// Returns the people that the addressees come to, and `true` if a claim may add more.
+    /// Returns the people among the addressees, and `true` if a claim may add more.
     pub(crate) fn reach<'a>(&'a self, to: &'a [Addressee]) -> (BTreeSet<&'a str>, bool) {
         let mut people = BTreeSet::new();
         let mut open = false;

@@ -1,22 +1,23 @@
-//! The acts of people on one question, as a state that only moves by acts, timers and administrators.
+//! The actions of people on one question, as a state that changes only by actions, timers and administrators.
 //!
 //! | act | who | open | filled, n of k votes |
 //! | --- | --- | --- | --- |
-//! | fill | addressed, eligible | k = 1: answered; else filled | the same answers: as confirm; others: the votes are dropped |
-//! | confirm | addressed, eligible, once | refused | one vote more; with k votes answered |
+//! | fill | addressed, eligible | k = 1: answered; else filled | the same answers: like confirm; others: the votes are dropped |
+//! | confirm | addressed, eligible, once | refused | one more vote; with k votes answered |
 //! | decline | addressed, eligible | declined | declined |
 //! | cancel | the only addressee | cancelled | refused |
 //! | claim, take over | addressed, eligible | claimed; unchanged within the first half of one's own claim | the same |
 //! | delegate | addressed, eligible, if enough others are left | addressed anew | addressed anew, own vote kept |
 //! | comment | addressed, or the caller | unchanged | unchanged |
-//! | escalate | timer | more are addressed | more are addressed, votes stay |
-//! | re-address | administrator | others are addressed | open, votes dropped |
+//! | escalate | timer | more people are addressed | more people are addressed, votes stay |
+//! | re-address | administrator | other people are addressed | open, votes dropped |
 //! | time out, withdraw | timer; call or administrator | ended | ended |
 //!
-//! *Eligible* is judged at the act and again, for every vote, when the last one completes the question: a vote of somebody who is
-//! not eligible any more is dropped, and the votes of the others for the same answers stay. A vote is kept with the [`Identity`] of
-//! its person: the same person does not vote again under another name. Who has handed the question on acts again
-//! once it is handed back to them by name. Answers themselves are not here, only their digests.
+//! *Eligible* is evaluated at the action and again, for every vote, when the last one completes the question: the vote
+//! of a person who is no longer eligible is dropped, and the votes of the others for the same answers stay. A vote is
+//! stored with the [`Identity`] of its person, so that the same person cannot vote again under another name. A person
+//! who has delegated the question can act again once it is delegated back to them by name. The answers themselves are
+//! not stored here, only their digests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
@@ -29,46 +30,46 @@ use crate::identity::{Identity, Sameness};
 use crate::people::Addressee;
 use crate::rules::Plan;
 
-/// SHA-256 of entered answers.
+/// The SHA-256 of entered answers.
 pub type Digest = [u8; 32];
 
 /// The deepest chain of delegations.
 const MAX_DELEGATIONS: u8 = 3;
 
-/// The facts about people at the time of an act.
+/// The facts about people at the time of an action.
 pub trait Membership: Send + Sync {
-    /// Returns `true` if the person is a member of the group now.
+    /// Returns `true` if the person is currently a member of the group.
     fn is_member(&self, group: &str, person: &str) -> bool;
-    /// Returns `true` if the person makes the call: the same person, the owner of its key, or its local user.
+    /// Returns `true` if the person made the call: the same person, the owner of its key, or its local user.
     fn is_caller(&self, person: &str) -> bool;
-    /// Returns the members of the group now; `None` where it is not known who they all are, as with a group by a claim.
+    /// Returns the current members of the group; `None` if not all are known, as with a group by a claim.
     fn members(&self, _group: &str) -> Option<Vec<String>> {
         None
     }
-    /// Returns `true` if it is known that the person does not make the call.
+    /// Returns `true` if the person certainly did not make the call.
     fn is_other(&self, person: &str) -> bool {
         !self.is_caller(person)
     }
-    /// Returns what is known of the person now, beside the name.
+    /// Returns the current identity of the person besides the name.
     fn identity(&self, _person: &str) -> Identity {
         Identity::default()
     }
-    /// Returns `true` if the file names the person now, so that another name of the file is another person.
+    /// Returns `true` if the person is currently in the file, so that another name in the file is another person.
     fn is_in_file(&self, _person: &str) -> bool {
         true
     }
 }
 
-/// The person who acts.
+/// The acting person.
 #[derive(Clone, Copy, Debug)]
 pub struct Actor<'a> {
     /// The person's name in the file.
     pub person: &'a str,
-    /// The time since the person logged in; `None` where nothing is known of it.
+    /// The time since the person logged in; `None` if unknown.
     pub login_age: Option<Duration>,
 }
 
-/// An act of a person.
+/// An action of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Enter answers. `version` is that of the page on which they were entered.
@@ -78,20 +79,20 @@ pub enum Act {
         /// See [`Quorum::version`].
         version: u32,
     },
-    /// Agree to exactly the answers that were shown.
+    /// Confirm exactly the answers that were shown.
     Confirm {
         /// Those answers.
         digest: Digest,
     },
-    /// Say no, for all.
+    /// Decline, for all.
     Decline,
     /// Dismiss the question.
     Cancel,
-    /// Keep others from filling for a while.
+    /// Claim the question.
     Claim,
-    /// Take a claim from somebody else.
+    /// Take over another person's claim.
     TakeOver,
-    /// Hand the question on.
+    /// Delegate the question.
     Delegate {
         /// A person or a group.
         to: Addressee,
@@ -100,40 +101,40 @@ pub enum Act {
     Comment,
 }
 
-/// The refusal of an act.
+/// The reason why an action is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// The question was never addressed to this person.
     #[error("the question is not addressed to this person")]
     NotAddressed,
-    /// It was, through a group that the person has left.
+    /// The question was addressed to a group that the person has left.
     #[error("this person has left the group that was asked")]
     LeftGroup,
-    /// The rule wants others than the caller.
+    /// The rule excludes the caller, who is this person.
     #[error("the caller cannot answer this question")]
     IsCaller,
-    /// The rule wants others than the caller, who may be this person.
+    /// The rule excludes the caller, who may be this person.
     #[error("it is not known whether this person is the caller")]
     CallerUnknown,
-    /// This person has handed it on.
+    /// This person has delegated the question.
     #[error("this person has delegated the question")]
     Delegated,
-    /// Somebody else has claimed it.
+    /// Another person has claimed the question.
     #[error("another person has claimed the question")]
     Claimed,
-    /// The answers are others than those that were shown.
+    /// The answers differ from those that were shown.
     #[error("the answers have changed")]
     Changed,
     /// There is nothing to confirm.
     #[error("no answers have been entered yet")]
     NothingFilled,
-    /// This person has agreed already.
+    /// This person has already confirmed.
     #[error("this person has agreed already")]
     AlreadyVoted,
-    /// This person has agreed already, under another name.
+    /// This person has already confirmed under another name.
     #[error("this person has agreed already, under another name")]
     AlreadyVotedAs,
-    /// Somebody has agreed who may be this person under another name.
+    /// A person has confirmed who may be this person under another name.
     #[error("it is not known whether this person has agreed already, under another name")]
     VoterUnknown,
     /// The question has ended.
@@ -145,13 +146,13 @@ pub enum Denied {
     /// The question has several addressees, or no claims.
     #[error("this act is not offered")]
     NotOffered,
-    /// The rule does not let the question go to them, or the chain is too long.
+    /// The rule does not allow delegation to them, or the chain is too long.
     #[error("the question cannot be delegated to them")]
     CannotDelegate,
-    /// Fewer people would be left who can answer than must agree.
+    /// Fewer people would be left who can answer than must confirm.
     #[error("{need} people must agree, and only {left} would be left who can answer")]
     TooFewLeft {
-        /// The number of people who must agree.
+        /// The number of people who must confirm.
         need: u8,
         /// The number of people who would be left.
         left: usize,
@@ -182,32 +183,32 @@ impl Denied {
     }
 }
 
-/// The course of a question so far.
+/// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Nobody has entered answers.
+    /// No answers were entered.
     Open,
-    /// Answers were entered, and not enough people have agreed to them.
+    /// Answers were entered, and not enough people have confirmed them.
     Filled {
         /// The answers.
         digest: Digest,
-        /// Those who agree; the first has entered them, unless that vote was dropped.
+        /// The people who confirm; the first has entered the answers, unless that vote was dropped.
         votes: Vec<String>,
     },
-    /// It is over.
+    /// It has ended.
     Ended(Ending),
 }
 
-/// The ending of a question.
+/// The end of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Enough people agreed.
+    /// Enough people confirmed.
     Answered {
         /// The answers.
         digest: Digest,
-        /// Those who agreed.
+        /// The people who confirmed.
         votes: Vec<String>,
     },
     /// A person declined.
@@ -220,26 +221,26 @@ pub enum Ending {
         /// That person.
         by: String,
     },
-    /// Nobody answered in time. Never an answer.
+    /// It was not answered in time, which is never an answer.
     TimedOut,
     /// The call ended, or an administrator withdrew the question.
     Withdrawn,
 }
 
-/// Something that others are told.
+/// A notice for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Those who agreed must look again: the answers changed.
+    /// People who confirmed must check again, because the answers changed.
     LookAgain(Vec<String>),
-    /// The vote of this person no longer counts, since the person is not eligible any more.
+    /// The vote of this person no longer counts, because the person is no longer eligible.
     VoteDropped(String),
-    /// The answers are erased: others are asked now.
+    /// The answers are erased, because others are asked now.
     AnswersErased,
-    /// A claim was taken from this person.
+    /// This person's claim was taken over.
     TakenOver(String),
 }
 
-/// A question with several people.
+/// A question to several people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
     to: Vec<Addressee>,
@@ -248,16 +249,17 @@ pub struct Quorum {
     claim_time: Option<Duration>,
     reauth: Option<Duration>,
     delegate_to: Vec<Addressee>,
-    /// Those who were members when the question was asked.
+    /// The members when the question was asked.
     asked: Vec<String>,
     delegations: Vec<Delegation>,
     claim: Option<Claim>,
     version: u32,
     state: State,
-    /// Those whose votes for the entered answers were dropped, since they are not eligible any more.
+    /// The people whose votes for the entered answers were dropped, because they are no longer eligible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<String>,
-    /// The identities of those who agree, by name, as they were when they agreed. Questions that an earlier version stored have none.
+    /// The identities of the people who confirm, by name, at that time. Questions stored by an earlier version have
+    /// none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     identities: BTreeMap<String, Identity>,
 }
@@ -275,11 +277,11 @@ struct Claim {
     until: Timestamp,
 }
 
-/// The question after an act, and who is told.
+/// The question after an action, and the notices.
 pub type Stepped = (Quorum, Vec<Notice>);
 
 impl Quorum {
-    /// Makes a question that was just asked. `asked` are the people whom the addressees come to now.
+    /// Creates a question that was just asked. `asked` are the people currently addressed.
     pub fn new(plan: &Plan, asked: Vec<String>) -> Self {
         Self {
             to: plan.ask.to.clone(),
@@ -303,17 +305,18 @@ impl Quorum {
         &self.state
     }
 
-    /// Returns those who are asked, with those whom escalations have added.
+    /// Returns the addressees, including those added by escalations.
     pub fn addressees(&self) -> &[Addressee] {
         &self.to
     }
 
-    /// Returns those to whom others have handed the question on.
+    /// Returns the people to whom others have delegated the question.
     pub fn delegates(&self) -> impl Iterator<Item = &Addressee> {
         self.delegations.iter().map(|step| &step.to)
     }
 
-    /// Returns `true` if this person has handed the question on and nobody has handed it back to them, so that they cannot act on it.
+    /// Returns `true` if this person has delegated the question and it was not delegated back, so that they cannot act
+    /// on it.
     pub fn has_handed_on(&self, person: &str) -> bool {
         let mut latest_first = self.delegations.iter().rev();
         let last = latest_first.find(|step| {
@@ -322,18 +325,18 @@ impl Quorum {
         last.is_some_and(|step| step.from == person)
     }
 
-    /// Returns the people who have handed the question on and cannot act on it.
+    /// Returns the people who have delegated the question and cannot act on it.
     pub fn handed_on(&self) -> BTreeSet<&str> {
         let from = self.delegations.iter().map(|step| step.from.as_str());
         from.filter(|person| self.has_handed_on(person)).collect()
     }
 
-    /// Returns those to whom this question may be handed on, beside those who are asked.
+    /// Returns the additional people to whom this question may be delegated.
     pub fn delegate_to(&self) -> &[Addressee] {
         &self.delegate_to
     }
 
-    /// Returns the number of people who must agree.
+    /// Returns the number of people who must confirm.
     pub fn need(&self) -> NonZeroU8 {
         self.need
     }
@@ -343,12 +346,13 @@ impl Quorum {
         self.not_caller
     }
 
-    /// Returns `true` if only people who have logged in lately can act.
+    /// Returns `true` if only people with a recent login can act.
     pub fn needs_recent_login(&self) -> bool {
         self.reauth.is_some()
     }
 
-    /// Refuses a person who cannot answer now: one who is not asked, is excluded as the caller, or has handed the question on.
+    /// Checks that a person can answer now: they are asked, not excluded as the caller, and have not delegated the
+    /// question.
     pub fn admits(&self, person: &str, people: &dyn Membership) -> Result<(), Denied> {
         self.eligible(person, people)?;
         if self.has_handed_on(person) {
@@ -357,7 +361,7 @@ impl Quorum {
         Ok(())
     }
 
-    /// Returns those who agree so far; the first has entered the answers, unless that vote was dropped.
+    /// Returns the people who confirm so far; the first has entered the answers, unless that vote was dropped.
     pub fn votes(&self) -> &[String] {
         match &self.state {
             State::Filled { votes, .. } | State::Ended(Ending::Answered { votes, .. }) => votes,
@@ -365,7 +369,7 @@ impl Quorum {
         }
     }
 
-    /// Returns those whose votes for the entered answers do not count, since they are not eligible any more.
+    /// Returns the people whose votes for the entered answers do not count, because they are no longer eligible.
     pub fn void_votes(&self, people: &dyn Membership) -> Vec<&str> {
         let waiting = match &self.state {
             State::Filled { votes, .. } => votes.as_slice(),
@@ -376,8 +380,8 @@ impl Quorum {
         dropped.map(String::as_str).collect()
     }
 
-    /// Returns the number of people who can act on the question: those to whom it is addressed, without those who have handed it on or
-    /// whom the rule forbids. `None` where it is not known who they all are.
+    /// Returns the number of people who can act on the question: those to whom it is addressed, except for those who
+    /// have delegated it or whom the rule excludes. `None` if not all are known.
     pub fn people_left(&self, people: &dyn Membership) -> Option<usize> {
         let mut found = BTreeSet::new();
         let mut has_caller = false;
@@ -395,7 +399,7 @@ impl Quorum {
         let is_known = found.iter().any(|person| people.is_caller(person));
         let gave_up =
             |step: &Delegation| people.is_caller(&step.from) && self.has_handed_on(&step.from);
-        // The caller's name is not known here.
+        // The caller's name is unknown here.
         let unnamed = has_caller && !is_known && !self.delegations.iter().any(gave_up);
         found.retain(|person| {
             !(self.has_handed_on(person) || self.not_caller && !people.is_other(person))
@@ -403,17 +407,18 @@ impl Quorum {
         Some(found.len() + usize::from(unnamed))
     }
 
-    /// Returns `true` if the question is addressed to this person now, by the plan, an escalation or a delegation.
+    /// Returns `true` if the question is currently addressed to this person, by the plan, an escalation or a
+    /// delegation.
     pub fn is_addressed_to(&self, person: &str, people: &dyn Membership) -> bool {
         self.depth(person, people).is_some()
     }
 
-    /// Returns how often the entered answers have changed. A page that shows an older version must be looked at again.
+    /// Returns how often the entered answers have changed. A page that shows an older version must be reloaded.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// Returns the number of votes that are missing; 0 once the question has ended.
+    /// Returns the number of missing votes; 0 once the question has ended.
     pub fn missing(&self) -> u8 {
         match &self.state {
             State::Open => self.need.get(),
@@ -427,19 +432,19 @@ impl Quorum {
         self.claim_time.is_some()
     }
 
-    /// Returns the person who has claimed the question, while the claim holds.
+    /// Returns the person who has claimed the question, while the claim is valid.
     pub fn claimed_by(&self, now: Timestamp) -> Option<&str> {
         let claim = self.claim.as_ref().filter(|claim| claim.until > now)?;
         Some(&claim.by)
     }
 
-    /// Returns when the claim ends, while it holds.
+    /// Returns the time at which the claim expires, while it is valid.
     pub fn claimed_until(&self, now: Timestamp) -> Option<Timestamp> {
         let claim = self.claim.as_ref().filter(|claim| claim.until > now)?;
         Some(claim.until)
     }
 
-    /// Returns the question after an act of a person, or refuses it.
+    /// Returns the question after an action of a person, or the refusal.
     pub fn act(
         &self,
         by: Actor<'_>,
@@ -475,7 +480,7 @@ impl Quorum {
         }
     }
 
-    /// Returns the question with one more person or group asked. An ended question stays as it is.
+    /// Returns the question with one more addressee. An ended question is unchanged.
     #[must_use]
     pub fn escalate(&self, to: Addressee) -> Self {
         let mut next = self.clone();
@@ -485,7 +490,7 @@ impl Quorum {
         next
     }
 
-    /// Returns the question with other people asked, by an administrator: votes, claims and delegations are dropped.
+    /// Returns the question with other addressees, set by an administrator: votes, claims and delegations are dropped.
     pub fn readdress(&self, to: Vec<Addressee>, asked: Vec<String>) -> Result<Stepped, Denied> {
         let mut next = self.clone();
         let notices = match next.state {
@@ -529,7 +534,7 @@ impl Quorum {
         (next, Vec::new())
     }
 
-    /// Returns how many delegations brought the question to this person: 0 for those whom the plan asks, `None` for others.
+    /// Returns the number of delegations that led to this person: 0 for those whom the plan asks, `None` for others.
     fn depth(&self, person: &str, people: &dyn Membership) -> Option<u8> {
         if self.to.iter().any(|to| reaches(to, person, people)) {
             return Some(0);
@@ -541,7 +546,8 @@ impl Quorum {
         to_person.map(|step| step.depth).min()
     }
 
-    /// Returns `true` if the question may be handed on to them now: a person who was chosen as a member of a group must still be one.
+    /// Returns `true` if the question may currently be delegated to them: a person who was chosen as a member of a
+    /// group must still be one.
     fn is_still_delegate(&self, to: &Addressee, people: &dyn Membership) -> bool {
         match to {
             Addressee::Person(name) => self.may_go_to(name, people),
@@ -549,13 +555,13 @@ impl Quorum {
         }
     }
 
-    /// Returns `true` if this person is among those who are asked, or to whom the question may be handed on.
+    /// Returns `true` if this person is asked, or the question may be delegated to them.
     fn may_go_to(&self, person: &str, people: &dyn Membership) -> bool {
         let mut allowed = self.to.iter().chain(&self.delegate_to);
         allowed.any(|addressee| reaches(addressee, person, people))
     }
 
-    /// Refuses a person to whom the question is not addressed, or whom the rule forbids.
+    /// Checks that the question is addressed to a person, and that the rule does not exclude them.
     fn eligible(&self, person: &str, people: &dyn Membership) -> Result<u8, Denied> {
         let Some(depth) = self.depth(person, people) else {
             let is_delegate = |to: &Addressee| matches!(to, Addressee::Person(to) if to == person);
@@ -593,7 +599,7 @@ impl Quorum {
         {
             return self.confirm(person, digest, people);
         }
-        // Nobody replaces answers that they have not seen.
+        // Answers that a person has not seen cannot be replaced.
         if version != self.version {
             return Err(Denied::Changed);
         }
@@ -656,7 +662,7 @@ impl Quorum {
         }
     }
 
-    /// Refuses a person who is one of these voters under another name, or who may be.
+    /// Checks that a person is certainly not one of these voters under another name.
     fn check_is_another(
         &self,
         voters: &[String],
@@ -678,18 +684,19 @@ impl Quorum {
         Ok(())
     }
 
-    /// Returns `true` if the name of a voter means the person who agreed. The file may have given it to somebody else since.
+    /// Returns `true` if the name of a voter still means the person who confirmed. The file may have given it to
+    /// someone else since.
     fn is_still(&self, voter: &str, people: &dyn Membership) -> bool {
         let known = self.identities.get(voter);
         known.is_none_or(|known| known.compare(&people.identity(voter), false) == Sameness::Same)
     }
 
-    /// Returns `true` if a vote counts: the voter is still the one who agreed, and may still answer.
+    /// Returns `true` if a vote counts: the voter is still the person who confirmed, and may still answer.
     fn counts(&self, voter: &str, people: &dyn Membership) -> bool {
         self.is_still(voter, people) && self.eligible(voter, people).is_ok()
     }
 
-    /// Ends the question if enough people agree, after every vote was judged again.
+    /// Ends the question if enough people confirm, after every vote was evaluated again.
     fn complete(&mut self, people: &dyn Membership, notices: &mut Vec<Notice>) {
         let State::Filled { digest, votes } = &self.state else {
             return;
@@ -743,7 +750,7 @@ impl Quorum {
         Ok((next, notices.into_iter().collect()))
     }
 
-    /// Returns `true` if the person may hand the question on to this addressee now.
+    /// Returns `true` if the person may now delegate the question to this addressee.
     pub fn may_delegate(&self, person: &str, to: &Addressee, people: &dyn Membership) -> bool {
         self.delegate(person, to.clone(), people).is_ok()
     }
@@ -776,7 +783,7 @@ impl Quorum {
             to,
             depth,
         });
-        // Where too few are left already, handing on does not make it worse.
+        // If too few are left already, a delegation makes no difference.
         let need = self.need.get();
         if let (Some(before), Some(left)) = (self.people_left(people), next.people_left(people))
             && left < before

@@ -1,4 +1,4 @@
-//! The course of one question in time: reminders, escalations, and the deadline, after which nobody can answer.
+//! The schedule of one question: reminders, escalations, and the deadline, after which it cannot be answered.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::document::duration_text;
 use crate::people::Addressee;
 
-/// A step at which more people are asked.
+/// A time at which more people are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Escalation {
     /// The time since the question was asked.
@@ -18,33 +18,33 @@ pub struct Escalation {
     pub to: Addressee,
 }
 
-/// The times of one question, counted from when it was asked.
+/// The times of one question, counted from its creation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     deadline: Duration,
     steps: Vec<(Duration, Due)>,
 }
 
-/// Something that is due.
+/// An action that is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
-    /// Those asked who have not acted are told again.
+    /// People who have not acted are reminded.
     Remind,
     /// One more person or group is asked.
     Escalate(Addressee),
-    /// The question ends: nobody has answered it in time. This is never an answer.
+    /// The question ends without an answer in time, which is never an answer.
     TimeOut,
 }
 
 impl Schedule {
-    /// Makes a schedule. Steps at or after the deadline never come.
+    /// Creates a schedule. Steps at or after the deadline never come.
     pub fn new(deadline: Duration, remind: &[Duration], escalate: &[Escalation]) -> Self {
         let reminders = remind.iter().map(|after| (*after, Due::Remind));
         let escalations = escalate
             .iter()
             .map(|step| (step.after, Due::Escalate(step.to.clone())));
-        // An escalation comes before a reminder of the same time, so that those who are added are not told twice.
+        // An escalation precedes a reminder of the same time, so that added people are not notified twice.
         let mut steps: Vec<_> = escalations
             .chain(reminders)
             .filter(|(after, _)| *after < deadline)
@@ -58,7 +58,7 @@ impl Schedule {
         self.deadline
     }
 
-    /// Returns the next thing that is due, after `done` of them are done; `None` after the time-out.
+    /// Returns the next due action, after `done` of them are done; `None` after the timeout.
     pub fn next(&self, asked_at: Timestamp, done: usize) -> Option<(Timestamp, Due)> {
         let (after, due) = match self.steps.get(done) {
             Some((after, due)) => (*after, due.clone()),
@@ -68,8 +68,8 @@ impl Schedule {
         Some((asked_at.after(after), due))
     }
 
-    /// Returns everything that is due by `now`, after `done` are done. After a pause of the gateway only the newest reminder is among
-    /// them, and after the deadline only the time-out.
+    /// Returns every action that is due by `now`, after `done` are done. After a pause of the gateway only the newest
+    /// reminder is included, and after the deadline only the timeout.
     pub fn due(&self, asked_at: Timestamp, done: usize, now: Timestamp) -> Vec<Due> {
         let mut due = Vec::new();
         let mut step = done;

@@ -1,5 +1,5 @@
-//! The entry of changes: when each is written, and its result. And the executor of changes of rows: the store's compare-and-set
-//! decides, so the first wins; then counters, drafts and watchers follow.
+//! Changes of rows: the times of their writes, and their results. The store's compare-and-set decides, so the first
+//! change wins; counters, drafts and watchers are updated afterwards.
 
 use std::future::{IntoFuture, ready};
 use std::sync::atomic::Ordering;
@@ -13,22 +13,22 @@ use super::row::{Rejected, RowChange};
 use super::{Record, RecordError, TRIES, Verdict};
 use crate::store::{Change, Row, Store as _};
 
-/// The time at which a change is written.
+/// The time of a change's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// Before anybody is told of it.
+    /// Before the result is reported.
     Awaited,
-    /// Later, where it can be said now whether it is made: a question within 10 ms, an answer together with its delivery or by
-    /// [`Record::write_behind`], which is to follow. Else before anybody is told.
+    /// Later, if the result is known at once: a question within 10 ms, an answer together with its delivery or by
+    /// [`Record::write_behind`], which must follow. Otherwise before the result is reported.
     Behind,
 }
 
 /// The result of a change.
 #[must_use = "a change that is pending is made when it is awaited"]
 pub enum Applied<T> {
-    /// It is known now.
+    /// Known at once.
     Now(T),
-    /// It comes with the write, which begins when this is awaited.
+    /// Known after the write, which begins when this is awaited.
     Pending(BoxFuture<'static, Result<T, RecordError>>),
 }
 
@@ -39,7 +39,7 @@ impl<T: Send + 'static> Applied<T> {
         Self::Pending(change.boxed())
     }
 
-    /// Returns the result where it is known now.
+    /// Returns the result if it is known at once.
     pub fn now(self) -> Option<T> {
         match self {
             Self::Now(done) => Some(done),
@@ -69,25 +69,25 @@ impl<T: Send + 'static> IntoFuture for Applied<T> {
     }
 }
 
-/// The number of waits for a gateway that has a question exclusively, and the length of each: it shares the question as soon as
-/// it sees that another gateway runs.
+/// The number of waits for a gateway that has a question exclusively, and the length of each: it shares the question as
+/// soon as it detects another gateway.
 const WAITS: usize = 30;
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The result of a change of a row as it was seen.
+/// The result of one attempt to change a row.
 pub(super) enum Attempt {
-    /// It is made, or there was nothing to change.
+    /// The change is made, or there was nothing to change.
     Done,
-    /// The question's time has run out, which its row does not say yet.
+    /// The question has expired, which its row does not show yet.
     Late,
-    /// The row is past that.
+    /// The row no longer allows the change.
     Over,
     /// Another change was first.
     Conflict,
 }
 
 impl Record {
-    /// Changes the row of this id, read again as long as others are first.
+    /// Changes the row of this id, and reads it again while others are first.
     pub(super) async fn apply(&self, id: &str, change: &RowChange) -> Result<Verdict, RecordError> {
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;
@@ -101,7 +101,7 @@ impl Record {
             };
             if self.is_exclusive_elsewhere(&row) {
                 match (change, waits.next()) {
-                    // That gateway knows by itself who has seen its questions.
+                    // That gateway itself knows who has seen its questions.
                     (
                         RowChange::Step {
                             transition: Transition::Show,
@@ -127,7 +127,7 @@ impl Record {
         Err(RecordError::Contended)
     }
 
-    /// Changes the row where it still has the version that was seen.
+    /// Changes the row if it still has the version that was read.
     pub(super) async fn apply_to(
         &self,
         row: &Row,
@@ -141,7 +141,7 @@ impl Record {
         };
         let next = stepped.row.clone();
         if next.lifecycle.delivery() == Some(Delivery::Failed) {
-            // Known to be there before it is: the same call may come at once.
+            // Announced before the write, because the same call may come at once.
             self.presence.may_hold(&next.binding);
         }
         let follow = || {
@@ -154,10 +154,10 @@ impl Record {
         Ok(made.map_or(Attempt::Conflict, |()| Attempt::Done))
     }
 
-    /// Makes the changes, all or none, where every row has the version that was seen. Then does what follows from them, and
-    /// tells those who watch.
+    /// Makes the changes, all or none, if every row has the version that was read. Then applies their consequences, and
+    /// notifies watchers.
     ///
-    /// Returns `None` where another change was first.
+    /// Returns `None` if another change was first.
     pub(super) async fn commit<T>(
         &self,
         changes: Vec<Change>,
@@ -171,13 +171,13 @@ impl Record {
         Ok(Some(followed))
     }
 
-    /// Ends a row that nothing but the clock, or a look at it, has ended.
+    /// Ends a row that only the clock, or reading it, has ended.
     pub(super) async fn end_due(
         &self,
         row: &Row,
         transition: Transition,
     ) -> Result<(), RecordError> {
-        // An answer that is held came in time.
+        // A held answer came in time.
         if self.is_exclusive_elsewhere(row) || self.is_held(&row.id) {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl Record {
         Ok(())
     }
 
-    /// Does what follows from a change that is made: counters and drafts.
+    /// Applies the consequences of a change: counters and drafts.
     pub(super) fn effects(&self, id: &str, change: &RowChange) {
         let counters = &self.counters;
         let count = |counter: &std::sync::atomic::AtomicU64| {

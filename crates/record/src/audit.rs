@@ -1,4 +1,4 @@
-//! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
+//! The audit: the events of every question, as a chain that reveals changed or removed links.
 
 mod entry;
 mod words;
@@ -13,7 +13,7 @@ use crate::store::{AuditEntry, ChainKey, Store, StoreError, chained, is_keyed};
 /// The number of links that are read at once.
 const PAGE: usize = 1_000;
 
-/// Returns the words of all events that the audit tells of.
+/// Returns the words of all events in the audit.
 pub fn events() -> impl Iterator<Item = &'static str> {
     Event::OF_GATEWAY.into_iter().map(Event::as_str)
 }
@@ -21,12 +21,12 @@ pub fn events() -> impl Iterator<Item = &'static str> {
 /// The result of checking the whole chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainCheck {
-    /// Every link fits the one before.
+    /// Every link matches the one before.
     Whole {
         /// The number of links.
         links: u64,
     },
-    /// The first link that does not.
+    /// The first link that does not match.
     BrokenAt {
         /// Its number.
         number: u64,
@@ -47,8 +47,8 @@ pub async fn read(store: &dyn Store) -> Result<Vec<AuditEntry>, StoreError> {
     }
 }
 
-/// Returns whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
-/// one has. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
+/// Checks the chain with its key. Links of older versions have no key; none may follow one that has, and the last one
+/// must have it. A chain that was truncated at its end still passes: store the last hash elsewhere to detect that.
 pub fn verify(links: &[AuditEntry], key: Option<&ChainKey>) -> ChainCheck {
     let mut before = "";
     let mut keyed = false;
@@ -63,7 +63,7 @@ pub fn verify(links: &[AuditEntry], key: Option<&ChainKey>) -> ChainCheck {
         before = &link.hash;
     }
     if key.is_some() && !keyed && !links.is_empty() {
-        // Somebody without the key has written all of it anew.
+        // The whole chain was rewritten without the key.
         return ChainCheck::BrokenAt { number: 1 };
     }
     ChainCheck::Whole {

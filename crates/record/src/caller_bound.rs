@@ -1,9 +1,9 @@
-//! The bounds on the open questions of one caller who has proven who they are, over all sessions: nobody else's are lost among them.
-//! Beside the bound on all of them there is one on those that one server asks, so that a server cannot keep a caller from being asked by
-//! others, or for approval of calls.
+//! The limits on the open questions of one authenticated caller, over all sessions, so that no other caller's are
+//! crowded out. Besides the limit on all of them there is one on those of one server, so that a server cannot prevent
+//! questions of others, or approvals.
 //!
-//! Questions are counted here as they are asked. The store counts when the number here reaches the bound, and when nothing is known here. Of
-//! several gateways with one store, each sees what the others have added once it counts again.
+//! Questions are counted here as they are asked. The store counts when the number here reaches the limit, and when no
+//! number is known here. Of several gateways with one store, each sees the others' questions when it counts again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,27 +16,27 @@ use crate::{Record, RecordError};
 /// The most open questions of one caller.
 pub const MAX_OPEN_OF_CALLER: usize = 1_000;
 
-/// The most open questions that one server asks one caller. Approvals, for which the gateway asks, are not among them.
+/// The most open questions of one server to one caller. Approvals, which the gateway asks for, are not counted.
 pub const MAX_OPEN_OF_SERVER: usize = 500;
 
-/// The most callers of whom a number is known; it is forgotten of all when there are more.
+/// The most callers whose number is known; all are forgotten when there are more.
 const MOST_CALLERS: usize = 10_000;
 
-/// The numbers of open questions, by caller. None is too low, but for what other gateways have added.
+/// The numbers of open questions, by caller. They are never too low, except for the questions of other gateways.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions(Mutex<HashMap<String, Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
     all: Number,
-    /// Those that servers ask, by server.
+    /// The questions of servers, by server.
     of_servers: HashMap<String, Number>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Number {
     at_most: usize,
-    /// The number of questions that were ever added: those added during a count may not be in it.
+    /// The number of questions ever added: those added during a count may not be in it.
     added: usize,
 }
 
@@ -46,7 +46,7 @@ impl Number {
         self.added += 1;
     }
 
-    /// Notes that so many were open at some time since the count was begun.
+    /// Sets the number counted at some time since `begun_at`.
     fn counted(&mut self, open: usize, begun_at: usize) {
         self.at_most = open + self.added.saturating_sub(begun_at);
     }
@@ -56,7 +56,7 @@ impl Number {
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     caller: &'a str,
-    /// `None` where the gateway asks.
+    /// `None` if the gateway asks.
     server: Option<&'a str>,
 }
 
@@ -75,7 +75,7 @@ impl OpenQuestions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one, where it is known that there is room. Returns the bound that has none.
+    /// Adds one if there is certainly room. Returns the reached limit otherwise.
     fn add(&self, asking: Asking<'_>) -> Result<(), Bound> {
         let mut all = self.all();
         let known = all.get_mut(asking.caller).ok_or(Bound::OfCaller)?;
@@ -91,7 +91,7 @@ impl OpenQuestions {
         Ok(())
     }
 
-    /// Returns the numbers to be given to [`Self::counted`]: of the caller, and of the server.
+    /// Returns the numbers to pass to [`Self::counted`]: of the caller, and of the server.
     fn begin_count(&self, asking: Asking<'_>) -> [usize; 2] {
         let all = self.all();
         let known = all.get(asking.caller);
@@ -101,7 +101,7 @@ impl OpenQuestions {
             .map(|number| number.map_or(0, |number| number.added))
     }
 
-    /// Notes that so many were open at some time since the count was begun.
+    /// Sets the numbers counted at some time since `begun_at`.
     fn counted(&self, asking: Asking<'_>, open: OpenCount, begun_at: [usize; 2]) {
         let mut all = self.all();
         if all.len() >= MOST_CALLERS && !all.contains_key(asking.caller) {
@@ -116,7 +116,7 @@ impl OpenQuestions {
     }
 }
 
-/// A bound that has no room, as far as is known.
+/// A limit that is reached, as far as is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bound {
     OfCaller,
@@ -124,20 +124,20 @@ enum Bound {
 }
 
 impl Record {
-    /// Adds a question, where it is known here that there is room, or nothing bounds its caller.
+    /// Adds a question if there is certainly room, or if its caller has no limit.
     pub(crate) fn admit_at_once(&self, row: &Row) -> bool {
         let asking = Asking::of(row);
         !is_bounded(asking.caller) || self.open_questions.add(asking).is_ok()
     }
 
-    /// The same with a look at the store.
+    /// Adds a question like [`Self::admit_at_once`], asking the store if necessary.
     pub(crate) async fn admit(&self, row: &Row) -> Result<(), RecordError> {
         if self.admit_at_once(row) {
             return Ok(());
         }
         let asking = Asking::of(row);
         let begun_at = self.open_questions.begin_count(asking);
-        // Before the store counts: one that is written meanwhile may count twice, and never not at all.
+        // Before the store counts: a question that is written meanwhile may count twice, and never not at all.
         let unwritten = self.unwritten_of(asking);
         let server = asking.server.map(str::to_owned);
         let written = self.store.waiting_of(asking.caller.to_owned(), server);
@@ -160,7 +160,7 @@ impl Record {
         }
     }
 
-    /// The numbers of open questions that the store was not given yet.
+    /// Returns the numbers of open questions that the store does not have yet.
     fn unwritten_of(&self, asking: Asking<'_>) -> OpenCount {
         let is_one = |known: &&KnownRow| {
             known.written.is_none() && known.row.exclusive && known.row.lifecycle.is_open()
@@ -173,7 +173,7 @@ impl Record {
 }
 
 impl OpenCount {
-    /// Counts those of these open rows that are a caller's, and those of them that a server asks.
+    /// Counts the caller's questions among these open rows, and of those the ones of a server.
     pub(crate) fn of<'a>(
         rows: impl Iterator<Item = &'a Row>,
         caller: &str,

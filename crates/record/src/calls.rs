@@ -1,7 +1,8 @@
-//! Calls that nobody waits for: handed back, and at work still or finished. The same call made again, in whatever session
-//! of the same caller, finds the result, or follows the call that is still at work: no work is done twice.
+//! Calls without a waiting client: handed back, and in progress or finished. The same call made again, in any session
+//! of the same caller, gets the result, or follows the call in progress: no work is done twice.
 //!
-//! What is at work is known in this process, which runs it. Results are in the store too, sealed, for a bounded time.
+//! Calls in progress are known in the process that runs them. Results are also in the store, sealed, for a limited
+//! time.
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{Applied, Record, RecordError, SessionIdentity, associated_data, encryption};
 use crate::store::{FinishedCall, Store as _};
 
-/// A session that is told, and its number for the call.
+/// A session to notify, and its number for the call.
 #[derive(Clone)]
 pub(super) struct Party {
     tell: mpsc::UnboundedSender<RecordEvent>,
@@ -28,13 +29,13 @@ impl Party {
     }
 }
 
-/// A call that nobody waits for.
+/// A call without a waiting client.
 pub(super) struct Unattended {
     id: String,
     binding: String,
-    /// The session that made it, as long as that lives.
+    /// The session that made it, while it exists.
     owner: Option<Party>,
-    /// Until when its result is kept; `None` while the server works on it.
+    /// The time until which its result is kept; `None` while the server processes it.
     result_until: Option<Timestamp>,
     followers: Vec<Party>,
 }
@@ -50,7 +51,7 @@ impl Record {
         self.unattended_count.store(calls.len(), Ordering::Release);
     }
 
-    /// Returns whether any call is known that nobody waits for.
+    /// Returns `true` if there is any call without a waiting client.
     pub fn has_calls(&self) -> bool {
         self.unattended_count.load(Ordering::Acquire) > 0
     }
@@ -61,7 +62,7 @@ impl Record {
         key.hash("call", &[scope.hash.as_bytes(), digest.as_bytes()])
     }
 
-    /// Returns whether this call may be found: [`Record::find_call`] tells.
+    /// Returns `true` if this call may be found by [`Record::find_call`].
     pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
         if !self.has_calls() {
             return false;
@@ -73,7 +74,7 @@ impl Record {
         })
     }
 
-    /// Finds the same call of the same caller. A result is given away once.
+    /// Finds the same call of the same caller. A result is returned once.
     pub fn find_call(
         self: &Arc<Self>,
         who: &SessionIdentity,
@@ -106,7 +107,7 @@ impl Record {
                 });
             };
             let owner = self.forget_unattended(&id).and_then(|call| call.owner);
-            // Whoever deletes it has it: another gateway may be first.
+            // The gateway that deletes it has it: another may be first.
             let Some(kept) = self.store.take_call(id.clone()).await? else {
                 continue;
             };
@@ -131,7 +132,7 @@ impl Record {
         call
     }
 
-    /// A call of this session is at work, and nobody waits for it.
+    /// Records that a call of this session is in progress without a waiting client.
     pub fn keep_call(
         &self,
         who: &SessionIdentity,
@@ -159,7 +160,7 @@ impl Record {
         Ok(())
     }
 
-    /// Tells this session when the call that it follows has ended; at once where that is so already.
+    /// Notifies this session when the call that it follows has ended; at once if it has already.
     pub fn follow_call(
         &self,
         who: &SessionIdentity,
@@ -183,7 +184,7 @@ impl Record {
         }
     }
 
-    /// The server has answered a call of this session that nobody waits for.
+    /// Stores the server's answer to a call of this session without a waiting client.
     pub fn keep_result(
         self: &Arc<Self>,
         tell: &mpsc::UnboundedSender<RecordEvent>,
@@ -232,7 +233,7 @@ impl Record {
         Ok(())
     }
 
-    /// A call of this session is waited for again, or has ended.
+    /// Removes a call of this session for which a client waits again, or which has ended.
     pub fn drop_call(
         self: &Arc<Self>,
         tell: &mpsc::UnboundedSender<RecordEvent>,
@@ -264,7 +265,7 @@ impl Record {
         Ok(())
     }
 
-    /// The session is gone: what it had at work is lost, its results stay.
+    /// Releases the calls of a session that is gone: those in progress are lost, results stay.
     pub(super) fn release_calls(&self, tell: &mpsc::UnboundedSender<RecordEvent>) {
         let mut followers = Vec::new();
         let mut calls = self.unattended();
@@ -284,11 +285,11 @@ impl Record {
         tell_all(followers);
     }
 
-    /// Reads the results that are in the store, and deletes those that are kept no longer.
+    /// Reads the stored results, and deletes expired ones.
     pub async fn load_calls(&self) -> Result<(), RecordError> {
         let stored = self.store.calls(self.now()).await?;
         let mut calls = self.unattended();
-        // One that another gateway gave away is there no more.
+        // A result that another gateway returned is no longer there.
         calls.retain(|id, known| {
             known.owner.is_some() || stored.iter().any(|stored| stored.id == *id)
         });

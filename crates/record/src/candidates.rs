@@ -1,5 +1,5 @@
-//! The calls that a question may be for where its server does not say which: each is shown to a person with its arguments, which
-//! are kept sealed as those of a single call are.
+//! The calls that a question may belong to if its server does not name one. Each is shown to a person with its
+//! arguments, which are stored sealed like those of a single call.
 
 use mcp_elicit_core::question::{CallSummary, NewQuestion};
 use mcp_elicit_core::wire::CallKind;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::{Record, RecordError, associated_data};
 use crate::store::Row;
 
-/// The part of a row's sealed arguments that holds those of one call.
+/// The member of a row's sealed arguments for one call.
 const ARGUMENTS: &str = "arguments";
-/// The part of a row's sealed arguments that holds several calls.
+/// The member of a row's sealed arguments for several calls.
 const COLUMN: &str = "candidates";
 
-/// A call that a question may be for.
+/// A call that a question may belong to.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Tool, prompt or resource.
@@ -28,7 +28,7 @@ pub struct Candidate {
 }
 
 impl std::fmt::Debug for Candidate {
-    /// Never the arguments.
+    /// Hides the arguments.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Candidate")
             .field("kind", &self.kind)
@@ -48,7 +48,7 @@ impl From<&CallSummary> for Candidate {
 }
 
 impl Record {
-    /// Returns the arguments of the question's call as they are stored, sealed; those of all calls where any may be meant.
+    /// Returns the sealed arguments of the question's call for storage; those of all calls if any may be meant.
     pub(super) fn sealed_arguments(
         &self,
         id: &str,
@@ -66,7 +66,7 @@ impl Record {
             };
             return arguments.map(seal).transpose();
         }
-        // One of several by itself would be taken for the call that asks.
+        // One of several alone would be taken for the call that asks.
         if asked.candidates.is_empty() {
             return Ok(None);
         }
@@ -79,10 +79,10 @@ impl Record {
             .map(Some)
     }
 
-    /// Returns the calls that the question may be for, the likeliest first; none where it is known which asked.
+    /// Returns the calls that the question may belong to, the likeliest first; none if its call is known.
     ///
     /// # Errors
-    /// When their arguments were sealed with another key, or are damaged.
+    /// If their arguments were sealed with another key, or are damaged.
     pub fn candidates(&self, row: &Row) -> Result<Vec<Candidate>, RecordError> {
         if row.body.others.is_empty() {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Record {
         Ok(read.unwrap_or_default())
     }
 
-    /// Opens what [`Self::sealed_arguments`] sealed.
+    /// Opens the result of [`Self::sealed_arguments`].
     pub(super) fn opened_arguments(&self, row: &Row) -> Result<Option<String>, RecordError> {
         let is_one = row.body.others.is_empty();
         let place = associated_data(&row.id, if is_one { ARGUMENTS } else { COLUMN });

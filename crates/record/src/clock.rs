@@ -1,10 +1,10 @@
-//! The one place of the gateway that reads a clock.
+//! The only code of the gateway that reads a clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcp_elicit_core::lifecycle::Timestamp;
 
-/// The time now.
+/// Returns the current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "the shell reads the clock for everything below it"
@@ -17,7 +17,7 @@ pub fn now() -> Timestamp {
     )
 }
 
-/// A moment as the system's time.
+/// Converts a timestamp to the system's time.
 pub fn system_time(moment: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(moment.as_millis())
 }

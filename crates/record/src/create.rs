@@ -1,4 +1,4 @@
-//! A question is written, or found written: the same call of the same principal is not asked twice.
+//! The creation of a question, which is found again if the same call of the same principal has asked it before.
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
@@ -22,13 +22,13 @@ use crate::store::{Body, Row, Store as _};
 
 impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
-    /// principal that nobody waits for any more.
+    /// principal that no call waits for any more.
     ///
-    /// A caller who has proven who they are has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open questions, and
-    /// at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) that one server asks.
+    /// An authenticated caller has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open
+    /// questions, and at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) of one server.
     ///
-    /// With [`Commit::Behind`], a question that is new for certain is this gateway's alone, with the answer in mind that comes
-    /// through this process. It may be that others share the record, or that the writer is full: then it is written first.
+    /// With [`Commit::Behind`], a question that is certainly new belongs exclusively to this gateway, because its
+    /// answer is expected in this process. If others may share the record, or the writer is full, it is written first.
     pub fn create(
         self: &Arc<Self>,
         who: &SessionIdentity,
@@ -79,7 +79,7 @@ impl Record {
             let id = row.id.clone();
             match self.adopt(row).await {
                 Ok(Some(taken)) => return Ok(taken),
-                // Another gateway was first: it is asked once more, beside it.
+                // Another gateway was first: the question is asked again, beside it.
                 Ok(None) => drop(self.live().remove(&id)),
                 Err(fault) => {
                     self.live().remove(&id);
@@ -90,12 +90,12 @@ impl Record {
         self.admit(&row).await?;
         let recorded = Recorded::new(&row);
         let binding = row.binding.clone();
-        // Known before it is written: an answer from another process must find who waits.
+        // Registered before the write: an answer from another process must find the waiting call.
         self.live().insert(row.id.clone(), live);
         let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
         if let Err(fault) = self.store.insert(row, entry).await {
-            // It may be there all the same.
+            // It may have been written anyway.
             self.presence.may_hold(&binding);
             self.live().remove(&recorded.id);
             return Err(fault.into());
@@ -145,7 +145,7 @@ impl Record {
         })
     }
 
-    /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
+    /// Returns the oldest row of the same question, preferably an answered one, that no running call waits for; from
     /// here on, the call of `live` waits for it.
     async fn left_over(&self, live: &Live) -> Result<Option<Row>, RecordError> {
         let binding = live.binding.as_str();
@@ -162,7 +162,7 @@ impl Record {
             if elsewhere || row.lifecycle.is_due(self.now()) {
                 continue;
             }
-            // Looked at and taken in one step: two calls that come at once must not both have it.
+            // Checked and claimed in one step: two simultaneous calls must not both have it.
             if let Entry::Vacant(free) = self.live().entry(row.id.clone()) {
                 free.insert(Live::new(live.question, &live.tell, binding));
                 return Ok(Some(row));
@@ -171,14 +171,14 @@ impl Record {
         Ok(None)
     }
 
-    /// Returns whether no running gateway has a call that waits for it, and something can still come of it.
+    /// Returns `true` if no running gateway has a call that waits for it, and it can still be answered or delivered.
     fn may_adopt(&self, row: &Row) -> bool {
         let elsewhere = !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
         let open = row.lifecycle.is_open() && !row.lifecycle.is_due(self.now());
         !elsewhere && (open || row.lifecycle.is_deliverable(self.now()))
     }
 
-    /// The row is this gateway's from now on, so that others see that it is waited for.
+    /// Makes this gateway the owner of the row, so that others see that a call waits for it.
     pub(super) async fn adopt(&self, mut row: Row) -> Result<Option<Recorded>, RecordError> {
         let id = row.id.clone();
         let owner = self.lock_file.name().to_owned();
@@ -193,7 +193,7 @@ impl Record {
                     refused,
                 }));
             }
-            // Somebody saw, answered or took it over meanwhile.
+            // Another gateway has shown, answered or adopted it meanwhile.
             match self.find(&id).await? {
                 Some(now) if self.may_adopt(&now) => row = now,
                 Some(_) | None => return Ok(None),

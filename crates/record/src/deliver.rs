@@ -1,8 +1,8 @@
-//! Answers are taken out for the server, all of a round or none, and only once; then it is told what became of them.
+//! Delivery: answers are taken out for the server, all of a round or none, and only once; then the result is recorded.
 //!
-//! Taking an answer out marks its row as delivered before its first byte is sent, so that a kill never delivers it twice. What
-//! the transport reports afterwards comes here, and only then does the audit say that it was delivered. Until then the value is
-//! kept: in the store, or, where it never was there, in this process ([`InTransit`]).
+//! Taking an answer out marks its row as delivered before its first byte is sent, so that a kill never delivers it
+//! twice. The audit records the delivery only when the transport reports it. Until then the value is kept: in the store
+//! or, if it never was there, in this process ([`InTransit`]).
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -15,25 +15,25 @@ use super::row::{RowChange, Values};
 use super::{Applied, Record, RecordError, Verdict, associated_data, audit};
 use crate::store::{Change, Durability, Row, Write};
 
-/// The part of an answer on its way to the server that the store does not have.
+/// The part of an answer in delivery that the store does not have.
 #[derive(Clone)]
 pub(super) struct InTransit {
-    /// The person's answer, JSON.
+    /// The person's answer, as JSON.
     pub(super) content: Option<String>,
     /// The call's arguments, sealed.
     pub(super) arguments: Option<Vec<u8>>,
-    /// The audit entry for when the server has accepted it.
+    /// The audit entry to write when the server has accepted it.
     pub(super) delivered: String,
 }
 
 /// An answer that is taken out.
 struct Taken {
     known: KnownRow,
-    /// The `ElicitResult`, JSON.
+    /// The `ElicitResult`, as JSON.
     reply: String,
-    /// The act, where it is written together with the delivery.
+    /// The person's action, if it is written together with the delivery.
     act: Option<Transition>,
-    /// The values, where the store does not get them.
+    /// The values, if they are not written to the store.
     transit: Option<InTransit>,
 }
 
@@ -43,8 +43,8 @@ impl Taken {
             row: self.known.row.clone(),
             seen: self.known.written.unwrap_or_default(),
             audit: self.known.audit.clone(),
-            // Values that were never written cannot be sent twice: a client waits with its request until the server has the
-            // answer, and would lose the two together.
+            // Values that were never written cannot be sent twice: a client waits with its request until the server has
+            // the answer, and would lose both together.
             durability: if self.transit.is_some() {
                 Durability::Committed
             } else {
@@ -61,8 +61,9 @@ impl Record {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes answers out for the server: the `ElicitResult` of each, JSON. All or none, and only once: `None` when any is not
-    /// there to be taken. What became of the delivery is to follow, and [`Record::write_behind`] where the result is known now.
+    /// Takes answers out for the server, and returns the `ElicitResult` of each as JSON. All or none, and only once:
+    /// `None` if any is not available. The result of the delivery must be reported, and [`Record::write_behind`] called
+    /// if the result is known at once.
     pub fn deliver(self: &Arc<Self>, ids: &[String]) -> Applied<Option<Vec<String>>> {
         if let Some(replies) = self.deliver_exclusive(ids) {
             return Applied::Now(Some(replies));
@@ -71,8 +72,8 @@ impl Record {
         Applied::pending(async move { record.deliver_written(&ids).await })
     }
 
-    /// Takes out answers to questions that this gateway has exclusively. Their values never reach the store, unless the server
-    /// refuses them.
+    /// Takes out answers to questions that this gateway has exclusively. Their values are never written to the store,
+    /// unless the server refuses them.
     fn deliver_exclusive(&self, ids: &[String]) -> Option<Vec<String>> {
         let mut live = self.live();
         let mut all = Vec::with_capacity(ids.len());
@@ -103,7 +104,7 @@ impl Record {
         if taken.is_some() || !ids.iter().any(|id| self.is_held(id)) {
             return Ok(taken);
         }
-        // Somebody else has changed the row, or not all of a round is there.
+        // Another process has changed the row, or a part of the round is missing.
         for id in ids {
             self.write_held_in_turn(id).await?;
         }
@@ -148,7 +149,7 @@ impl Record {
         self.commit(changes, follow).await
     }
 
-    /// The row as it is known, where it has an answer: another gateway's page may have given one to any other.
+    /// Returns the known row if it has an answer, which another gateway's page may have given.
     fn answered(&self, id: &str) -> Option<KnownRow> {
         let live = self.live();
         let known = live.get(id)?.known.as_deref()?;
@@ -162,8 +163,9 @@ impl Record {
             .is_some_and(|live| live.promise.is_some())
     }
 
-    /// Takes the answer out of this row; `None` where there is none to take. A person who is told when it is written
-    /// (`is_promised`) may ask what became of it after a kill: its values are in the store until that is known.
+    /// Takes the answer out of this row; `None` if there is none. If a person is told when it is written
+    /// (`is_promised`), they may ask for the result after a kill: its values stay in the store until the result is
+    /// known.
     fn take(&self, mut known: KnownRow, is_promised: bool) -> Result<Option<Taken>, RecordError> {
         let now = self.now();
         let deliver = RowChange::step(Transition::Deliver);
@@ -205,8 +207,8 @@ impl Record {
         Ok(content.transpose()?)
     }
 
-    /// Drops the values of answers that the server has accepted, and the arguments of their calls. The audit says so, behind
-    /// where the values never were in the store: then [`Record::write_behind`] is to follow.
+    /// Drops the values of answers that the server has accepted, and the arguments of their calls, with an audit entry.
+    /// The entry is written behind if the values never were in the store: [`Record::write_behind`] must follow.
     pub fn confirm(self: &Arc<Self>, ids: &[String]) -> Applied<()> {
         if ids.iter().all(|id| self.in_transit().contains_key(id)) {
             for id in ids {
@@ -227,22 +229,22 @@ impl Record {
         })
     }
 
-    /// `false` where its values are in the store.
+    /// Confirms an answer whose values are not in the store; `false` if they are.
     fn confirm_in_transit(&self, id: &str) -> bool {
         let mut live = self.live();
         let Some(transit) = self.in_transit().remove(id) else {
             return false;
         };
         match live.get_mut(id).and_then(super::Live::exclusive) {
-            // What came before is not handed on yet.
+            // Earlier entries have not been written yet.
             Some(known) => known.audit.push(transit.delivered),
             None => self.store.queue_behind(Write::Note(transit.delivered)),
         }
         true
     }
 
-    /// Records that the server refused these answers, for this reason in words for a person and a log. Each answer is kept
-    /// for the same call made again; the second refusal, and one of an answer that no call can come for, ends it.
+    /// Records that the server refused these answers, with the reason in words for a person and a log. Each answer is
+    /// kept for the same call made again; a second refusal, or one of an answer that no call can request, ends it.
     pub fn delivery_refused(self: &Arc<Self>, ids: &[String], reason: &str) -> Applied<()> {
         let (record, ids, reason) = (self.clone(), ids.to_vec(), reason.to_owned());
         Applied::pending(async move {
@@ -259,8 +261,8 @@ impl Record {
         })
     }
 
-    /// Records that nobody can say whether the server has these answers, for this reason in words for a person and a log. Their
-    /// values are erased: none is sent again.
+    /// Records that it is unknown whether the server has these answers, with the reason in words for a person and a
+    /// log. Their values are erased: none is sent again.
     pub fn delivery_in_doubt(self: &Arc<Self>, ids: &[String], reason: &str) -> Applied<()> {
         let (record, ids, reason) = (self.clone(), ids.to_vec(), reason.to_owned());
         Applied::pending(async move {
@@ -279,7 +281,7 @@ impl Record {
         Ok(())
     }
 
-    /// Returns the values of an answer on its way that the store does not have, sealed for it.
+    /// Returns the sealed values of an answer in delivery that the store does not have.
     fn values_in_transit(&self, id: &str) -> Result<Option<Values>, RecordError> {
         let Some(transit) = self.in_transit().get(id).cloned() else {
             return Ok(None);

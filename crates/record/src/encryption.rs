@@ -1,4 +1,4 @@
-//! Encryption of a person's values before they are stored: XChaCha20-Poly1305, bound to its question and column.
+//! Encryption of a person's values before they are stored: XChaCha20-Poly1305, bound to question and column.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use mcp_elicit_core::seal::{Cipher, KEY};
 
 use crate::state_file;
 
-/// The most keys that a file may hold: the newest, and the one before it.
+/// The most keys in a file: the newest, and its predecessor.
 const MAX_KEYS: usize = 2;
 
-/// The keys that seal values: the newest seals, each opens.
+/// The keys that seal values: the newest seals, each can open.
 #[derive(Clone)]
 pub struct Encryption {
     ciphers: Arc<RwLock<Vec<Cipher>>>,
-    /// The file with the keys, read again where none of those that are known opens: they may have been changed meanwhile.
+    /// The file with the keys, read again if none of the known keys opens a value: the file may have changed.
     path: Option<PathBuf>,
 }
 
 impl Encryption {
-    /// A key for this process alone.
+    /// Creates a key for this process only.
     pub fn random() -> io::Result<Self> {
         Ok(Self::new(&[random::<KEY>()?], None))
     }
 
-    /// The key in this file, made when there is none. Only its owner may read it.
+    /// Reads the key from this file, and creates it if there is none. Only its owner may read it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         key_in_file(path, &random::<KEY>()?)?;
         Ok(Self::new(&keys_in(path)?, Some(path)))
@@ -40,8 +40,8 @@ impl Encryption {
         }
     }
 
-    /// Puts a new key in front of the one in this file, which is kept to open what it sealed until the next change. Gateways
-    /// that run seal with the new key once they see it, at the latest when they are started again.
+    /// Adds a new key to this file. The previous one is kept to open earlier values until the next rotation. Running
+    /// gateways use the new key once they see it, at the latest after a restart.
     pub fn rotate(path: &Path) -> io::Result<()> {
         let mut keys = vec![random::<KEY>()?];
         keys.extend(keys_in(path)?.first());
@@ -55,7 +55,7 @@ impl Encryption {
             .clone()
     }
 
-    /// Reads the keys again; `None` where there is no file of them.
+    /// Reads the keys again; `None` if they are not from a file.
     fn read_again(&self) -> Option<Vec<Cipher>> {
         let keys = ciphers(&keys_in(self.path.as_deref()?).ok()?);
         let mut known = self.ciphers.write().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Encryption {
         Some(keys)
     }
 
-    /// Seals a value for one place.
+    /// Seals a value, bound to these associated data.
     pub fn seal(&self, associated_data: &str, value: &str) -> io::Result<Vec<u8>> {
         let ciphers = self.ciphers();
         let newest = ciphers.first().ok_or_else(|| io::Error::other("no key"))?;
@@ -71,7 +71,7 @@ impl Encryption {
         sealed.map_err(io::Error::other)
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a sealed value with the same associated data.
     pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, OpenError> {
         let place = associated_data.as_bytes();
         let with = |ciphers: &[Cipher]| {
@@ -93,7 +93,7 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A name that nobody can guess: 128 random bits, hex.
+/// Returns an unguessable name: 128 random bits in hex.
 pub fn random_id() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
@@ -102,7 +102,7 @@ fn ciphers(keys: &[[u8; KEY]]) -> Vec<Cipher> {
     keys.iter().map(Cipher::new).collect()
 }
 
-/// The keys in this file, the newest first.
+/// Reads the keys from this file, the newest first.
 fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     let bytes = state_file::read(path)?;
     if !are_keys(&bytes) {
@@ -113,14 +113,14 @@ fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     Ok(bytes.as_chunks::<KEY>().0.to_vec())
 }
 
-/// Returns whether these bytes of a file are one key, or two.
+/// Returns `true` if these bytes are one or two keys.
 pub(crate) fn are_keys(bytes: &[u8]) -> bool {
     let (keys, rest) = bytes.as_chunks::<KEY>();
     !keys.is_empty() && keys.len() <= MAX_KEYS && rest.is_empty()
 }
 
-/// Returns the key in this file, which is `fresh` when there is none. Of several processes that come at once, the first
-/// makes it. A file that holds no whole key is written anew: whether anything needs the key that was in it is looked at before
+/// Returns the key in this file, which is `fresh` if there is none. Of several simultaneous processes, the first
+/// creates it. A file without a complete key is rewritten; whether the lost key is needed is checked before
 /// ([`KeyFiles`](super::KeyFiles)).
 pub(crate) fn key_in_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
     let read = || -> io::Result<Option<[u8; KEY]>> {
@@ -138,7 +138,7 @@ pub(crate) fn key_in_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY
         }
         Err(error) => return Err(error),
     }
-    // What is in the file counts; one process at a time writes it anew.
+    // The file's content counts; one process at a time rewrites it.
     let mut guard = path.as_os_str().to_owned();
     guard.push(".lock");
     if let Some(key) = read()? {

@@ -1,19 +1,19 @@
-//! Events that a session hears from the record.
+//! Events from the record for a session.
 
 use mcp_elicit_core::question::Ending;
 
-/// A number that a session gave one of its questions or calls, and by which it hears of it.
+/// A number that a session gave one of its questions or calls, used in its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionKey(pub u64);
 
-/// An event that a session hears from the record.
+/// An event from the record for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
     /// A person acted.
     Answered {
         /// The question.
         question: SessionKey,
-        /// The record's id, where the answer waits to be delivered or written by the session.
+        /// The record's id, if the session has to deliver the answer or have it written.
         held: Option<String>,
     },
     /// The question ended without an action, and not by this session.

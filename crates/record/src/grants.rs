@@ -1,5 +1,5 @@
-//! Approvals that are good for a while: the same call, made again, needs no second approval until then. They are kept with their end, so
-//! that a restart neither forgets nor prolongs one.
+//! Approvals that are valid for a while: the same call, made again, needs no second approval until then. They are
+//! stored with their expiry, so that a restart neither forgets nor prolongs one.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use super::{Record, RecordError, associated_data};
 use crate::store::{Store as _, StoredGrant};
 
-/// An approval that is good for a while.
+/// An approval that is valid for a while.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApprovalGrant {
-    /// The keyed hash of the caller, the server, the call and the rule ([`IdentityKey::grant_key`](super::IdentityKey::grant_key)).
+    /// The keyed hash of the caller, the server, the call and the rule
+    /// ([`IdentityKey::grant_key`](super::IdentityKey::grant_key)).
     pub key: String,
-    /// The question in which people approved the call, where it is in the record.
+    /// The question in which people approved the call, if it is in the record.
     pub question: Option<String>,
     /// The rule by name.
     pub rule: String,
@@ -21,14 +22,14 @@ pub struct ApprovalGrant {
     pub rule_digest: String,
     /// The approvers' answers, JSON.
     pub answers: String,
-    /// When people approved the call.
+    /// The time of the approval.
     pub at: Timestamp,
-    /// When it ends.
+    /// The time of its expiry.
     pub until: Timestamp,
 }
 
 impl ApprovalGrant {
-    /// Returns `true` from the approval until its end. A clock that was set back makes no grant longer.
+    /// Returns `true` from the approval until its expiry. A clock that was set back prolongs no grant.
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.at <= now && now < self.until
     }
@@ -45,17 +46,17 @@ impl fmt::Debug for ApprovalGrant {
     }
 }
 
-/// The place of a grant's answers, to which their seal is bound: changed times do not open it.
+/// Returns the associated data of a grant's answers, which do not open with changed times.
 fn bound_to(key: &str, at: Timestamp, until: Timestamp) -> String {
     let id = format!("{key}.{}.{}", at.as_millis(), until.as_millis());
     associated_data(&id, "grant")
 }
 
 impl Record {
-    /// Keeps a grant, in the place of one of the same key.
+    /// Stores a grant, replacing one of the same key.
     ///
     /// # Errors
-    /// When the store fails, or the answers cannot be sealed.
+    /// If the store fails, or the answers cannot be sealed.
     pub async fn keep_grant(&self, grant: &ApprovalGrant) -> Result<(), RecordError> {
         let place = bound_to(&grant.key, grant.at, grant.until);
         let stored = StoredGrant {
@@ -70,11 +71,11 @@ impl Record {
         Ok(self.store.keep_grant(stored).await?)
     }
 
-    /// Returns the grants that are good now, and deletes those that have ended. One that was sealed with a lost key counts for nothing:
-    /// people are asked again.
+    /// Returns the grants that are valid now, and deletes expired ones. A grant that was sealed with a lost key is
+    /// ignored: people are asked again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn grants(&self) -> Result<Vec<ApprovalGrant>, RecordError> {
         let now = self.now();
         let stored = self.store.grants(now).await?;
@@ -97,7 +98,7 @@ impl Record {
     /// Deletes grants.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn drop_grants(&self, keys: Vec<String>) -> Result<(), RecordError> {
         Ok(self.store.drop_grants(keys).await?)
     }

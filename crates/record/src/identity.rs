@@ -1,5 +1,5 @@
-//! The identity of a question: which server asks, on whose behalf, in which call, and what. Each part enters a keyed hash, so
-//! that the record and the audit tell two of them apart without saying what they are.
+//! The identity of a question: its server, caller, call and content. Each part enters a keyed hash, so that the record
+//! and the audit can distinguish questions without revealing them.
 
 use mcp_elicit_core::question::NewQuestion;
 use mcp_elicit_core::wire::members::{Members, quoted};
@@ -19,7 +19,7 @@ use crate::state_file;
 
 const KEY: usize = 32;
 
-/// The key of all identities. It is never changed: what was asked under it must be found again.
+/// The key of all identities. It never changes, because earlier questions must be found again.
 #[derive(Clone)]
 pub struct IdentityKey(Hmac<Sha256>);
 
@@ -34,25 +34,25 @@ impl fmt::Debug for IdentityKey {
     }
 }
 
-/// The server of a session, as it is told apart from every other and shown to people.
+/// The server of a session, as it is distinguished from others and shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerIdentity {
     /// The name that the operator gave it, or that of its program or host.
     pub name: String,
-    /// `true` if the operator gave it that name.
+    /// `true` if the operator set that name.
     pub is_named: bool,
-    /// Its command or URL, to be shown.
+    /// Its command or URL, as shown.
     pub address: String,
-    /// The keyed hash of everything that says which server runs.
+    /// The keyed hash of everything that identifies the server.
     pub key: String,
 }
 
-/// The two ends of a session: whose calls these are, and which server they go to.
+/// The caller and the server of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionIdentity {
     /// The server.
     pub server: ServerIdentity,
-    /// The caller: a word, or a keyed hash of what the caller showed.
+    /// The caller: a word, or a keyed hash of its credentials.
     pub caller: String,
 }
 
@@ -61,17 +61,17 @@ impl IdentityKey {
         Self(keyed(&key))
     }
 
-    /// Makes a key for this process alone.
+    /// Creates a key for this process only.
     pub fn random() -> io::Result<Self> {
         encryption::random().map(Self::new)
     }
 
-    /// Reads the key in this file, made when there is none. Only its owner may read it.
+    /// Reads the key from this file, and creates it if there is none. Only its owner may read it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         encryption::key_in_file(path, &encryption::random::<KEY>()?).map(Self::new)
     }
 
-    /// Reads the key in this file; `None` where there is none, or no whole one.
+    /// Reads the key from this file; `None` if there is no complete one.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         match state_file::read(path) {
             Ok(bytes) if encryption::are_keys(&bytes) => {
@@ -83,18 +83,19 @@ impl IdentityKey {
         }
     }
 
-    /// Returns the keyed hash of these parts, in hex. Two lists of parts never meet, whatever is in them.
+    /// Returns the keyed hash of these parts, in hex. Different lists of parts have different input.
     pub fn hash(&self, purpose: &str, parts: &[&[u8]]) -> String {
         HEXLOWER.encode(&self.mac(purpose, parts))
     }
 
-    /// Returns the key of the grant for a call, by its digest, of a caller at a server (its key), under the rule of this digest.
+    /// Returns the key of the grant for a call of a caller at a server, under a rule: the call by its digest, the
+    /// server by its key, the rule by its digest.
     pub fn grant_key(&self, caller: &str, server: &str, call: &str, rule_digest: &str) -> String {
         let parts = [caller, server, call, rule_digest].map(str::as_bytes);
         self.hash("grant", &parts)
     }
 
-    /// Returns a key of its own for another purpose.
+    /// Returns a separate key for another purpose.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         self.mac(purpose, &[])
     }
@@ -108,7 +109,7 @@ impl IdentityKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// Returns the caller that shows these credentials.
+    /// Returns the caller with these credentials.
     pub fn caller(&self, credentials: &[u8]) -> String {
         let hash = self.hash("caller", &[credentials]);
         format!("caller-{}", &hash[..32])
@@ -116,7 +117,7 @@ impl IdentityKey {
 }
 
 impl ServerIdentity {
-    /// Returns the name for people: the operator's, else the one that the server reports, else its program's or host's.
+    /// Returns the name for people: the operator's, else the reported one, else that of the program or host.
     fn shown_name(&self, reported: Option<String>) -> String {
         let reported = reported.filter(|_| !self.is_named);
         reported.unwrap_or_else(|| self.name.clone())
@@ -124,7 +125,7 @@ impl ServerIdentity {
 }
 
 impl SessionIdentity {
-    /// Returns what binds calls of this caller to this server, which says this of itself.
+    /// Returns the scope of this caller's calls at this server, which reports this `server_info`.
     pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> Scope {
         let members = server_info.and_then(info_members);
         let info = |name| members.as_ref().and_then(|members| text_of(members, name));
@@ -143,7 +144,7 @@ impl SessionIdentity {
 }
 
 impl Scope {
-    /// Returns what finds the same question of the same call again; random where it is not known which call asks.
+    /// Returns a deduplication key; random if the call is unknown.
     pub(super) fn binding(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
         if asked.is_ambiguous() {
             return encryption::random_id();
@@ -152,20 +153,20 @@ impl Scope {
         let digest = call.map_or("", |calling| calling.digest.as_str());
         let question = question_text(&asked.request);
         let mut parts = vec![self.hash.as_bytes(), digest.as_bytes(), question.as_bytes()];
-        // Asked under another rule, it is another question: nobody's answer counts for people who were not asked.
+        // Under another rule it is another question: an answer does not count for people who were not asked.
         parts.extend(asked.team.iter().map(|team| team.rule_digest.as_bytes()));
         Ok(key.hash("question", &parts))
     }
 }
 
-/// The params as the newest revision says them, which is how a question is kept.
+/// Returns the params in the newest revision, in which questions are stored.
 pub(super) fn params_of(request: &ElicitRequest) -> String {
     let params = request.to_params_text(Revision::LATEST);
     params.unwrap_or_else(|_| String::from("{}"))
 }
 
-/// Returns the members of what is asked, as JSON and in the order of their names, without those that differ each time the same
-/// question is asked.
+/// Returns the members of the question as JSON, sorted by name, without those that differ each time the same question
+/// is asked.
 fn question_text(request: &ElicitRequest) -> String {
     let (message, mode) = (quoted(request.message()), quoted(request.mode().as_str()));
     let (asked, value) = match request {
@@ -181,12 +182,12 @@ fn question_text(request: &ElicitRequest) -> String {
     text
 }
 
-/// The members of what a server says of itself; `None` where that cannot be read.
+/// Returns the members of a server's information; `None` if it cannot be read.
 fn info_members(info: &str) -> Option<Members<'_>> {
     Members::read_text(info, "serverInfo").ok()
 }
 
-/// The text of this member of an object, where it has one.
+/// Returns the text of this member of an object, if it has one.
 fn text_of(object: &Members<'_>, name: &'static str) -> Option<String> {
     let text = object.text(name).ok()??;
     let text = text.trim();
@@ -238,7 +239,7 @@ mod tests {
         );
     }
 
-    /// A question that was asked under another spelling of the parts would not be found again.
+    /// A question whose parts were spelled differently would not be found again.
     #[test]
     fn a_question_keeps_its_spelling() {
         let params = serde_json::json!({"message": "W\"ho?", "requestedSchema": {"type": "object", "properties": {}}});

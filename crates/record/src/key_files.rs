@@ -1,5 +1,5 @@
-//! The key files of a state folder. A key is made where nothing was made with one before; where the record holds what only a
-//! lost key can read or prove, nothing is made in its place.
+//! The key files of a state folder. A missing key is created only if nothing in the record was made with an earlier
+//! one; otherwise it is an error.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use super::{Encryption, Keys, encryption};
 use crate::state_file;
 use crate::store::{KeyedContents, Sqlite, StoreError};
 
-/// The number of records that may lie aside.
+/// The most records that are set aside.
 const MOST_ASIDE: u32 = 10_000;
 
 /// The files of a record and its keys.
@@ -21,16 +21,16 @@ pub struct KeyFiles {
     pub record: PathBuf,
     /// The key that seals values.
     pub seal: PathBuf,
-    /// The key that tells servers, callers and questions apart, and of the audit's chain.
+    /// The key of the identities of servers, callers and questions, and of the audit's chain.
     pub identity: PathBuf,
 }
 
 /// The damage to a key file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLoss {
-    /// It is not there.
+    /// The file is missing.
     Missing,
-    /// It holds no whole key.
+    /// The file has no complete key.
     Damaged,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for KeyLoss {
     }
 }
 
-/// Why the keys of a record cannot be used.
+/// The reason why the keys of a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// A key is lost, and the record needs it.
@@ -61,7 +61,7 @@ pub enum KeyFileError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// The record cannot be read.
@@ -70,10 +70,10 @@ pub enum KeyFileError {
 }
 
 impl KeyFiles {
-    /// Reads the keys. One that is missing or damaged is made where the record holds nothing that was made with it.
+    /// Reads the keys. A missing or damaged key is created if nothing in the record was made with it.
     ///
     /// # Errors
-    /// When a key is lost that the record needs, or a file cannot be used.
+    /// If a key is lost that the record needs, or a file cannot be used.
     pub async fn open(&self) -> Result<Keys, KeyFileError> {
         self.check_loss(&self.seal, |held| {
             (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
@@ -96,16 +96,16 @@ impl KeyFiles {
         })
     }
 
-    /// Sets the record aside under another name in its folder, so that the next start makes a new one, with new keys in place of
-    /// those that are lost. Returns where it is now; `None` where there is no record. No gateway may run on it.
+    /// Renames the record in its folder, so that the next start creates a new one, with new keys in place of the lost
+    /// ones. Returns its new path; `None` if there is no record. No gateway may run on it.
     ///
     /// # Errors
-    /// When a file cannot be moved.
+    /// If a file cannot be moved.
     pub async fn set_record_aside(&self) -> io::Result<Option<PathBuf>> {
         if !self.record.exists() {
             return Ok(None);
         }
-        // Everything is brought into the one file first. A record that cannot be opened is moved as it is.
+        // Everything is moved into the one file first. A record that cannot be opened is renamed as it is.
         let _as_it_is = Sqlite::at(&self.record).close().await;
         let aside = (1..=MOST_ASIDE)
             .map(|number| self.record.with_extension(format!("{number}.sqlite")))
@@ -125,7 +125,7 @@ impl KeyFiles {
         Ok(Some(aside))
     }
 
-    /// Refuses a loss that the record cannot bear, and warns of any other.
+    /// Rejects a loss that makes the record unusable, and warns of any other.
     async fn check_loss(
         &self,
         path: &Path,
@@ -152,7 +152,7 @@ impl KeyFiles {
                 .await
                 .map_err(Arc::new)?
         };
-        // Another gateway may have made the key, and the record with it, meanwhile.
+        // Another gateway may have created the key, and the record with it, meanwhile.
         let Some(loss) = look()? else {
             return Ok(());
         };
@@ -172,7 +172,7 @@ impl KeyFiles {
 }
 
 impl KeyFileError {
-    /// Returns what a person can do, in a sentence; `None` where the error says it.
+    /// Returns the fix, in a sentence; `None` if the error contains it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Lost { path, .. } => Some(remedy(&path.display().to_string())),
@@ -184,7 +184,7 @@ impl KeyFileError {
     }
 }
 
-/// Returns what to do where a key is lost.
+/// Returns the fix for a lost key.
 pub fn remedy(file: &str) -> String {
     format!(
         "restore {file} from a backup; without one, `mcp-elicit keys start-over` sets the record aside and begins a new one: \
@@ -192,7 +192,7 @@ pub fn remedy(file: &str) -> String {
     )
 }
 
-/// Returns what is wrong with a key file; `None` where it holds a key.
+/// Returns the damage to a key file; `None` if it has a key.
 fn loss_of(path: &Path) -> io::Result<Option<KeyLoss>> {
     match state_file::read(path) {
         Ok(bytes) if encryption::are_keys(&bytes) => Ok(None),

@@ -1,9 +1,10 @@
-//! Rows that this process knows: as the store has them, or ahead of it.
+//! Rows known to this process: equal to the store's, or ahead of it.
 //!
-//! A question in a client's own dialog lives and dies with a connection that this process holds: a killed gateway takes the call,
-//! the dialog and the question along. Its row is *exclusive*: here it is the truth, the store follows in order through the
-//! writer, and other gateways leave it alone until it is [shared](Record::share). Any other row is shared: an answer to it
-//! that is *held* here waits to be written together with its delivery, and the store's compare-and-set judges it.
+//! A question in a client's own dialog exists only as long as a connection of this process: a killed gateway loses the
+//! call, the dialog and the question together. Its row is *exclusive*: the state here is authoritative, the store
+//! follows in order through the writer, and other gateways do not touch it until it is [shared](Record::share). Any
+//! other row is shared: an answer to it that is *held* here waits to be written together with its delivery, and the
+//! store's compare-and-set decides about it.
 
 use std::sync::Arc;
 
@@ -17,19 +18,19 @@ use super::{Applied, Record, RecordError, Verdict, associated_data};
 use crate::store::{Change, Durability, Row, Store as _, Write};
 use crate::{RecordEvent, SessionKey};
 
-/// The result of an answer that was held, for the person who gave it.
+/// The result of a held answer, for the person who gave it.
 pub(super) type Promised = Result<Verdict, RecordError>;
 
 /// A question that a call of this process waits for.
 pub(super) struct Live {
     pub(super) question: SessionKey,
     pub(super) tell: mpsc::UnboundedSender<RecordEvent>,
-    /// The key that finds it again ([`Row::binding`]).
+    /// Its deduplication key ([`Row::binding`]).
     pub(super) binding: String,
     pub(super) known: Option<Box<KnownRow>>,
     /// The person who is told once the held answer is written.
     pub(super) promise: Option<oneshot::Sender<Promised>>,
-    /// Held by the code that writes an answer by itself, and by the code that delivers it.
+    /// Locked by the code that writes an answer by itself, and by the code that delivers it.
     turn: Arc<Mutex<()>>,
 }
 
@@ -49,7 +50,7 @@ impl Live {
         }
     }
 
-    /// The row where this process alone may change it.
+    /// Returns the row if only this process may change it.
     pub(super) fn exclusive(&mut self) -> Option<&mut KnownRow> {
         self.known
             .as_deref_mut()
@@ -61,11 +62,11 @@ impl Live {
 #[derive(Clone)]
 pub(super) struct KnownRow {
     pub(super) row: Row,
-    /// The version that the store has, or that the writer was given last; `None` before the first.
+    /// The version that the store has, or that was last passed to the writer; `None` before the first.
     pub(super) written: Option<u64>,
-    /// The audit entries of the events since.
+    /// The audit entries of later events.
     pub(super) audit: Vec<String>,
-    /// The person's answer, as long as the store does not have it and it was not delivered.
+    /// The person's answer, while the store does not have it and it was not delivered.
     pub(super) answer: Option<Answer>,
 }
 
@@ -87,7 +88,7 @@ impl Answer {
 }
 
 impl KnownRow {
-    /// A row as the store has it.
+    /// Creates a row that equals the store's.
     pub(super) fn stored(row: Row) -> Self {
         Self {
             written: Some(row.lifecycle.version()),
@@ -97,17 +98,17 @@ impl KnownRow {
         }
     }
 
-    /// Returns `true` when the store has the row as it is here, as far as is known.
+    /// Returns `true` if the row equals the store's, as far as is known.
     pub(super) fn is_stored(&self) -> bool {
         self.answer.is_none() && self.written == Some(self.row.lifecycle.version())
     }
 
-    /// Returns `true` when it has an answer that the store does not have, to a question that others may answer too.
+    /// Returns `true` if it has an answer that the store does not have, to a question that others may answer too.
     fn is_held(&self) -> bool {
         !self.row.exclusive && self.answer.is_some()
     }
 
-    /// Makes a change here; `false` where nothing changed.
+    /// Makes a change in memory; returns `false` if nothing changed.
     pub(super) fn step(&mut self, change: &RowChange, now: Timestamp) -> Result<bool, Rejected> {
         let seen = self.row.lifecycle.version();
         let entries = self.row.make_step(change, now)?;
@@ -115,14 +116,14 @@ impl KnownRow {
         Ok(self.row.lifecycle.version() != seen)
     }
 
-    /// A person acted.
+    /// Records a person's answer.
     pub(super) fn answer(&mut self, answer: &Answer, now: Timestamp) -> Result<(), Rejected> {
         self.step(&RowChange::step(answer.act.clone()), now)?;
         self.answer = Some(answer.clone());
         Ok(())
     }
 
-    /// Returns the write of what is ahead of the store.
+    /// Returns the write that brings the store up to date.
     pub(super) fn write(self, durability: Durability) -> Write {
         let Self {
             row,
@@ -146,7 +147,7 @@ impl KnownRow {
 }
 
 impl Record {
-    /// Gives what is known of the row where it is what the store has: the first who changes it has it.
+    /// Takes the row if it equals the store's, for the first change to it.
     pub(super) fn take_stored(&self, id: &str) -> Option<Row> {
         let mut live = self.live();
         let known = &mut live.get_mut(id)?.known;
@@ -154,7 +155,7 @@ impl Record {
         Some(stored.row)
     }
 
-    /// Remembers the row of a client's dialog as it was written, for [`Self::take_stored`].
+    /// Keeps the written row of a client's dialog, for [`Self::take_stored`].
     pub(super) fn remember(&self, row: Row) {
         if row.body.at_client
             && let Some(live) = self.live().get_mut(&row.id)
@@ -164,20 +165,20 @@ impl Record {
         }
     }
 
-    /// Returns whether an answer is held here that waits to be written together with its delivery.
+    /// Returns `true` if an answer is held here that waits to be written together with its delivery.
     pub(super) fn is_held(&self, id: &str) -> bool {
         let live = self.live();
         let known = live.get(id).and_then(|live| live.known.as_deref());
         known.is_some_and(KnownRow::is_held)
     }
 
-    /// Waits for whatever writes or delivers the answer to this question now.
+    /// Waits for any write or delivery of the answer to this question.
     pub(super) async fn turn(&self, id: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         let turn = self.live().get(id)?.turn.clone();
         Some(turn.lock_owned().await)
     }
 
-    /// Makes a change of a question that this gateway has exclusively; `None` where it has not.
+    /// Changes a question that this gateway has exclusively; `None` if it does not.
     pub(super) fn step_exclusive(
         &self,
         id: &str,
@@ -209,12 +210,12 @@ impl Record {
         Some(verdict)
     }
 
-    /// Has what happened to a question written, which nobody waits for and which was not written yet: at once where this
-    /// gateway has it exclusively. An answer that is held is written by itself.
+    /// Writes changes of a question that were not written yet and that are not awaited: at once if this gateway has it
+    /// exclusively. A held answer is written by itself.
     ///
-    /// An answer to an exclusive question that waits to be delivered is not handed on: written by itself and then delivered,
-    /// it would be delivered once more after a kill between the two. Nor is one on its way to the server: it is written
-    /// together with what became of it.
+    /// An answer to an exclusive question that waits for delivery is not written: written by itself and then delivered,
+    /// it would be delivered again after a kill between the two. Nor is an answer in delivery, which is written
+    /// together with its result.
     pub fn write_behind(self: &Arc<Self>, id: &str) -> Applied<()> {
         if !self.is_held(id) {
             self.hand_on(id, false);
@@ -224,8 +225,8 @@ impl Record {
         Applied::pending(async move { record.write_held(&id).await })
     }
 
-    /// Hands an exclusive question on to be written, in its turn; one that is over is let go of. `in_transit` says that an
-    /// answer on its way is handed on, too.
+    /// Queues the changes of an exclusive question; one that is over is released. With `in_transit`, an answer in
+    /// delivery is queued too.
     pub(super) fn hand_on(&self, id: &str, in_transit: bool) {
         let mut live = self.live();
         let Some(known) = live.get_mut(id).and_then(Live::exclusive) else {
@@ -237,7 +238,7 @@ impl Record {
         {
             return;
         }
-        // Under the lock, which keeps the order. No value is in it.
+        // Under the lock, which keeps the order. It contains no value.
         let ahead = if known.row.lifecycle.is_open() {
             let open = known.clone();
             known.audit.clear();
@@ -254,7 +255,7 @@ impl Record {
         self.changed();
     }
 
-    /// Hands an exclusive question on as one that anybody may change. An answer that was not delivered is written with it.
+    /// Makes an exclusive question shared. An undelivered answer is written with it.
     pub(super) fn share(&self, id: &str) -> Result<(), RecordError> {
         let mut live = self.live();
         let Some(known) = live.get_mut(id).and_then(Live::exclusive) else {
@@ -275,7 +276,8 @@ impl Record {
         if lifecycle.is_open() || lifecycle.phase().action().is_some() {
             self.presence.may_hold(&known.row.binding);
         }
-        // A person's answer that waits is told from one that was delivered in the same write, and was never there before.
+        // Distinguishes a person's waiting answer from one that was delivered in the same write, and was never stored
+        // before.
         let durability = match known.row.content {
             Some(_) => Durability::Flushed,
             None => Durability::Committed,
@@ -284,13 +286,13 @@ impl Record {
         Ok(())
     }
 
-    /// Every question here may be changed by anybody from now on. Completes when they are written.
+    /// Makes every exclusive question shared. Completes when they are written.
     pub(super) async fn share_all(&self) -> Result<(), RecordError> {
         let exclusive = |(id, live): (&String, &mut Live)| live.exclusive().map(|_| id.clone());
         let ids: Vec<String> = self.live().iter_mut().filter_map(exclusive).collect();
         for id in &ids {
             self.share(id)?;
-            // Others may change it at once.
+            // Others may change it from now on.
             self.take_stored(id);
         }
         if ids.is_empty() {
@@ -299,13 +301,13 @@ impl Record {
         self.flush().await
     }
 
-    /// Returns the content of an answer as it is stored, sealed.
+    /// Returns the sealed content of an answer, for storage.
     pub(super) fn seal_content(&self, id: &str, text: &str) -> Result<Vec<u8>, RecordError> {
         let data = associated_data(id, "content");
         Ok(self.keys.encryption.seal(&data, text)?)
     }
 
-    /// Writes an answer that is held, by itself; nothing where there is none.
+    /// Writes a held answer by itself, if there is one.
     pub(super) async fn write_held(&self, id: &str) -> Result<(), RecordError> {
         let Some(_turn) = self.turn(id).await else {
             return Ok(());
@@ -320,7 +322,7 @@ impl Record {
         };
         let written = self.write_answer(id, held).await;
         let mut live = self.live();
-        // A question that ended meanwhile has told that.
+        // A question that ended meanwhile was reported.
         let Some(live) = live.get_mut(id) else {
             return written.map(drop);
         };
@@ -334,7 +336,7 @@ impl Record {
                 Ok(())
             }
             Err(fault) => {
-                // A person is told so, and may answer again; a client's answer stays.
+                // The person is told, and may answer again; a client's answer stays.
                 if let Some(promise) = live.promise.take() {
                     live.known = None;
                     let _the_person_has_left = promise.send(Err(RecordError::NotWritten));
@@ -344,7 +346,7 @@ impl Record {
         }
     }
 
-    /// Writes the answer to the row as it is known, which is returned, or else to the row as it is.
+    /// Writes the answer to the known row, which is returned, or else to the row in the store.
     async fn write_answer(
         &self,
         id: &str,
@@ -375,8 +377,8 @@ impl Record {
         Ok((self.apply(id, &change).await?, None))
     }
 
-    /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
-    /// written; what could not be is let go of all the same, and the first fault told.
+    /// Releases the questions of a session that is gone, for the same call made again. Completes when they are written;
+    /// those that could not be written are released anyway, and the first error is returned.
     pub async fn release_session(
         &self,
         tell: &mpsc::UnboundedSender<RecordEvent>,

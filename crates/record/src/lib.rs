@@ -1,36 +1,36 @@
-//! The record of questions: written before anyone sees them, answered by the first valid answer, delivered at most once.
+//! The record of questions: written before they are shown, answered by the first valid answer, delivered at most once.
 //!
-//! Pages, scripts, clients and relays all come here; the [`Store`] below keeps what they did. Answers are checked
-//! before they come in (`Form::check` by the inbox, by the relay for clients), sealed while they wait, and dropped once
-//! they are delivered; the audit keeps who, what and when, never a value.
+//! Pages, scripts, clients and relays all use it; the [`Store`] below persists it. Answers are checked before they are
+//! submitted (`Form::check` in the inbox, and in the relay for clients), sealed while they wait, and dropped once they
+//! are delivered. The audit stores who did what and when, never a value.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! | --- | --- |
 //! | `row` | the transitions of one row, pure |
-//! | `known` | rows that this process knows: exclusive, with an answer held, or as the store has them |
-//! | `apply` | when a change is written; the executor of changes: compare-and-set, then what follows from it |
-//! | `create` | a question is written, or found written |
-//! | `submit` | it moves on: seen, acted on, ended |
-//! | `deliver` | answers are taken out for the server, once, and what became of them |
-//! | `sweep` | what is due is ended; what other gateways did is passed on |
+//! | `known` | rows known to this process: exclusive, with a held answer, or equal to the store's |
+//! | `apply` | the times of writes; changes by compare-and-set, and their consequences |
+//! | `create` | creating a question, or finding it |
+//! | `submit` | later changes: shown, answered, ended |
+//! | `deliver` | taking answers out for the server, once, and the results |
+//! | `sweep` | expiry, and changes by other gateways |
 //! | [`team`] | the people whom a rule asks: their acts on one question, reminders and escalations |
-//! | [`timeline`] | what happened to such a question, in order |
-//! | [`outbox`] | the messages to people that are made of it |
-//! | `calls` | calls that nobody waits for, and their results |
-//! | [`grants`] | approvals that are good for a while |
-//! | [`candidates`] | the calls that a question may be for |
-//! | `presence` | whether other gateways share the record, and what they left in it |
-//! | `parsed` | questions, each parsed once |
+//! | [`timeline`] | the events of such a question, in order |
+//! | [`outbox`] | messages to people about these events |
+//! | `calls` | calls without a waiting client, and their results |
+//! | [`grants`] | approvals that are valid for a while |
+//! | [`candidates`] | the calls that a question may belong to |
+//! | `presence` | the presence of other gateways, and of questions that they left |
+//! | `parsed` | a cache of parsed questions |
 //! | [`principal`] | the names of callers |
-//! | [`identity`] | whose a question is: server, caller, call and question |
-//! | `scopes` | what binds calls of a caller to a server; the last ones are kept |
-//! | [`audit`] | what happened, as a chain |
-//! | [`key_files`] | the keys in the state folder, and what a lost one means |
-//! | [`encryption`] | values, unreadable while they wait |
+//! | [`identity`] | identities: server, caller, call and question |
+//! | `scopes` | a cache of the scopes of sessions |
+//! | [`audit`] | the audit, as a chain |
+//! | [`key_files`] | the keys in the state folder, and the effects of a lost one |
+//! | [`encryption`] | encryption of stored values |
 //! | [`state_file`] | files in the state folder, replaced as a whole |
-//! | `presence::lock_file` | which gateways run |
-//! | `event` | the events that a session hears |
-//! | [`clock`] | the one reading of a clock |
+//! | `presence::lock_file` | the running gateways |
+//! | `event` | events for sessions |
+//! | [`clock`] | the only code that reads a clock |
 
 mod apply;
 pub mod audit;
@@ -88,30 +88,30 @@ pub use presence::lock_file::LockFile;
 use refusals::RefusalsOfEach;
 use scopes::Scopes;
 
-/// Why the record could not do its work.
+/// An error of the record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No randomness, or a value too long to seal.
+    /// The system has no randomness, or a value is too long to seal.
     #[error("a value could not be sealed")]
     Encryption(#[from] io::Error),
-    /// The value was sealed with another key.
+    /// A value was sealed with another key.
     #[error(transparent)]
     Open(#[from] encryption::OpenError),
-    /// An answer that was to be written together with its delivery was written neither so nor by itself.
+    /// An answer that was to be written together with its delivery could be written neither so nor by itself.
     #[error("the answer could not be written")]
     NotWritten,
-    /// Others changed the same question again and again.
+    /// Other changes of the same question kept winning.
     #[error("the question keeps changing")]
     Contended,
-    /// The caller has too many open questions already, in all sessions together.
+    /// The caller has too many open questions, in all sessions together.
     #[error("the caller has {limit} questions that wait for an answer already{}", if *.of_server { ", asked by this server" } else { "" })]
     TooManyOpen {
-        /// The number that may wait.
+        /// The limit.
         limit: usize,
-        /// `true` if it is the number of questions that one server asks.
+        /// `true` if it is the limit on the questions of one server.
         of_server: bool,
     },
 }
@@ -121,13 +121,13 @@ pub enum RecordError {
 pub enum Verdict {
     /// It is the question's answer.
     Won,
-    /// The question had ended before.
+    /// The question had already ended.
     Late(Box<Row>),
     /// There is no such question.
     Gone,
 }
 
-/// A question that was written, or found written.
+/// A question that was created or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// The record's id.
@@ -145,7 +145,7 @@ pub struct Counters {
     pub asked: AtomicU64,
     /// Questions found again instead of being asked twice.
     pub found: AtomicU64,
-    /// Answers by a person, of any action.
+    /// Answers by a person, with any action.
     pub acted: AtomicU64,
     /// Answers taken to a server.
     pub delivered: AtomicU64,
@@ -153,20 +153,20 @@ pub struct Counters {
     pub ended: AtomicU64,
 }
 
-/// The number of tries of a change against concurrent changes.
+/// The number of attempts of a change against concurrent changes.
 const TRIES: usize = 8;
 
 /// The keys of a record.
 #[derive(Clone)]
 pub struct Keys {
-    /// Seals values.
+    /// The keys that seal values.
     pub encryption: Encryption,
-    /// Tells servers, callers, calls and questions apart.
+    /// The key of identities.
     pub identity: IdentityKey,
 }
 
 impl Keys {
-    /// Makes keys for this process alone.
+    /// Creates keys for this process only.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
             encryption: Encryption::random()?,
@@ -179,7 +179,7 @@ impl Keys {
         ChainKey::from_identity(&self.identity)
     }
 
-    /// Reads the keys in these files, each made when there is none, whatever a record holds ([`KeyFiles::open`] looks).
+    /// Reads the keys from these files, and creates missing ones without checking the record (see [`KeyFiles::open`]).
     pub fn from_files(seal: &Path, identity: &Path) -> io::Result<Self> {
         Ok(Self {
             encryption: Encryption::from_file(seal)?,
@@ -191,9 +191,9 @@ impl Keys {
 /// The times for which data are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// The time that after the act an answer may be delivered to the same call made again.
+    /// The time after the action in which an answer may be delivered to the same call made again.
     pub answers: Duration,
-    /// The time that the result of a call that nobody waits for is kept for the same call made again.
+    /// The time that the result of a call without a waiting client is kept for the same call made again.
     pub results: Duration,
     /// The time that questions that ended stay in the record.
     pub ended: Duration,
@@ -216,17 +216,17 @@ pub struct Record {
     retention: Retention,
     lock_file: LockFile,
     presence: Presence,
-    /// `true` if each session here delivers an answer that is held for it, or writes it.
+    /// `true` if each session here delivers its held answers, or has them written.
     sessions_deliver: bool,
     clock: fn() -> Timestamp,
-    /// Ids of the record are random: nobody chooses which of them meet.
+    /// Ids of the record are random, so no peer can cause collisions.
     live: Mutex<FxHashMap<String, Live>>,
-    /// Answers that were taken out without ever being in the store, until it is known what became of them.
+    /// Answers that were taken out without ever being in the store, until the result of their delivery is known.
     in_transit: Mutex<FxHashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
     parsed: ParsedQuestions,
     scopes: Scopes,
-    /// Calls that nobody waits for, by their ids in the record.
+    /// Calls without a waiting client, by their ids in the record.
     unattended: Mutex<HashMap<String, calls::Unattended>>,
     unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
@@ -236,7 +236,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record over this store. The lock file says that this gateway runs. Runs in a tokio runtime, in which it writes.
+    /// Creates a record over this store. The lock file announces this gateway. Must be called in a tokio runtime, which
+    /// runs its writes.
     pub fn new(
         store: Arc<dyn Store>,
         keys: Keys,
@@ -265,32 +266,32 @@ impl Record {
         }
     }
 
-    /// Sets how long what is kept is kept.
+    /// Sets the retention times.
     #[must_use]
     pub fn with_retention(mut self, retention: Retention) -> Self {
         self.retention = retention;
         self
     }
 
-    /// Has people's answers written together with their delivery. Each session that hears of such an answer
-    /// ([`RecordEvent::Answered`], `held`) is to deliver it, and to call [`Record::write_behind`] afterwards.
+    /// Lets people's answers be written together with their delivery. Each session that receives such an answer
+    /// ([`RecordEvent::Answered`], `held`) must deliver it, and call [`Record::write_behind`] afterwards.
     #[must_use]
     pub fn with_delivering_sessions(mut self) -> Self {
         self.sessions_deliver = true;
         self
     }
 
-    /// The key that tells servers and callers apart.
+    /// Returns the key of identities.
     pub fn identity_key(&self) -> &IdentityKey {
         &self.keys.identity
     }
 
-    /// The store below, with the writer before it.
+    /// Returns the store below, including its writer.
     pub fn store(&self) -> &dyn Store {
         &self.store
     }
 
-    /// Writes into the audit what is not a step of a question: who did it, and with which question if any.
+    /// Adds an event that is not a step of a question to the audit: its actor, and its question if any.
     pub async fn audit_event(
         &self,
         event: audit::Event,
@@ -305,10 +306,10 @@ impl Record {
         self.audit_details(event, &details).await
     }
 
-    /// Writes into the audit what is not a step of a question, with all that there is to tell.
+    /// Adds an event that is not a step of a question to the audit, with all its details.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn audit_details(
         &self,
         event: audit::Event,
@@ -317,34 +318,34 @@ impl Record {
         self.note(details.entry(event, self.now())).await
     }
 
-    /// Writes an entry of the audit that belongs to no change of a row.
+    /// Adds an audit entry that belongs to no change of a row.
     pub(crate) async fn note(&self, entry: audit::Entry) -> Result<(), RecordError> {
         let note = Write::Note(entry.into_text());
         self.store.write(Arc::new(vec![note])).await?;
         Ok(())
     }
 
-    /// Waits until everything that happened is written.
+    /// Waits until every change is written.
     pub async fn flush(&self) -> Result<(), RecordError> {
         Ok(self.store.flush().await?)
     }
 
-    /// The time by this record's clock.
+    /// Returns the time of this record's clock.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Counts up with every change.
+    /// Returns a counter that increases with every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Returns how long an answer is kept for a call that comes later.
+    /// Returns the time that an answer is kept for a later call.
     pub fn answer_retention(&self) -> Duration {
         self.retention.answers
     }
 
-    /// Numbers for the metrics.
+    /// Returns the numbers for the metrics.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -357,25 +358,25 @@ impl Record {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Returns the row's question, parsed now or before; `None` when it cannot be read any more.
+    /// Returns the row's parsed question, cached; `None` if it can no longer be read.
     pub fn parsed(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
         self.parsed.get(row)
     }
 
-    /// The row of this id.
+    /// Returns the row of this id.
     pub async fn find(&self, id: &str) -> Result<Option<Row>, RecordError> {
         Ok(self.store.find(id.to_owned()).await?)
     }
 
-    /// One page of rows.
+    /// Returns one page of rows.
     pub async fn list(&self, filter: Filter, page: Page) -> Result<Vec<Row>, RecordError> {
         Ok(self.store.list(filter, page).await?)
     }
 
-    /// The rows of a list that are under these keys: one person's.
+    /// Returns the rows of a list under these keys, which are one person's.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn list_under(
         &self,
         filter: Filter,
@@ -385,11 +386,11 @@ impl Record {
         Ok(self.store.list_under(filter, keys, most).await?)
     }
 
-    /// Returns the arguments of the call that a question came up in, JSON; `None` where it has none, or where any of several calls
-    /// may have asked.
+    /// Returns the arguments of the question's call as JSON; `None` if it has none, or if any of several calls may have
+    /// asked.
     ///
     /// # Errors
-    /// When they were sealed with another key, or are damaged.
+    /// If they were sealed with another key, or are damaged.
     pub fn arguments(&self, row: &Row) -> Result<Option<String>, RecordError> {
         if !row.body.others.is_empty() {
             return Ok(None);
@@ -397,7 +398,7 @@ impl Record {
         self.opened_arguments(row)
     }
 
-    /// Returns what somebody typed so far. It lives in this process only and ends with the question.
+    /// Returns the draft of a question. It exists in this process only and ends with the question.
     pub fn draft(&self, id: &str) -> Option<Draft> {
         self.drafts
             .lock()
@@ -406,7 +407,7 @@ impl Record {
             .cloned()
     }
 
-    /// Keeps what somebody typed so far.
+    /// Stores the draft of a question.
     pub fn keep_draft(&self, id: &str, draft: Draft) {
         self.drafts
             .lock()
@@ -421,12 +422,12 @@ impl Record {
             .remove(id);
     }
 
-    /// Returns whether another running gateway knows more of the question than the row says, and alone may change it.
+    /// Returns `true` if another running gateway has the question exclusively, whose row may be out of date.
     fn is_exclusive_elsewhere(&self, row: &Row) -> bool {
         row.exclusive && !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner)
     }
 
-    /// Returns whether a call waits for this question right now, here or in another running gateway.
+    /// Returns `true` if a call waits for this question, here or in another running gateway.
     pub fn is_waited_for(&self, row: &Row) -> bool {
         if self.lock_file.is_mine(&row.owner) {
             self.live().contains_key(&row.id)
@@ -436,7 +437,7 @@ impl Record {
     }
 }
 
-/// Returns where a sealed value belongs, which it is bound to.
+/// Returns the associated data of a sealed value.
 fn associated_data(id: &str, column: &str) -> String {
     format!("{id}.{column}")
 }

@@ -1,5 +1,6 @@
-//! Messages to people about questions of rules: made of a question's course, taken to be sent, tried again, and told in the audit. What
-//! they say, and to whom they go, is the gateway's; a message that cannot be sent never holds up a question.
+//! Messages to people about questions of rules: created from a question's timeline, taken to be sent, retried, and
+//! audited. The gateway decides about their content and recipients; a message that cannot be sent never delays a
+//! question.
 
 use std::time::Duration;
 
@@ -14,19 +15,19 @@ use crate::store::outbox::{
 use crate::store::{Filter, Page, Row, Store as _};
 use mcp_elicit_core::lifecycle::Timestamp;
 
-/// The time within which a sender says what became of a message; others take it afterwards.
+/// The time in which a sender must report the result of a message; afterwards others take it.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// The channel of a message to somebody whom no channel can tell: it cannot be sent.
+/// The channel of a message to a person without any channel: it cannot be sent.
 pub const NO_CHANNEL: &str = "none";
 
-/// The time for which a message that was queued again is tried.
+/// The time for which a message that was queued again is retried.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// A message to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
-    /// The number of its event in the course.
+    /// The number of its event in the timeline.
     pub number: usize,
     /// The event's word.
     pub event: String,
@@ -34,13 +35,13 @@ pub struct NewMessage {
     pub at: Timestamp,
     /// The channel, by name.
     pub channel: String,
-    /// The recipient, as the sender reads it.
+    /// The recipient, in the sender's format.
     pub recipient: String,
-    /// The person, where it goes to one.
+    /// The person, if it goes to one.
     pub person: Option<String>,
-    /// The time of the first try.
+    /// The time of the first attempt.
     pub due_at: Timestamp,
-    /// The time from which on it is not tried again.
+    /// The time after which it is not retried.
     pub until: Timestamp,
 }
 
@@ -74,27 +75,28 @@ impl NewMessage {
 /// The last messages to one recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// When one was sent; `None` where none of them is kept.
+    /// The time of the last one sent; `None` if none of them is stored.
     pub at: Option<Timestamp>,
-    /// When one could not be sent after that, and the word for the reason.
+    /// The time of a later one that failed, and the word for the reason.
     pub failed: Option<(Timestamp, String)>,
 }
 
 impl Record {
-    /// Returns questions whose course may hold what people were not told, each with the number of events that they were told of.
+    /// Returns questions whose timeline may contain events that people were not told of, each with the number of events
+    /// that they were told of.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn untold(&self, most: usize) -> Result<Vec<(Row, usize)>, RecordError> {
         let untold = self.store.untold(most).await?;
         Ok(untold.into_iter().map(|one| (one.row, one.told)).collect())
     }
 
-    /// Queues the messages for the events of a course, and notes that people are told of all of them. A message that was queued
-    /// before stays as it is, so that a repetition after a crash makes none twice.
+    /// Queues the messages for the events of a timeline, and records that people are told of all of them. A message
+    /// that was queued before is unchanged, so that a repetition after a crash creates no duplicates.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn tell(&self, row: &Row, messages: Vec<NewMessage>) -> Result<(), RecordError> {
         let notified = Notified {
             question: row.id.clone(),
@@ -105,21 +107,21 @@ impl Record {
         Ok(self.store.notified(notified).await?)
     }
 
-    /// Takes messages whose time has come, at most so many. The caller tries each and says what became of it within [`LEASE`];
-    /// a message of which nothing is said is taken again.
+    /// Takes at most `most` messages whose time has come. The caller tries each and reports the result within
+    /// [`LEASE`]; a message without a reported result is taken again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn take_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let now = self.now();
         let lease_end = now.after(LEASE);
         Ok(self.store.take_notifications(now, lease_end, most).await?)
     }
 
-    /// Says what became of a message, and tells the audit. `false` where somebody else has taken it since.
+    /// Reports the result of a message, and audits it. Returns `false` if another sender has taken it since.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn tried(&self, message: &Notification, tried: Tried) -> Result<bool, RecordError> {
         let now = self.now();
         let taken = Taken {
@@ -141,10 +143,10 @@ impl Record {
         Ok(true)
     }
 
-    /// Returns the messages of a question, the oldest first: who was told where, and who was not and why.
+    /// Returns the messages of a question, the oldest first, with their recipients, results and reasons.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn messages_of(&self, question: &str) -> Result<Vec<Notification>, RecordError> {
         let filter = NotificationFilter::Question(question.to_owned());
         Ok(self.store.notifications(filter, 1_000).await?)
@@ -153,17 +155,17 @@ impl Record {
     /// Returns messages that could not be sent, the newest first.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn failed_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let failed = NotificationFilter::Failed;
         Ok(self.store.notifications(failed, most).await?)
     }
 
-    /// Returns messages that could not be sent yet and are tried again, the next try first: those about questions that wait, and about the
-    /// latest `most` that ended.
+    /// Returns messages that could not be sent yet and are retried, the next attempt first: those about waiting
+    /// questions, and about the latest `most` that ended.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn waiting_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
         let mut waiting = Vec::new();
         for filter in [Filter::Open, Filter::Ended] {
@@ -180,7 +182,7 @@ impl Record {
     /// Returns the times at which a person was sent a message since then, the earliest first.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn notified_since(
         &self,
         person: &str,
@@ -191,10 +193,11 @@ impl Record {
         Ok(sent.into_iter().filter_map(|one| one.done_at).collect())
     }
 
-    /// Returns when a recipient of a person was reached last, and the message that could not be sent to it since.
+    /// Returns the time at which a person's recipient was last reached, and the later message that could not be sent to
+    /// it.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn reached(&self, person: &str, recipient: &str) -> Result<Reached, RecordError> {
         let sent = NotificationFilter::Reached {
             person: person.to_owned(),
@@ -212,10 +215,10 @@ impl Record {
         Ok(Reached { at, failed })
     }
 
-    /// Queues a message that has failed once more, and tells the audit who did; `false` where it has not failed.
+    /// Queues a failed message again, and audits the actor; returns `false` if it has not failed.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn send_again(&self, message: &Notification, by: &str) -> Result<bool, RecordError> {
         let now = self.now();
         let (id, until) = (message.id.clone(), now.after(AGAIN));
@@ -228,7 +231,7 @@ impl Record {
     }
 }
 
-/// Returns `true` for a message that was tried in vain and is not given up.
+/// Returns `true` for a message that failed and is retried.
 fn is_tried_again(message: &Notification) -> bool {
     let is_open = matches!(
         message.state,
@@ -237,7 +240,7 @@ fn is_tried_again(message: &Notification) -> bool {
     is_open && message.why.is_some()
 }
 
-/// Begins what the audit says of a message.
+/// Begins the audit entry of a message.
 fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Entry {
     let person = message.person.as_ref();
     let person = person.map(|person| format!("person:{person}"));

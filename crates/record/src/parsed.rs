@@ -1,5 +1,5 @@
-//! Parsed questions by their ids: pages, their answers, the API, messages and the audit read the same question several times,
-//! and it is parsed once.
+//! A cache of parsed questions by id, because pages, their answers, the API, messages and the audit all read the same
+//! question.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,9 +9,9 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::ElicitRequest;
 
-/// The most questions that are kept parsed.
+/// The most questions in the cache.
 const MAX_QUESTIONS: usize = 64;
-/// The longest parameters of a question that is kept parsed, in bytes.
+/// The longest params of a cached question, in bytes.
 const MAX_PARAMS: usize = 64 << 10;
 
 /// A question of the record, parsed.
@@ -32,7 +32,7 @@ pub enum ParsedBody {
 }
 
 impl ParsedQuestion {
-    /// Returns the form, if it is not a link.
+    /// Returns the form, unless it is a link.
     pub fn form(&self) -> Option<&Form> {
         match &self.body {
             ParsedBody::Form(form) => Some(form),
@@ -40,7 +40,7 @@ impl ParsedQuestion {
         }
     }
 
-    /// Parses the row's question; `None` when it cannot be read any more.
+    /// Parses the row's question; `None` if it can no longer be read.
     fn parse(row: &Row) -> Option<Self> {
         let request = row.request()?;
         let body = match &request {
@@ -51,7 +51,7 @@ impl ParsedQuestion {
     }
 }
 
-/// The questions that were parsed last.
+/// The most recently parsed questions.
 #[derive(Default)]
 pub(crate) struct ParsedQuestions {
     inner: Mutex<Inner>,
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 impl ParsedQuestions {
-    /// Returns the row's question, parsed now or before; `None` when it cannot be read any more. The question of a row never
+    /// Returns the row's parsed question, cached; `None` if it can no longer be read. The question of a row never
     /// changes.
     pub(crate) fn get(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
         let known = {

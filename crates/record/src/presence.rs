@@ -1,5 +1,5 @@
-//! The conditions under which this gateway alone decides about a question: no other gateway shares the record, and no earlier one left
-//! the same question in it.
+//! The conditions under which this gateway alone decides about a question: no other gateway shares the record, and no
+//! earlier one left the same question in it.
 
 pub(crate) mod lock_file;
 
@@ -10,25 +10,25 @@ use self::lock_file::Mark;
 use super::{Record, RecordError};
 use crate::store::Store as _;
 
-/// The state of other gateways, and of questions that were left in the record.
+/// The state of other gateways, and of questions left in the record.
 #[derive(Default)]
 pub(super) struct Presence {
-    /// The mark of the lock files when this gateway was found alone; `None` while that is not known, and in company.
+    /// The mark of the lock files when this gateway was found alone; `None` while that is unknown, and if others run.
     alone: Mutex<Option<Mark>>,
-    /// The keys that may be found in the record again (`Row::binding`): too much rather than too little.
+    /// The deduplication keys that the record may have (`Row::binding`): too many rather than too few.
     left: Mutex<Left>,
 }
 
-/// A key that may be found again, and the time at which that was last known.
+/// A set of keys, each with the mark at which it was last known.
 #[derive(Default)]
 struct Left {
     marks: HashMap<String, u64>,
     last: u64,
-    /// The number of marks when the record was last asked.
+    /// The number of keys when the record was last queried.
     known: usize,
 }
 
-/// The number of marks that may gather before the record is asked which are still in use.
+/// The number of keys that may accumulate before the record is queried for those still in use.
 const GATHERED: usize = 4_096;
 
 impl Presence {
@@ -40,7 +40,7 @@ impl Presence {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same question may be found in the record from now on. Gives the mark that says so.
+    /// Records that the same question may be found in the record from now on. Returns the mark.
     pub(super) fn may_hold(&self, binding: &str) -> u64 {
         let mut left = self.left();
         left.last += 1;
@@ -49,12 +49,12 @@ impl Presence {
         mark
     }
 
-    /// Returns what says that the same question may be found, if anything does.
+    /// Returns the mark at which the same question was last known to be findable, if any.
     pub(super) fn mark_of(&self, binding: &str) -> Option<u64> {
         self.left().marks.get(binding).copied()
     }
 
-    /// The record has nothing to find there, unless something was left behind since this mark.
+    /// Records that the record has no such question, unless one was left since this mark.
     pub(super) fn holds_none(&self, binding: &str, mark: u64) {
         let mut left = self.left();
         if left.marks.get(binding) == Some(&mark) {
@@ -62,13 +62,13 @@ impl Presence {
         }
     }
 
-    /// Returns whether so many marks have gathered that the record is to be asked.
+    /// Returns `true` if enough keys have accumulated to query the record.
     fn has_gathered(&self) -> bool {
         let left = self.left();
         left.marks.len() > GATHERED.max(2 * left.known)
     }
 
-    /// The record has just these, and what was left behind since this mark.
+    /// Records that the record has exactly these questions, and those left since this mark.
     fn holds_only(&self, bindings: Vec<String>, since: u64) {
         let mut left = self.left();
         left.marks.retain(|_, mark| *mark > since);
@@ -80,16 +80,16 @@ impl Presence {
 }
 
 impl Record {
-    /// Returns whether the record has nothing to say about this question, and nobody else can say anything about it.
+    /// Returns `true` if the record has no such question, and no other gateway can have changed that.
     pub(super) fn is_new(&self, binding: &str) -> bool {
         let alone = *self.presence.alone();
         let unchanged = |then| self.lock_file.mark().is_ok_and(|now| now == then);
         alone.is_some_and(unchanged) && self.presence.mark_of(binding).is_none()
     }
 
-    /// Returns `true` if other gateways share the record, or may have since the last check: a command that answers a question is
-    /// there for a moment only. Where others share it, rows that this one claimed are for all again; where none does, the rows that
-    /// others left are remembered.
+    /// Returns `true` if other gateways share the record, or may have since the last check, such as a command that
+    /// answers a question and exits. If others share it, exclusive rows of this gateway become shared; otherwise the
+    /// rows that others left are remembered.
     pub async fn check_presence(&self) -> Result<bool, RecordError> {
         let Ok(mark) = self.lock_file.mark() else {
             *self.presence.alone() = None;

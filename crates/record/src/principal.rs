@@ -1,4 +1,4 @@
-//! The names by which the record tells callers apart.
+//! The names of callers in the record.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,12 +7,12 @@ const LOCAL: &str = "local";
 const ANONYMOUS: &str = "anonymous";
 const KEY: &str = "key-";
 
-/// A caller, as its name in the record says. [`Display`](fmt::Display) writes the name.
+/// A caller, according to its name in the record. [`Display`](fmt::Display) writes the name.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Principal<'a> {
     /// The user of the operating system.
     Local,
-    /// A client over HTTP that carries no credentials.
+    /// A client over HTTP without credentials.
     Anonymous,
     /// The holder of the API key of this id.
     Key(&'a str),
@@ -26,7 +26,7 @@ pub enum Principal<'a> {
 }
 
 impl<'a> Principal<'a> {
-    /// The subject of an issuer.
+    /// Creates the subject of an issuer.
     pub fn subject(issuer: &'a str, subject: &'a str) -> Self {
         Self::Subject {
             issuer: issuer.into(),
@@ -34,12 +34,12 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Returns `true` for a caller who has proven who they are. Others have no name of their own.
+    /// Returns `true` for an authenticated caller. Others have no individual name.
     pub const fn is_verified(&self) -> bool {
         matches!(self, Self::Key(_) | Self::Subject { .. })
     }
 
-    /// Reads a name; `None` for that of a caller whose credentials nobody checks, of which the record has a keyed hash.
+    /// Parses a name; `None` for that of a caller whose credentials are not checked, which is a keyed hash.
     pub fn parse(name: &'a str) -> Option<Self> {
         if let Some(id) = name.strip_prefix(KEY) {
             return Some(Self::Key(id));
@@ -64,7 +64,7 @@ impl fmt::Display for Principal<'_> {
             Self::Local => f.write_str(LOCAL),
             Self::Anonymous => f.write_str(ANONYMOUS),
             Self::Key(id) => write!(f, "{KEY}{id}"),
-            // No text of one can be taken for a part of the other.
+            // Escaped, so that neither text can be taken for a part of the other.
             Self::Subject { issuer, subject } => {
                 write!(f, "{}", serde_json::json!([issuer, subject]))
             }

@@ -1,4 +1,5 @@
-//! Refusals that anybody can cause at will: the audit and the log have so many a minute, and how many were left out.
+//! Refusals that anyone can cause at will: a limited number per minute goes to the audit and the log, with the number
+//! of omitted ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,10 +7,10 @@ use indexmap::IndexMap;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::rate::RateWindow;
 
-/// The most refusals of one kind that are written down in a minute.
+/// The most refusals of one kind that are recorded per minute.
 pub const A_MINUTE: usize = 30;
 
-/// The most people of whom refusals are counted at once.
+/// The most people whose refusals are counted at once.
 const MOST_PEOPLE: usize = 1_000;
 
 /// The refusals of one kind.
@@ -34,7 +35,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Has so many written down in a minute.
+    /// Limits the records to `most` per minute.
     pub fn at_most(most: usize) -> Self {
         Self(Mutex::new(Counted {
             most,
@@ -43,7 +44,8 @@ impl Refusals {
         }))
     }
 
-    /// Counts one more that is to be written down. Returns the number of those before it that were left out; `None` where it is one of them.
+    /// Counts one refusal. Returns the number of omitted ones before it if it is to be recorded; `None` if it is
+    /// omitted.
     pub fn count(&self, now: Timestamp) -> Option<u64> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let most = counted.most;
@@ -55,19 +57,20 @@ impl Refusals {
         Some(std::mem::take(&mut counted.left_out))
     }
 
-    /// Returns `true` if nothing was written down in the last minute, and nothing was left out since: it need not be kept.
+    /// Returns `true` if nothing was recorded in the last minute, and nothing was omitted since: it need not be kept.
     pub fn is_forgettable(&self, now: Timestamp) -> bool {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.left_out == 0 && counted.written.is_idle(|at| now.since(at))
     }
 }
 
-/// The refusals of each person, who has so many a minute for themselves.
+/// The refusals of each person, with a separate limit per minute.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalsOfEach(Mutex<IndexMap<String, Refusals>>);
 
 impl RefusalsOfEach {
-    /// Counts one more of this person, as [`Refusals::count`] does. Of too many people, those who came first are counted anew.
+    /// Counts one refusal of this person, as [`Refusals::count`] does. With too many people, the earliest are counted
+    /// anew.
     pub(crate) fn count(&self, person: &str, now: Timestamp) -> Option<u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = all.get(person) {

@@ -1,5 +1,5 @@
-//! The transitions of one row, pure: the row as it will be, the audit's entries for it, and the failure that the write must
-//! survive. Nothing here reads the store, a clock or a key.
+//! The transitions of one row, pure: the next row, its audit entries, and the failure that the write must survive.
+//! Nothing here reads the store, a clock or a key.
 
 use mcp_elicit_core::lifecycle::{Delivery, Lapse, Timestamp, Transition, TransitionError};
 
@@ -13,17 +13,17 @@ pub(crate) enum RowChange {
     Step {
         /// The transition.
         transition: Transition,
-        /// The answer's content, sealed, where a person acted.
+        /// The sealed content of the answer, if a person acted.
         content: Option<Vec<u8>>,
     },
     /// The server accepted the answer: its values are erased.
     Confirm,
-    /// The server refused the answer, which is kept for the same call made again; a second refusal, or one of an answer that
-    /// no call can come for, ends it.
+    /// The server refused the answer, which is kept for the same call made again; a second refusal, or one of an answer
+    /// that no call can request, ends it.
     Refuse {
         /// The reason, in words for a person and a log.
         why: String,
-        /// The values, where the store does not have them.
+        /// The values, if the store does not have them.
         restored: Option<Values>,
     },
     /// The answer may have reached the server: its values are erased, and it is never sent again.
@@ -31,14 +31,14 @@ pub(crate) enum RowChange {
         /// The reason, in words for a person and a log.
         why: String,
     },
-    /// A call of the gateway of this name waits for the question from now on.
+    /// A call of the gateway of this name now waits for the question.
     Adopt {
         /// The gateway.
         owner: String,
     },
 }
 
-/// The values of an answer on its way, sealed.
+/// The sealed values of an answer in delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     /// The answer's content.
@@ -50,18 +50,18 @@ pub(crate) struct Values {
 /// A row after a change.
 #[derive(Clone, Debug)]
 pub(crate) struct Stepped {
-    /// The row as it will be.
+    /// The next row.
     pub(crate) row: Row,
-    /// The version of the row before.
+    /// The version of the previous row.
     pub(crate) seen: u64,
-    /// The audit's entries, in order.
+    /// The audit entries, in order.
     pub(crate) audit: Vec<String>,
     /// The failure that the write must survive.
     pub(crate) durability: Durability,
 }
 
 impl Stepped {
-    /// Returns `true` when the row has changed.
+    /// Returns `true` if the row has changed.
     pub(crate) fn is_changed(&self) -> bool {
         self.row.lifecycle.version() != self.seen
     }
@@ -83,12 +83,12 @@ impl Stepped {
     }
 }
 
-/// Why a change is not made.
+/// The reason why a change is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// The question's time has run out, which its row does not say yet.
+    /// The question has expired, which its row does not show yet.
     Late,
-    /// The row is past that.
+    /// The row no longer allows the change.
     Over,
 }
 
@@ -108,7 +108,7 @@ impl From<TransitionError> for Rejected {
 }
 
 impl RowChange {
-    /// Returns `true` for an act that ends the question by itself.
+    /// Returns `true` for an action that ends the question by itself.
     const fn is_act(&self) -> bool {
         matches!(
             self,
@@ -119,7 +119,7 @@ impl RowChange {
         )
     }
 
-    /// A transition that brings no content.
+    /// Creates a transition without content.
     pub(crate) const fn step(transition: Transition) -> Self {
         Self::Step {
             transition,
@@ -135,7 +135,7 @@ impl Row {
         self.step_judged(change, now)
     }
 
-    /// Returns the same for an act that its plan permits, where a rule speaks of the question.
+    /// Returns the row after an action that its plan permits, if a rule applies to the question.
     pub(crate) fn step_judged(
         mut self,
         change: &RowChange,
@@ -151,7 +151,7 @@ impl Row {
         })
     }
 
-    /// Changes the row, and returns the audit's entries; a change that is rejected leaves it as it is.
+    /// Changes the row, and returns the audit entries; a rejected change leaves it unchanged.
     pub(crate) fn make_step(
         &mut self,
         change: &RowChange,
@@ -161,7 +161,7 @@ impl Row {
         Ok(self.change(change, now)?.audit)
     }
 
-    /// Refuses an act on a question of a rule: people answer those, each act judged by its plan.
+    /// Refuses an action on a question of a rule: people answer those, and the plan decides about each action.
     fn refuse_unjudged(&self, change: &RowChange) -> Result<(), Rejected> {
         if self.team.is_some() && change.is_act() {
             return Err(Rejected::Over);
@@ -181,7 +181,7 @@ impl Row {
             } => next.transition(transition, content.as_ref(), now)?,
             RowChange::Confirm => {
                 if next.row.lifecycle.delivery() != Some(Delivery::Delivered) {
-                    // It may be asked again already.
+                    // It may have been asked again already.
                     return Err(Rejected::Over);
                 }
                 next.row.lifecycle = next.row.lifecycle.renewed();
@@ -207,7 +207,7 @@ impl Row {
             RowChange::Adopt { owner } => {
                 next.row.owner.clone_from(owner);
                 next.row.exclusive = false;
-                // Of two gateways that adopt it at once, the second must see that it was.
+                // Of two gateways that adopt it at once, the second must detect the first.
                 next.row.lifecycle = next.row.lifecycle.renewed();
             }
         }
@@ -215,16 +215,16 @@ impl Row {
     }
 }
 
-/// The effects of a change beside the row.
+/// The effects of a change besides the row.
 #[derive(Default)]
 struct StepEffects {
-    /// The audit's entries, in order.
+    /// The audit entries, in order.
     audit: Vec<String>,
     /// The failure that the write must survive.
     durability: Durability,
 }
 
-/// A change that is being made. What rejects it does so before anything of the row has changed.
+/// A change in progress. It is rejected before any part of the row has changed.
 struct Step<'a> {
     row: &'a mut Row,
     effects: StepEffects,
@@ -259,9 +259,9 @@ impl Step<'_> {
             return Ok(());
         }
         match transition {
-            // The values stay, and the audit says nothing, until it is known what became of the delivery.
+            // The values stay, and nothing is audited, until the result of the delivery is known.
             Transition::Deliver => {}
-            // Those who see the question of a rule are in the audit by name.
+            // Those who see the question of a rule are audited by name.
             Transition::Show if self.row.team.is_some() => {}
             Transition::Lapse { .. } => {
                 self.erase();
@@ -295,11 +295,11 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Keeps a refused answer for the same call made again, or ends it where none can come.
+    /// Keeps a refused answer for the same call made again, or ends it if no such call can come.
     fn keep_or_lapse(&mut self, restored: Option<&Values>, now: Timestamp) {
         if self.row.lifecycle.delivery() == Some(Delivery::Failed) && !self.row.can_be_found() {
             let why = Lapse::NoCall;
-            // What failed can lapse.
+            // A failed delivery can lapse.
             let _lapsed = self.advance(&Transition::Lapse { why }, now);
         }
         match self.row.lifecycle.delivery() {

@@ -1,14 +1,14 @@
-//! The scopes of sessions: what binds the calls of a caller to a server. Each is computed from what the server says of itself. The
-//! last ones are kept, since a session has many questions.
+//! The scopes of sessions, which bind the calls of a caller to a server. Each is computed from the server's
+//! information. The last ones are cached, since a session has many questions.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::identity::{IdentityKey, SessionIdentity};
 
-/// The most scopes that are kept.
+/// The most cached scopes.
 const MAX_SCOPES: usize = 64;
-/// The longest server information of a scope that is kept, in bytes.
+/// The longest server information of a cached scope, in bytes.
 const MAX_INFO: usize = 16 << 10;
 
 /// The scope of a session.
@@ -19,7 +19,7 @@ pub(crate) struct Scope {
     pub(crate) server_name: String,
 }
 
-/// The scopes that were used last, under one key, the newest first.
+/// The most recently used scopes, under one key, the newest first.
 #[derive(Default)]
 pub(crate) struct Scopes {
     known: Mutex<VecDeque<Known>>,
@@ -32,7 +32,7 @@ struct Known {
 }
 
 impl Scopes {
-    /// Returns the scope of a session with a server that says this of itself.
+    /// Returns the scope of a session with a server that reports this information.
     pub(crate) fn of(
         &self,
         key: &IdentityKey,

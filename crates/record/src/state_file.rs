@@ -1,4 +1,5 @@
-//! Files in the state folder: written aside, synced, and only then put in place, so that whoever reads one reads all of it.
+//! Files in the state folder: written under another name, synced, and only then renamed, so that readers see complete
+//! files.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -6,13 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::encryption::random_id;
 
-/// The suffix of a file's name while it is written aside.
+/// The suffix of a file's name while it is written.
 const ASIDE: &str = ".new";
-/// The number of tries of a file that others clear away before it is in place.
+/// The number of attempts for a file that others remove before it is renamed.
 const TRIES: usize = 100;
 
-/// Writes a file that only its owner may read, unless there is one already: then that stays as it is. Returns `true`
-/// when it was written.
+/// Writes a file that only its owner may read, unless it exists. Returns `true` if it was written.
 pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let written = write_then(path, bytes, |aside| {
         // A link is made in one step, and never over an existing file.
@@ -20,7 +20,7 @@ pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-            // Some file systems have no links: there the file is moved where none is.
+            // Some file systems have no links: there the file is renamed if none exists.
             Err(_) if path.exists() => Ok(false),
             Err(_) => return fs::rename(aside, path).map(|()| true),
         };
@@ -30,7 +30,7 @@ pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     Ok(written)
 }
 
-/// Writes a file that only its owner may read, in place of the one that is there.
+/// Writes a file that only its owner may read, replacing an existing one.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_then(path, bytes, |aside| {
         fs::rename(aside, path).inspect_err(|_| {
@@ -39,10 +39,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Reads a regular file, whole. A link or a pipe in its place is refused, and holds up nothing; so is a file of another user, on Unix.
+/// Reads a whole regular file. A link or a pipe in its place is rejected without blocking; so is a file of another
+/// user, on Unix.
 ///
 /// # Errors
-/// When there is no such file, or it is none that can be read.
+/// If there is no such file, or it cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_to_read(path)?;
     check_opened(path, &file.metadata()?)?;
@@ -51,16 +52,17 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a regular file of text, whole, as [`read`] does.
+/// Reads a whole regular file of text, like [`read`].
 ///
 /// # Errors
-/// Those of [`read`], and [`io::ErrorKind::InvalidData`] where it is no text.
+/// Those of [`read`], and [`io::ErrorKind::InvalidData`] if it is not text.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Refuses an opened file that is not a regular one, or that another user owns, who can change it however it is closed.
+/// Rejects an opened file that is not a regular one, or that is owned by another user, who could change it regardless
+/// of its mode.
 fn check_opened(path: &Path, known: &Metadata) -> io::Result<()> {
     if !known.is_file() {
         return Err(not_regular(path));
@@ -68,10 +70,10 @@ fn check_opened(path: &Path, known: &Metadata) -> io::Result<()> {
     refuse_foreign(path, known)
 }
 
-/// Refuses what another user owns: they may have written what is in it, and can change it at any time.
+/// Rejects a file of another user, who may have written its content and could change it at any time.
 ///
 /// # Errors
-/// When the owner is not the user of this process.
+/// If the owner is not the user of this process.
 #[cfg(unix)]
 pub fn refuse_foreign(path: &Path, known: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -87,7 +89,7 @@ pub fn refuse_foreign(path: &Path, known: &Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// On systems without such owners, the folder's owner decides.
+/// Accepts any file, on systems without such owners: the folder's owner decides.
 ///
 /// # Errors
 /// Never.
@@ -104,7 +106,7 @@ fn not_regular(path: &Path) -> io::Error {
 fn open_to_read(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
-    // Opening a pipe waits for its other end, unless it is told not to.
+    // Opening a pipe waits for its other end, unless it is non-blocking.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
@@ -119,19 +121,19 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Makes a file, or opens it, that only its owner may read. A link or a pipe in its place is refused, and holds up nothing; so is a
-/// file of another user, on Unix.
+/// Creates or opens a file that only its owner may read. A link or a pipe in its place is rejected without blocking; so
+/// is a file of another user, on Unix.
 ///
 /// # Errors
-/// When it cannot be made or opened, is no regular file, or is another user's.
+/// If it cannot be created or opened, is not a regular file, or is another user's.
 pub fn open_private(path: &Path) -> io::Result<File> {
     open_to_change(path, true)
 }
 
-/// Opens a file that is there, to be locked or changed, as [`open_private`] does.
+/// Opens an existing file to lock or change it, like [`open_private`].
 ///
 /// # Errors
-/// When there is none, or it is no regular file.
+/// If there is none, or it is not a regular file.
 pub fn open_existing(path: &Path) -> io::Result<File> {
     open_to_change(path, false)
 }
@@ -164,14 +166,14 @@ fn open_to_change(path: &Path, makes: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Removes files that a process was cut off at while it wrote them aside. Those of running processes stay.
+/// Removes unfinished files of processes that ended while writing them. Those of running processes stay.
 pub fn clear_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if !path.to_string_lossy().ends_with(ASIDE) {
             continue;
         }
-        // Removed under its lock, which whoever writes it holds.
+        // Removed under its lock, which its writer holds.
         if let Ok(file) = open_existing(&path)
             && file.try_lock().is_ok()
         {
@@ -181,7 +183,7 @@ pub fn clear_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes every file of the folder to other users, as earlier versions did not.
+/// Closes every file of the folder to other users, which earlier versions did not.
 #[cfg(unix)]
 pub fn close_to_others(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -201,13 +203,13 @@ pub fn close_to_others(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// On systems without such modes, the folder's owner decides.
+/// Does nothing, on systems without such modes: the folder's owner decides.
 #[cfg(not(unix))]
 pub fn close_to_others(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets only the owner read what is made with these options.
+/// Lets only the owner read files created with these options.
 fn for_owner(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -215,8 +217,8 @@ fn for_owner(options: &mut OpenOptions) {
     let _: &mut OpenOptions = options;
 }
 
-/// Writes the bytes aside and puts them in place, once more where another process has cleared them away in between: it took
-/// them for what a process left that has ended, before they were locked.
+/// Writes the bytes to another file and moves it into place; tries again if another process removes it in between,
+/// which takes an unlocked file for one of a process that has ended.
 fn write_then<T>(
     path: &Path,
     bytes: &[u8],
@@ -236,7 +238,7 @@ fn write_then<T>(
     }
 }
 
-/// Writes the bytes to a new file beside `path`, on the disk. As long as the file is held, it is locked.
+/// Writes the bytes to a new file beside `path`, synced. The file is locked while it is held.
 fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}{ASIDE}", random_id()?));
@@ -258,7 +260,7 @@ fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Brings the folder's own entries to the disk, where the system can.
+/// Syncs the folder's own entries, if the system can.
 fn sync_folder(path: &Path) {
     if let Some(folder) = path.parent()
         && let Ok(folder) = File::open(folder)

@@ -1,4 +1,4 @@
-//! A question moves on: seen, acted on, or ended without an act. The first act wins.
+//! Changes of a question after its creation: shown, answered, or ended without an action. The first action wins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,21 @@ use super::row::RowChange;
 use super::{Applied, Commit, Record, RecordError, Verdict};
 use crate::RecordEvent;
 
-/// The time that a session has to deliver a person's answer before it is written by itself: the server may read nothing.
+/// The time that a session has to deliver a person's answer before it is written by itself: the server may not read
+/// anything.
 const DELIVERY_WAIT: Duration = Duration::from_secs(2);
 
 impl Record {
-    /// Notes that a person has seen the question.
+    /// Records that a person has seen the question.
     pub async fn mark_shown(&self, id: &str) -> Result<(), RecordError> {
         self.step(id, Transition::Show).await.map(drop)
     }
 
-    /// A person acted; the first act wins.
+    /// Submits a person's action; the first one wins.
     ///
-    /// [`Commit::Awaited`] is for those who tell the person: the answer is in the store by then, and where a session here waits
-    /// for it, its delivery is in the same write. [`Commit::Behind`] is for the session that waits itself: it begins the
-    /// delivery, or calls [`Record::write_behind`].
+    /// [`Commit::Awaited`] is for callers that inform the person: the answer is in the store by then, and if a session
+    /// here waits for it, its delivery is in the same write. [`Commit::Behind`] is for the waiting session itself: it
+    /// begins the delivery, or calls [`Record::write_behind`].
     pub fn submit(
         self: &Arc<Self>,
         id: &str,
@@ -55,8 +56,8 @@ impl Record {
         })
     }
 
-    /// An answer to a question that this gateway has exclusively, or that nobody is known to have changed since it was written:
-    /// then it is held. `None` where neither can be said.
+    /// Holds an answer to a question that this gateway has exclusively, or that is not known to have changed since it
+    /// was written. `None` if neither is the case.
     fn submit_here(&self, id: &str, answer: &Answer) -> Option<Verdict> {
         if let Some(verdict) = self.step_exclusive(id, &answer.act, Some(answer)) {
             return Some(verdict);
@@ -70,8 +71,8 @@ impl Record {
         Some(Verdict::Won)
     }
 
-    /// A person's answer to a question that a session here waits for: it is held, the session is told, and it is written
-    /// together with its delivery, or by itself where that cannot begin. `None` where it was not.
+    /// Holds a person's answer to a question that a session here waits for, and notifies the session. The answer is
+    /// written together with its delivery, or by itself if that cannot begin. `None` if it was not held.
     async fn submit_with_delivery(
         &self,
         id: &str,
@@ -98,7 +99,7 @@ impl Record {
         kept.try_recv().ok().transpose()
     }
 
-    /// Holds a person's answer and tells the session, which has the receiver's promise to keep.
+    /// Holds a person's answer and notifies the session; the receiver gets the result.
     fn hold(
         &self,
         id: &str,
@@ -124,7 +125,7 @@ impl Record {
         Some((kept, live.tell.clone()))
     }
 
-    /// Writes an answer by itself, behind one that is held.
+    /// Writes an answer by itself, after a held one.
     async fn submit_alone(&self, id: &str, answer: &Answer) -> Result<Verdict, RecordError> {
         self.write_held(id).await?;
         self.share(id)?;
@@ -146,8 +147,8 @@ impl Record {
         }
     }
 
-    /// The question ended without an action, or its call did before its answer was taken: then the answer waits for the same
-    /// call.
+    /// Ends a question without an action, or releases it because its call ended before its answer was taken: the answer
+    /// then waits for the same call.
     pub fn end(self: &Arc<Self>, id: &str, ending: Ending) -> Applied<()> {
         match self.end_exclusive(id, ending) {
             Ok(true) => Applied::Now(()),
@@ -172,11 +173,11 @@ impl Record {
     }
 
     async fn end_awaited(&self, id: &str, ending: Ending) -> Result<(), RecordError> {
-        // A client's answer is an answer, though its call did not wait for it.
+        // A client's answer counts, even if its call did not wait for it.
         let written = self.write_held(id).await;
         self.in_transit().remove(id);
         self.drop_draft(id);
-        // Where it was answered before, the answer is for the same call made again.
+        // If it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
         let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
         let ended = self.step(id, ending.transition()).await?;
@@ -186,7 +187,7 @@ impl Record {
         written
     }
 
-    /// Makes a transition without an answer: here where this gateway has the question exclusively, else in the store.
+    /// Makes a transition without an answer: in memory if this gateway has the question exclusively, else in the store.
     async fn step(&self, id: &str, transition: Transition) -> Result<Verdict, RecordError> {
         if let Some(verdict) = self.step_exclusive(id, &transition, None) {
             self.hand_on(id, false);
@@ -194,7 +195,7 @@ impl Record {
             return Ok(verdict);
         }
         if self.is_held(id) {
-            // It is answered, whoever looks at it.
+            // It is answered, for every reader.
             return Ok(Verdict::Won);
         }
         self.apply(id, &RowChange::step(transition)).await
@@ -204,7 +205,7 @@ impl Record {
 impl Live {
     fn notify_answered(&self, held: Option<String>) {
         let question = self.question;
-        // A session that is gone has let go of its questions, or will.
+        // A session that is gone has released its questions, or will.
         let _ = self.tell.send(RecordEvent::Answered { question, held });
     }
 }

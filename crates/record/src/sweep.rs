@@ -1,4 +1,4 @@
-//! Looking around: what is due is ended, and what other gateways' pages did is passed on.
+//! The sweep: ends what is due, and reports changes made by other gateways' pages.
 
 use crate::RecordEvent;
 use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
@@ -9,13 +9,13 @@ use super::row::RowChange;
 use super::{Record, RecordError, Retention};
 use crate::store::{Filter, Page, Row, Store as _};
 
-/// The number of due rows that are read in one round.
+/// The number of due rows read in one round.
 const MAX_DUE: usize = 10_000;
-/// The number of open rows that are read at once.
+/// The number of open rows read at once.
 const OPEN_AT_ONCE: usize = 1_000;
 
 impl Record {
-    /// Ends what is due, and what no call can come back for; erases what is kept no longer.
+    /// Ends questions that are due, and those that no call can return for; erases expired data.
     pub async fn sweep(&self) -> Result<(), RecordError> {
         for row in self.store.due(self.now(), MAX_DUE).await? {
             let now = self.now();
@@ -24,7 +24,7 @@ impl Record {
                 self.end_due(&row, Transition::Expire).await?;
             } else if lifecycle.is_open() {
                 if !row.can_be_found() && !self.is_waited_for(&row) {
-                    // Whoever answered it would answer for nobody.
+                    // No call would receive an answer.
                     self.end_due(&row, Ending::ServerGone.transition()).await?;
                 } else {
                     self.take_due_steps(&row).await?;
@@ -50,17 +50,17 @@ impl Record {
         Ok(())
     }
 
-    /// Withdraws the open questions of callers that cannot come back, told by their names: whoever answered would answer
-    /// for nobody.
+    /// Withdraws the open questions of callers that cannot return, identified by their names, because no call would
+    /// receive an answer.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn withdraw_for(&self, is_gone: impl Fn(&str) -> bool) -> Result<(), RecordError> {
         let mut page = Page::first(OPEN_AT_ONCE);
         loop {
             let rows = self.list(Filter::Open, page).await?;
             for listed in rows.iter().filter(|row| is_gone(&row.body.principal)) {
-                // A list does not have the whole of its rows.
+                // A list does not contain complete rows.
                 let row = self.find(&listed.id).await?;
                 let Some(row) = row.filter(|row| row.lifecycle.is_open()) else {
                     continue;
@@ -81,12 +81,12 @@ impl Record {
         }
     }
 
-    /// Returns whether a gateway that runs may still be told what became of the answer that it took out.
+    /// Returns `true` if a running gateway may still receive the result of the delivery that it began.
     fn is_owner_running(&self, row: &Row) -> bool {
         self.lock_file.is_mine(&row.owner) || self.lock_file.is_held(&row.owner)
     }
 
-    /// Erases the value of an answer for which no call came in time.
+    /// Erases the value of an answer that no call requested in time.
     async fn lapse(&self, row: &Row) -> Result<(), RecordError> {
         if self.is_exclusive_elsewhere(row) {
             return Ok(());
@@ -97,7 +97,7 @@ impl Record {
         Ok(())
     }
 
-    /// Tells the sessions here what happened to their questions in other processes.
+    /// Tells the sessions here about changes of their questions in other processes.
     pub async fn poll_others(&self) -> Result<(), RecordError> {
         if !self.check_presence().await? {
             return Ok(());

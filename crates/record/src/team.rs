@@ -1,8 +1,8 @@
-//! The people whom a rule asks: their acts on one question, its reminders and escalations. What an act does is decided by
-//! [`Quorum`]; here it is sealed, written by compare-and-set, and told.
+//! The people whom a rule asks: their actions on one question, its reminders and escalations. [`Quorum`] decides about
+//! an action; here its result is sealed, written by compare-and-set, and reported.
 //!
-//! A plan is stored with its question, and stays as it was when it was asked. People and groups are judged at each act, by what the
-//! caller of [`Record::act`] knows of them then.
+//! A plan is stored with its question, and does not change. The membership of people and groups is evaluated at each
+//! action, with the current directory of the caller of [`Record::act`].
 
 mod judge;
 mod rules_event;
@@ -28,12 +28,13 @@ use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
 use crate::store::{Change, Durability, Row, StoreError};
 
-/// The beginning of an actor's word where the actor is a person of the rule.
+/// The prefix of an actor who is a person of the rule.
 const PERSON: &str = "person:";
-/// The text between the people who acted together. No subject contains it, so that nobody is taken for two.
+/// The text between people who acted together. No subject contains it, so that one person is never taken for two.
 pub const AND_PERSON: &str = ", person:";
 
-/// Returns the people of an actor's word, such as `person:ada, person:bob`; `None` for an actor who is no person of a rule.
+/// Returns the people of an actor's word, such as `person:ada, person:bob`; `None` for an actor who is not a person of
+/// a rule.
 pub fn people_of(by: &str) -> Option<impl Iterator<Item = &str>> {
     Some(by.strip_prefix(PERSON)?.split(AND_PERSON))
 }
@@ -42,37 +43,37 @@ pub fn people_of(by: &str) -> Option<impl Iterator<Item = &str>> {
 pub const MAX_COMMENT: usize = 2_000;
 /// The most comments of one person on a question.
 pub const MAX_COMMENTS: usize = 50;
-/// The most notes of one person who hands a question on.
+/// The most notes of one person who delegates a question.
 pub const MAX_NOTES: usize = 20;
 
-/// The most people of whom it is kept that they have seen a question.
+/// The most people who are recorded as having seen a question.
 const MAX_SEEN: usize = 100;
 
-/// The place of entered answers, to which their seal is bound.
+/// The associated data of entered answers.
 const ENTERED: &str = "entered";
-/// The place of comments.
+/// The associated data of comments.
 const COMMENT: &str = "comment";
 
-/// The caller of a question's call, as the gateway knew it when it was asked.
+/// The caller of a question's call, as it was known when the question was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TeamCaller {
-    /// The person of the file who makes the call, by name.
+    /// The name of the person in the people file who makes the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub person: Option<String>,
-    /// The issuer of the subject; empty where there is none.
+    /// The issuer of the subject; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub issuer: String,
-    /// The subject; empty where there is none.
+    /// The subject; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub subject: String,
     /// The name for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The digest of the mail address that the file had for the person when the call was made; empty where it had none.
+    /// The digest of the person's mail address in the people file when the call was made; empty if there was none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mail_digest: String,
-    /// The subject that the file had for the person then; empty where it had none.
+    /// The person's subject in the people file at that time; empty if there was none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file_subject: String,
     /// `true` if it is a program that works by itself, so that no person makes the call.
@@ -80,7 +81,7 @@ pub struct TeamCaller {
     pub is_nobody: bool,
 }
 
-/// The people's side of a question that a rule speaks of.
+/// The team of a question that a rule applies to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Team {
     /// The rule by name.
@@ -92,9 +93,9 @@ pub struct Team {
     /// `true` if the gateway asks for approval of a call, and no server has asked.
     #[serde(default)]
     pub is_approval: bool,
-    /// The ending of the call when nobody answers in time.
+    /// The end of the call if it is not answered in time.
     pub on_timeout: OnTimeout,
-    /// The amount that messages outside the gateway may tell.
+    /// The details that messages outside the gateway may contain.
     pub reveal: Reveal,
     schedule: Schedule,
     /// The number of steps of the schedule that are done.
@@ -104,10 +105,10 @@ pub struct Team {
     entered: Option<Sealed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     comments: Vec<Sealed>,
-    /// The events between the asking and the end.
+    /// The events between creation and end.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub(crate) timeline: Timeline,
-    /// The channel of the decline or dismissal that ended the question, where that was outside the pages.
+    /// The channel of the decline or dismissal that ended the question, if outside the pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_through: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +120,7 @@ pub struct Team {
 pub struct Seen {
     /// The person.
     pub by: String,
-    /// The time at which the person saw it first.
+    /// The time at which the person first saw it.
     pub at: Timestamp,
 }
 
@@ -128,21 +129,21 @@ pub struct Seen {
 struct Sealed {
     by: String,
     at: Timestamp,
-    /// Hex.
+    /// The sealed text in hex.
     text: String,
     /// `true` for the note of a delegation or the reason of a decline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_note: bool,
 }
 
-/// A text that a person wrote on a question: a comment, the note of a delegation, or the reason of a decline.
+/// A person's text on a question: a comment, the note of a delegation, or the reason of a decline.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Comment {
     /// The person.
     pub by: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// The text, which is shown inert.
+    /// The text, which must be sanitized before it is shown.
     pub text: String,
 }
 
@@ -157,16 +158,16 @@ impl std::fmt::Debug for Comment {
     }
 }
 
-/// Answers that a person entered, and that wait for the agreement of others.
+/// Answers that a person entered, and that wait for the confirmation of others.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entered {
     /// The person who entered them.
     pub by: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The digest that a person confirms.
     pub digest: Digest,
-    /// The answers, JSON; `None` where the question has none (a link).
+    /// The answers as JSON; `None` if the question has none (a link).
     pub content: Option<String>,
 }
 
@@ -181,7 +182,7 @@ impl std::fmt::Debug for Entered {
     }
 }
 
-/// An act of a person on a question that a rule addresses to people.
+/// A person's action on a question that a rule addresses to people.
 #[derive(Clone, Debug)]
 pub enum TeamAct<'a> {
     /// Enter answers, or visit a link (`None`). `version` is that of the page.
@@ -191,23 +192,23 @@ pub enum TeamAct<'a> {
         /// See [`Quorum::version`].
         version: u32,
     },
-    /// Agree to exactly the answers that were shown.
+    /// Confirm exactly the answers that were shown.
     Confirm {
         /// Their digest.
         digest: Digest,
     },
-    /// Say no, for all.
+    /// Decline, for all.
     Decline {
         /// The reason, if the person gave one.
         note: Option<&'a str>,
     },
     /// Dismiss the question.
     Cancel,
-    /// Keep others from filling for a while.
+    /// Claim the question.
     Claim,
-    /// Take a claim from somebody else.
+    /// Take over another person's claim.
     TakeOver,
-    /// Hand the question on.
+    /// Delegate the question.
     Delegate {
         /// A person or a group.
         to: Addressee,
@@ -251,24 +252,24 @@ impl TeamAct<'_> {
     }
 }
 
-/// The result of an act.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acted {
-    /// It is done. Holds the question's people afterwards, and who is told of what.
+    /// The action was done. Contains the updated team, and the notices to send.
     Done(Box<Team>, Vec<Notice>),
-    /// It is refused.
+    /// The action was refused.
     Denied(Denied),
-    /// The text is empty, too long, or one more than the person may write.
+    /// The text is empty, too long, or beyond the person's limit.
     UnusableText,
-    /// No rule speaks of the question: [`Record::submit`] takes its answer.
+    /// No rule applies to the question: [`Record::submit`] takes its answer.
     NoPlan,
     /// There is no such question.
     Gone,
 }
 
 impl Team {
-    /// Makes the people's side of a question that is about to be asked. `asked` are the people whom the plan comes to now, and `usual`
-    /// is the deadline where the rule has none.
+    /// Creates the team of a question that is about to be asked. `asked` are the people whom the plan addresses now,
+    /// and `usual` is the deadline if the rule has none.
     pub fn new(
         rule: &str,
         rule_digest: &str,
@@ -295,7 +296,7 @@ impl Team {
         }
     }
 
-    /// The same for an approval, which the gateway asks for.
+    /// Returns the team of an approval, which the gateway asks for.
     #[must_use]
     pub fn for_approval(self) -> Self {
         Self {
@@ -304,10 +305,10 @@ impl Team {
         }
     }
 
-    /// Returns the plan as the relay carries it.
+    /// Returns the plan in the relay's form.
     ///
     /// # Errors
-    /// Never for what this crate made.
+    /// Never for a team created by this crate.
     pub fn to_plan(&self) -> serde_json::Result<mcp_elicit_core::question::TeamPlan> {
         Ok(mcp_elicit_core::question::TeamPlan {
             rule_digest: self.rule_digest.clone(),
@@ -315,14 +316,14 @@ impl Team {
         })
     }
 
-    /// Returns the people's side of a new question, where it has one.
+    /// Returns the team of a new question, if it has one.
     pub(super) fn of(asked: &NewQuestion) -> Result<Option<Box<Self>>, StoreError> {
         let plan = asked.team.as_ref();
         let read = plan.map(|plan| serde_json::from_str(&plan.text));
         Ok(read.transpose()?)
     }
 
-    /// Returns the acts so far.
+    /// Returns the actions so far.
     pub fn quorum(&self) -> &Quorum {
         &self.quorum
     }
@@ -332,12 +333,12 @@ impl Team {
         &self.seen
     }
 
-    /// Returns the number of reminders and escalations that are done.
+    /// Returns the number of completed reminders and escalations.
     pub fn steps_done(&self) -> usize {
         self.done
     }
 
-    /// Returns `true` if the person has written as much as one may with such an act. There is one reason of a decline.
+    /// Returns `true` if the person has reached the limit of texts with this action. A decline has one reason.
     fn has_no_room_for(&self, act: &TeamAct<'_>, person: &str) -> bool {
         let (is_note, most) = match act {
             TeamAct::Comment { .. } => (false, MAX_COMMENTS),
@@ -349,7 +350,7 @@ impl Team {
         own.count() >= most
     }
 
-    /// Returns when the next reminder or escalation is due.
+    /// Returns the time of the next reminder or escalation.
     pub(crate) fn next_step_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         match self.schedule.next(asked_at, self.done)? {
             (_, Due::TimeOut) => None,
@@ -357,13 +358,13 @@ impl Team {
         }
     }
 
-    /// The question has ended: entered answers are dropped.
+    /// Drops entered answers, because the question has ended.
     pub(crate) fn erase(&mut self) {
         self.entered = None;
     }
 }
 
-/// Returns the digest of answers, by which people agree to them.
+/// Returns the digest of answers, which people confirm.
 pub fn digest_of(content: Option<&str>) -> Digest {
     let mut hash = Sha256::new();
     hash.update(if content.is_some() { b"form" } else { b"link" });
@@ -371,17 +372,17 @@ pub fn digest_of(content: Option<&str>) -> Digest {
     hash.finalize().into()
 }
 
-/// Returns the digest of a mail address, by which two names of one person are told: the record keeps no address.
+/// Returns the digest of a mail address, which identifies two names of one person: the record stores no address.
 pub fn mail_digest(mail: &str) -> String {
     let digest = Sha256::digest(format!("mail {}", mail.to_ascii_lowercase()));
     HEXLOWER.encode(&digest)
 }
 
 impl Record {
-    /// A person acts on a question that a rule addresses to people. `people` says who belongs to what now.
+    /// Performs a person's action on a question that a rule addresses to people. `people` is the current directory.
     ///
     /// # Errors
-    /// When the store fails, a value cannot be sealed, or the question keeps changing.
+    /// If the store fails, a value cannot be sealed, or the question keeps changing.
     pub async fn act(
         &self,
         id: &str,
@@ -392,10 +393,10 @@ impl Record {
         self.act_through(id, act, by, people, None).await
     }
 
-    /// The same for an act outside the pages: the audit names the channel.
+    /// Like [`act`](Self::act), outside the pages: the audit names the channel.
     ///
     /// # Errors
-    /// As [`act`](Self::act).
+    /// The same as [`act`](Self::act).
     pub async fn act_through(
         &self,
         id: &str,
@@ -422,7 +423,7 @@ impl Record {
             if team.has_no_room_for(&act, by.person) {
                 return Ok(Acted::UnusableText);
             }
-            // Nobody agrees to a call whose arguments cannot be shown.
+            // A call whose arguments cannot be shown cannot be confirmed.
             if matches!(act, TeamAct::Fill { .. } | TeamAct::Confirm { .. }) {
                 self.opened_arguments(&row)?;
             }
@@ -457,10 +458,10 @@ impl Record {
         Err(RecordError::Contended)
     }
 
-    /// Notes that a person who may act on a question of a rule has seen it: the first time counts.
+    /// Records the first time that a person who may act on a question of a rule has seen it.
     ///
     /// # Errors
-    /// When the store fails, or the question keeps changing.
+    /// If the store fails, or the question keeps changing.
     pub async fn mark_seen_by(&self, id: &str, person: &str) -> Result<(), RecordError> {
         for _ in 0..TRIES {
             let Some(mut row) = self.find(id).await? else {
@@ -494,7 +495,7 @@ impl Record {
         Err(RecordError::Contended)
     }
 
-    /// Lets go of a question: the same call made again finds it, or its answer, in whatever session.
+    /// Releases a question: the same call made again finds it, or its answer, in any session.
     pub fn release(&self, id: &str) {
         if let Some(live) = self.live().remove(id) {
             self.presence.may_hold(&live.binding);
@@ -502,10 +503,10 @@ impl Record {
         self.changed();
     }
 
-    /// Returns the answers that were entered and wait for agreement.
+    /// Returns the entered answers that wait for confirmation.
     ///
     /// # Errors
-    /// When they were sealed with another key.
+    /// If they were sealed with another key.
     pub fn entered(&self, row: &Row) -> Result<Option<Entered>, RecordError> {
         let Some(sealed) = row.team.as_ref().and_then(|team| team.entered.as_ref()) else {
             return Ok(None);
@@ -520,10 +521,10 @@ impl Record {
         }))
     }
 
-    /// Returns what people wrote on the question, the oldest first.
+    /// Returns people's texts on the question, the oldest first.
     ///
     /// # Errors
-    /// When it was sealed with another key.
+    /// If it was sealed with another key.
     pub fn comments(&self, row: &Row) -> Result<Vec<Comment>, RecordError> {
         let comments = row.team.iter().flat_map(|team| &team.comments);
         let opened = comments.map(|sealed| {
@@ -557,11 +558,11 @@ impl Record {
         })
     }
 
-    /// Writes into the audit that an act on a question was refused, and on which channel if not on a page. Of one person so many a minute
-    /// are written down ([`refusals`](crate::refusals)).
+    /// Audits a refused action on a question, with its channel if it was not on a page. A limited number per person and
+    /// minute is recorded ([`refusals`](crate::refusals)).
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn note_refused(
         &self,
         row: &Row,
@@ -583,7 +584,8 @@ impl Record {
         self.note(entry).await
     }
 
-    /// Does what is due by the plan of an open question: reminders are noted, escalations add people. Of several gateways one does it.
+    /// Performs the due steps of an open question's plan: reminders are recorded, escalations add people. Of several
+    /// gateways one does it.
     pub(super) async fn take_due_steps(&self, row: &Row) -> Result<(), RecordError> {
         let Some(team) = row.team.as_deref() else {
             return Ok(());
@@ -614,7 +616,7 @@ impl Record {
                     next.timeline.add(Event::Escalated, now, &members);
                     audit.push(entry(Event::Escalated, members));
                 }
-                // The lifecycle has the deadline.
+                // The lifecycle handles the deadline.
                 Due::TimeOut => return Ok(()),
             }
         }
@@ -632,7 +634,7 @@ impl Record {
             audit,
             durability,
         };
-        // Where somebody was first, the next sweep sees what is left.
+        // If another gateway was first, the next sweep handles the rest.
         self.commit(vec![change], || ()).await?;
         Ok(())
     }
@@ -648,7 +650,7 @@ mod tests {
             mail_digest("Kim@example.com"),
             mail_digest("kim@EXAMPLE.com")
         );
-        // The sign for kelvin is `k` in lower case.
+        // The lower case of the kelvin sign is `k`.
         assert_ne!(
             mail_digest("\u{212a}im@example.com"),
             mail_digest("kim@example.com")

@@ -1,6 +1,6 @@
-//! The course of a question that a rule speaks of: what happened to it, in order. It is kept in the question's row, so that it is written
-//! in the transaction of each change, and messages to people are made of it afterwards: one that was not made before a crash is made
-//! after it.
+//! The timeline of a question that a rule applies to: its events in order. It is stored in the question's row, so that
+//! it is written in the transaction of each change, and messages to people are derived from it afterwards: a message
+//! that was missed in a crash is created later.
 
 use mcp_elicit_core::lifecycle::{Phase, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 use crate::audit::Event;
 use crate::store::Row;
 
-/// The most events that are kept of one question. People are still told of its end.
+/// The most stored events of one question. People are still told of its end.
 const MAX_EVENTS: usize = 500;
 
-/// Something that happened to a question.
+/// The kind of an event of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimelineKind {
     /// People were asked.
     Asked,
-    /// Those who had not acted were reminded.
+    /// People who had not acted were reminded.
     Reminded,
     /// More people were asked.
     Escalated,
-    /// A person took it on.
+    /// A person claimed it.
     Claimed,
-    /// A person took it from another.
+    /// A person took over another's claim.
     TakenOver,
-    /// A person handed it on.
+    /// A person delegated it.
     Delegated,
     /// A person entered answers.
     Filled,
-    /// A person entered other answers than those that waited.
+    /// A person replaced waiting answers.
     Edited,
-    /// A person agreed to the answers.
+    /// A person confirmed the answers.
     Confirmed,
     /// It was answered.
     Answered,
@@ -39,16 +39,16 @@ pub enum TimelineKind {
     Declined,
     /// A person cancelled.
     Cancelled,
-    /// Nobody answered in time.
+    /// It was not answered in time.
     TimedOut,
-    /// It was taken back.
+    /// It was withdrawn.
     Withdrawn,
     /// It failed.
     Failed,
 }
 
 impl TimelineKind {
-    /// Returns the event of the course for one of the audit, where the course has it.
+    /// Returns the kind for an audit event, if the timeline has it.
     const fn from_audit(event: Event) -> Option<Self> {
         Some(match event {
             Event::Reminded => Self::Reminded,
@@ -76,14 +76,14 @@ impl TimelineKind {
     }
 }
 
-/// One event of a question's course.
+/// One event of a question's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEvent {
     /// The event.
     pub kind: TimelineKind,
     /// The time.
     pub at: Timestamp,
-    /// The actor: `person:NAME`, `timer`, or as the audit says it.
+    /// The actor: `person:NAME`, `timer`, or as in the audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The addressee: `person:NAME`, `group:NAME`.
@@ -97,7 +97,7 @@ pub struct TimelineEvent {
     pub edited: Vec<String>,
 }
 
-/// The events between the asking and the end, as they are stored.
+/// The events between creation and end, as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Timeline(Vec<TimelineEvent>);
@@ -107,7 +107,7 @@ impl Timeline {
         self.0.is_empty()
     }
 
-    /// Adds an event that the audit tells with these members.
+    /// Adds an audit event with these members.
     pub(crate) fn add(&mut self, event: Event, at: Timestamp, members: &serde_json::Value) {
         let text = |name: &str| members[name].as_str().map(str::to_owned);
         if let Some(kind) = TimelineKind::from_audit(event)
@@ -131,7 +131,7 @@ impl Timeline {
 }
 
 impl Row {
-    /// Returns what happened to a question that a rule speaks of, from its asking to its end; nothing for any other.
+    /// Returns the events of a question that a rule applies to, from creation to end; none for any other.
     pub fn timeline(&self) -> Vec<TimelineEvent> {
         let Some(team) = &self.team else {
             return Vec::new();

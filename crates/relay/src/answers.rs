@@ -1,4 +1,5 @@
-//! An answer is in the record: it is taken out once, and brought to the server. Or the question ends without one.
+//! The delivery of answers: each is taken out of the record once and sent to the server; and the end of questions
+//! without one.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
@@ -12,7 +13,7 @@ use crate::parts::deliveries::Waiting;
 use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, Timer, Timestamp};
 
 impl Relay {
-    /// Somebody answered; the first answer is in the record.
+    /// Handles an answer in the record, which is the first one.
     pub(crate) fn answered(&mut self, now: Timestamp, key: AskId) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
@@ -27,7 +28,7 @@ impl Relay {
         match (origin, call) {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Url, Some(call)) => self.collect_urls(call),
-            // Answered elsewhere before the client was back: its retry will bring that answer.
+            // Answered elsewhere before the client's retry, which will use that answer.
             (Origin::PassedRound { round, .. }, _) if !self.passed_rounds.is_back(round) => {}
             (Origin::Pushed { .. } | Origin::PassedRound { .. } | Origin::Approval, _)
             | (_, None) => {
@@ -36,7 +37,7 @@ impl Relay {
         }
     }
 
-    /// The client's own dialog is no longer needed: another answer was first.
+    /// Withdraws the client's own dialog, because another answer was first.
     fn withdraw_from_client(&mut self, key: AskId, id: &Id) {
         let stream = self.stream_of(key);
         let notice = Cancelled {
@@ -79,7 +80,7 @@ impl Relay {
             .push(Effect::BeginDelivery { questions, records });
     }
 
-    /// The answers are out of the record, for this once.
+    /// Handles answers that were taken out of the record for this delivery.
     pub(crate) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
         let mut rounds: Vec<CallId> = Vec::new();
         let mut visits: Vec<(CallId, bool)> = Vec::new();
@@ -132,7 +133,7 @@ impl Relay {
         }
     }
 
-    /// The answers went elsewhere.
+    /// Handles answers that cannot be taken out of the record.
     pub(crate) fn no_delivery(&mut self, now: Timestamp, keys: &[AskId]) {
         let refusal = ErrorResponse::new(
             -32603,
@@ -143,7 +144,7 @@ impl Relay {
         }
     }
 
-    /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
+    /// Handles the end of a question without an action: it expired here (`tell` the record) or in the record.
     pub(crate) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
         let revision = self.server.revision_or_latest();
         if self.asks.get(key).is_none_or(Ask::has_answer) {
@@ -172,7 +173,8 @@ impl Relay {
         }
     }
 
-    /// Nobody came for the answer to a question of a client's round; it stays in the record, for the same call made again.
+    /// Drops a question of a client's round whose answer was not requested; it stays in the record, for the same call
+    /// made again.
     fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {
         let unclaimed = self.asks.get(key).is_some_and(|question| {
             question.is_answered()
@@ -188,7 +190,7 @@ impl Relay {
         }
     }
 
-    /// The question ends without an answer, and whoever waits for it is told.
+    /// Ends a question without an answer, and tells the waiting party.
     pub(crate) fn question_fails(
         &mut self,
         now: Timestamp,
@@ -201,7 +203,7 @@ impl Relay {
         }
     }
 
-    /// Tells whoever waits for a question that it has ended without an answer.
+    /// Tells the party that waits for a question that it has ended without an answer.
     fn report_failure(
         &mut self,
         now: Timestamp,
@@ -225,12 +227,12 @@ impl Relay {
         }
     }
 
-    /// The question ends; the record is told, and the client where it was asked. Nobody else is.
+    /// Ends a question, and tells only the record, and the client if it was asked.
     pub(crate) fn drop_question(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
         self.end_ask(key, ending, true)
     }
 
-    /// Ends a question; the record is told where `tell` says so.
+    /// Ends a question, and tells the record if `tell` is set.
     fn end_ask(&mut self, key: AskId, ending: Ending, tell: bool) -> Option<Ask> {
         let stream = self.stream_of(key);
         let question = self.take_question(key)?;
@@ -249,9 +251,9 @@ impl Relay {
         Some(question)
     }
 
-    /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
-    /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
-    /// the client gave up is the server's to clear up.
+    /// Ends every question of a call that ends. One that may belong to another call is reassigned to it. If the server
+    /// ended the call, its remaining questions were asked outside any call: the server is told, so that it does not
+    /// wait for ever. After a call that the client gave up, the server has to clean up itself.
     pub(crate) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
         let open = self
             .calls
@@ -292,7 +294,7 @@ impl Relay {
     }
 }
 
-/// Returns the response with the recorded answer: in the client's own words, where it was the first.
+/// Returns the response with the recorded answer: in the client's own spelling, if the client was the first.
 fn reply_frame(id: &Id, reply: &str, own: Option<&ClientReply>) -> String {
     if let Some(frame) = own.and_then(ClientReply::as_it_came) {
         return frame.to_owned();

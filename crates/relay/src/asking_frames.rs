@@ -1,5 +1,5 @@
-//! The frames of a server that ask, as any reader may take them. Where two readers could see different things, a frame asks if it does for
-//! one of them.
+//! The frames with which a server asks, as any reader may understand them. If two readers could differ, a frame counts
+//! as asking if it asks for one of them.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
 use mcp_elicit_core::wire::{WireError, method, pushed, rounds};
 
-/// Returns whether a message has, for some reader, the member of its params in which questions stand.
+/// Returns `true` if a message has, for some reader, the member of its params that holds questions.
 pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
     if frame.part(FramePart::Params).is_none() {
         return false;
@@ -21,26 +21,26 @@ pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
     }
 }
 
-/// Returns whether the response is an error that wants links visited. Where rules judge it, so is one whose code some reader may take for
-/// that of such an error.
+/// Returns `true` if the response is an error that requires visits to links. If rules apply, an error whose code some
+/// reader may take for that one counts too.
 pub(crate) fn wants_links(frame: Frame<'_>, is_judged: bool) -> bool {
     says(frame, FramePart::Error, "code", |code| {
         requires_urls(code) || (is_judged && may_require_urls(code))
     })
 }
 
-/// Returns whether the result says, in the words of 2026-07-28, that the server asks.
+/// Returns `true` if the result says, as defined by 2026-07-28, that the server asks.
 pub(crate) fn asks_in_result(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "resultType", asks)
 }
 
-/// Returns whether the result says, in the words of 2025-11-25, that the call goes on as a task.
+/// Returns `true` if the result says, as defined by 2025-11-25, that the call goes on as a task.
 pub(crate) fn begins_task(frame: Frame<'_>) -> bool {
     says(frame, FramePart::Result, "task", |task| task != "null")
 }
 
-/// Returns whether this member of an object says so. Where two readers could see different values of it, or the object cannot be read,
-/// it does if it could for any reader.
+/// Returns `true` if this member of an object has such a value. If two readers could see different values, or the
+/// object cannot be read, one reader is enough.
 fn says(
     frame: Frame<'_>,
     part: FramePart,
@@ -63,7 +63,7 @@ fn says(
     }
 }
 
-/// Returns whether the result asks in the form of 2026-07-28, or says that it begins a task which may.
+/// Returns `true` if the result asks as defined by 2026-07-28, or begins a task, which may ask.
 pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
     let has_questions = |asked: &str| asked != "null";
     frame.index().has_rounds_member
@@ -71,15 +71,15 @@ pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
             || says(frame, FramePart::Result, "inputRequests", has_questions))
 }
 
-/// Returns whether the method of a notification, which is none that asks, could be taken for one by a reader that minds neither letter
-/// case nor what is between letters nor whether there is an id.
+/// Returns `true` if the method of a notification that does not ask could be taken for one that does, by a reader that
+/// ignores letter case, separators and the missing id.
 pub(crate) fn resembles_question(method: &str) -> bool {
     let asking = [method::CREATE, method::TASK_STATUS, method::COMPLETE];
     method == method::CREATE || is_nearly(method, &asking)
 }
 
-/// Returns whether some reader could take this code of an error, which is another number or none as JSON-RPC has them, for one that wants
-/// links visited.
+/// Returns `true` if some reader could take this code of an error, although it is another number or not a number, for
+/// one that requires visits.
 fn may_require_urls(code: &str) -> bool {
     let digits = code.strip_prefix('-').unwrap_or(code);
     let is_digit = |digit: u8| digit.is_ascii_digit();
@@ -87,7 +87,7 @@ fn may_require_urls(code: &str) -> bool {
         && digits.bytes().all(is_digit)
         && let Ok(code) = code.parse::<i64>()
     {
-        // A reader with 32 bits takes it for the number that is left of it.
+        // A 32-bit reader truncates it to that number.
         return (code - pushed::URL_REQUIRED_CODE) % (1 << 32) == 0;
     }
     match serde_json::from_str::<String>(code) {
@@ -96,12 +96,12 @@ fn may_require_urls(code: &str) -> bool {
     }
 }
 
-/// Returns whether some reader could take this name of a member for `inputRequests`.
+/// Returns `true` if some reader could take this member's name for `inputRequests`.
 fn is_like_questions(name: &str) -> bool {
     has_same_letters(name, "inputRequests")
 }
 
-/// Returns whether this code of an error wants links visited, however the number is written.
+/// Returns `true` if this code of an error requires visits, however the number is written.
 fn requires_urls(code: &str) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "the code is far below 2^53")]
     let wanted = pushed::URL_REQUIRED_CODE as f64;
@@ -109,13 +109,13 @@ fn requires_urls(code: &str) -> bool {
         .is_ok_and(|code: f64| (code - wanted).abs() < 0.5)
 }
 
-/// Returns whether this `resultType` asks; a string may be written with escapes.
+/// Returns `true` if this `resultType` asks; a string may be written with escapes.
 fn asks(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
 }
 
-/// Returns whether this `resultType` asks, or says that the call goes on as a task.
+/// Returns `true` if this `resultType` asks, or says that the call goes on as a task.
 fn asks_or_may(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED || kind == "task")

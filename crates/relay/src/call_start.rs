@@ -1,4 +1,4 @@
-//! A request of the client as it starts at the server: how it is sent, and what a retry carries.
+//! The start of a client's request at the server: its text, and the contents of a retry.
 
 use mcp_elicit_core::wire::Capability;
 
@@ -14,7 +14,7 @@ pub(crate) struct Start {
     carried: Carried,
 }
 
-/// The answers that a retry brings along.
+/// The answers in a retry.
 #[derive(Default)]
 pub(crate) struct Carried {
     answers: Option<RetryAnswers>,
@@ -22,7 +22,8 @@ pub(crate) struct Carried {
 }
 
 impl Start {
-    /// A request of this kind, where questions may come up in it, whose client can ask in these modes.
+    /// Creates the start of a request of this kind, `None` if no question may come up in it, whose client can ask in
+    /// these modes.
     pub(crate) fn new(kind: Option<CallKind>, capability: Capability) -> Self {
         Self {
             kind,
@@ -31,17 +32,17 @@ impl Start {
         }
     }
 
-    /// Sets the request as it goes to the server, where it is not the client's own.
+    /// Sets the text for the server, if it differs from the client's.
     pub(crate) fn changed(self, changed: Option<String>) -> Self {
         Self { changed, ..self }
     }
 
-    /// Adds what a retry carries.
+    /// Adds the contents of a retry.
     pub(crate) fn carrying(self, carried: Carried) -> Self {
         Self { carried, ..self }
     }
 
-    /// Returns the kind of call, where questions may come up in it.
+    /// Returns the kind of call, if questions may come up in it.
     pub(crate) fn kind(&self) -> Option<CallKind> {
         self.kind
     }
@@ -51,14 +52,14 @@ impl Start {
         self.capability
     }
 
-    /// Returns the request as it goes to the server, where it is not the client's own, and what a retry carries.
+    /// Returns the text for the server, if it differs from the client's, and the contents of a retry.
     pub(crate) fn into_parts(self) -> (Option<String>, Carried) {
         (self.changed, self.carried)
     }
 }
 
 impl Carried {
-    /// Answers for the questions of a call that starts anew.
+    /// Creates answers for the questions of a call that starts anew.
     pub(crate) fn answers(answers: RetryAnswers) -> Self {
         let answers = Some(answers);
         Self {
@@ -67,7 +68,7 @@ impl Carried {
         }
     }
 
-    /// The delivery of the answers in the request.
+    /// Creates the delivery of the answers in the request.
     pub(crate) fn delivery(delivery: Option<DeliveryId>) -> Self {
         Self {
             delivery,

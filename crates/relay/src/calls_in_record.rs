@@ -1,5 +1,5 @@
-//! Calls that nobody waits for, beyond this session: the record knows them, so that the same call made again finds its
-//! result, or follows the call that is still at work, in whatever session of the same caller.
+//! Calls without a waiting client, beyond this session: the record stores them, so that the same call made again finds
+//! its result, or follows the call that is still in progress, in any session of the same caller.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{Capability, Frame, FrameIndex, Id};
@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Relay {
-    /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
+    /// Sets whether the record has any call without a waiting client: each call is then looked up there first.
     pub fn set_finds_calls(&mut self, finds: bool) {
         self.unattended.record_has_calls(finds);
     }
 
-    /// Looks a call up that the client has made.
+    /// Looks up a call that the client has made.
     pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
         match self.calls.budget().permit() {
             Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
@@ -25,7 +25,7 @@ impl Relay {
         }
     }
 
-    /// Looks the call up in the record, which tells what it found.
+    /// Looks up the call in the record, which reports the result.
     fn find_call(
         &mut self,
         mut permit: Permit,
@@ -44,7 +44,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// The record has looked the call up.
+    /// Handles the result of a lookup.
     pub(crate) fn call_found(
         &mut self,
         now: Timestamp,
@@ -52,7 +52,7 @@ impl Relay {
         text: &str,
         found: FoundCall,
     ) {
-        // Nobody waits for it where the client has closed its stream.
+        // If the client has closed its stream, it no longer waits.
         let Some(permit) = self.unattended.end_lookup(stream) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Relay {
         }
     }
 
-    /// Takes a call in that does not go to the server.
+    /// Admits a call that does not go to the server.
     fn admit_unsent(
         &mut self,
         permit: Permit,
@@ -102,7 +102,7 @@ impl Relay {
         ))
     }
 
-    /// Adds a call with this request, text, of which the server knows nothing.
+    /// Adds a call with this request text, of which the server does not know.
     pub(crate) fn insert_unsent(
         &mut self,
         permit: Permit,
@@ -117,7 +117,7 @@ impl Relay {
         self.calls.insert_unsent(call)
     }
 
-    /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
+    /// Looks up a call again, because the call that it follows has ended or its result is in the record.
     pub(crate) fn followed_call_ended(&mut self, key: CallId) {
         if !self.unattended.end_following(key) {
             return;
@@ -133,9 +133,9 @@ impl Relay {
         }
     }
 
-    /// Nobody waits for the call: the record is told, for other sessions of the caller.
+    /// Stores a call without a waiting client in the record, for other sessions of the caller.
     pub(crate) fn keep_call(&mut self, key: CallId) {
-        // The server knows nothing of one that waits for its turn.
+        // The server does not know of a call that waits for its turn.
         let queued = self.calls.get(key).is_some_and(Call::is_queued);
         if queued || self.unattended.follows(key) {
             return;
@@ -155,7 +155,7 @@ impl Relay {
         });
     }
 
-    /// The server has answered a call that nobody waits for.
+    /// Stores the server's answer to a call without a waiting client.
     pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
         self.finish_unattended(key, result.clone());
         let at = now.after(self.settings.keep_results);
@@ -164,7 +164,7 @@ impl Relay {
         self.effects.push(Effect::KeepResult { call, result });
     }
 
-    /// The response to a call is there, and waits until the call is made again.
+    /// Keeps the response to a call until the call is made again.
     pub(crate) fn finish_unattended(&mut self, key: CallId, response: String) {
         self.turns.queue_mut().remove(key);
         if let Some(call) = self.calls.get_mut(key) {

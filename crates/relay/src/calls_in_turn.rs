@@ -1,4 +1,4 @@
-//! Calls that go to the server in turn: those that have to wait do so here.
+//! The queue of calls that wait for their turn with the server.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::Mode;
@@ -27,7 +27,7 @@ impl Relay {
         turn == Turn::Waits
     }
 
-    /// Returns the calls beside this one in which the server may be asking, as far as a turn depends on them.
+    /// Returns the other calls in which the server may be asking, as far as a turn depends on them.
     fn others_of(&self, key: Option<CallId>, rule: Rule) -> OtherCalls {
         if rule == Rule::Free {
             return OtherCalls::NONE;
@@ -40,8 +40,8 @@ impl Relay {
         OtherCalls::of(rule, others)
     }
 
-    /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
-    /// may be, its question.
+    /// Returns `true` if calls that take turns wait for this one: it has its turn, or a question to a person is, or may
+    /// be, its own.
     fn is_at_its_turn(&self, call: &Call) -> bool {
         let asks_a_person = |key: AskId| {
             let question = self.asks.get(key);
@@ -50,13 +50,13 @@ impl Relay {
         call.has_turn() || call.possible_asks().any(asks_a_person)
     }
 
-    /// The call waits for its turn; a client that waits long gets it handed back. It is refused where too many wait.
+    /// Makes the call wait for its turn; a client that waits long gets it handed back. Refuses it if too many wait.
     pub(crate) fn enqueue(&mut self, frame: ClientFrame<'_>, key: CallId) -> ClientForward {
         let now = frame.at();
         if self.turns.queue().is_full()
             && let Some(oldest) = self.turns.queue().oldest_left()
         {
-            // The server knows nothing of it: made again, it starts anew.
+            // The server does not know of it: made again, it starts anew.
             self.drop_unattended(now, oldest);
         }
         let target = self.calls.get(key).and_then(Call::target);
@@ -100,8 +100,8 @@ impl Relay {
         }
     }
 
-    /// Calls whose turn it is go to the server, as far as they may by now. The queue is looked at only after a change of something that a
-    /// call waits for.
+    /// Sends calls whose turn has come to the server. The queue is checked only after a change that a waiting call may
+    /// depend on.
     pub(crate) fn next_turns(&mut self, now: Timestamp) {
         while self.turns.queue().has_waiting() {
             let marks = self.turn_marks();
@@ -115,7 +115,7 @@ impl Relay {
         }
     }
 
-    /// Gives each call of the queue its turn, if it has one by now.
+    /// Gives each call of the queue its turn, if it has come.
     fn look_at_queue(&mut self, now: Timestamp, marks: TurnMarks) {
         let TurnMarks { rule, shown, .. } = marks;
         let mut others = self.others_of(None, rule);
@@ -127,7 +127,7 @@ impl Relay {
                 continue;
             }
             self.turns.queue_mut().remove(key);
-            // One that takes no turn changes nothing for the others.
+            // A call that takes no turn changes nothing for the others.
             if !self.starts_at_its_turn(now, key, turn) || turn != Turn::NotTaken {
                 others = self.others_of(None, rule);
             }
@@ -137,7 +137,7 @@ impl Relay {
             .looked_at(TurnState::new(marks, others));
     }
 
-    /// A call that has waited goes to the server. `false` where the rules stop it.
+    /// Sends a call that has waited to the server. Returns `false` if the rules stop it.
     fn starts_at_its_turn(&mut self, now: Timestamp, key: CallId, turn: Turn) -> bool {
         let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
             return false;
@@ -175,7 +175,7 @@ impl Relay {
         !self.turns.queue().waiting().all(waits)
     }
 
-    /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
+    /// Records that a pushed question came up in one of these calls; it is certain if there is only one.
     pub(crate) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
         if self.settings.server_streams || self.client.shown(self.settings.answer_with).has(mode) {
             return;
@@ -195,7 +195,7 @@ impl Relay {
         }
     }
 
-    /// The server is done with a call: had it its turn and did not ask, it is suspected no longer.
+    /// Handles the end of a call at the server: if it had its turn and did not ask, it is no longer suspected.
     pub(crate) fn turn_ends(&mut self, key: CallId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;

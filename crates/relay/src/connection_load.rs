@@ -1,4 +1,4 @@
-//! The work on one connection with the server, for a shell that shares calls between several.
+//! The load of one connection with the server, for a shell that distributes calls over several.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::Id;
@@ -9,7 +9,7 @@ use crate::parts::turns::Rule;
 use crate::{CallId, CallKind, Relay, StreamId, Timestamp};
 
 impl Relay {
-    /// Since when the oldest call waits that another connection with the server could take.
+    /// Returns the time since which the oldest call waits that another connection with the server could take.
     pub fn queued_since(&self) -> Option<Timestamp> {
         if self.rule() != Rule::Single {
             return None;
@@ -18,15 +18,15 @@ impl Relay {
         self.turns.queue().waiting().find_map(waits)
     }
 
-    /// Returns since when the call waits, where another connection could take it. An approved call stays.
+    /// Returns the time since which the call waits, if another connection could take it. An approved call stays.
     fn movable_since(&self, key: CallId) -> Option<Timestamp> {
         let call = self.calls.get(key)?;
         call.movable_since()
             .filter(|_| !self.approvals.is_approved(key))
     }
 
-    /// Takes the oldest call out that waits for its turn, for another connection: its stream, and the request as the client
-    /// wrote it.
+    /// Takes out the oldest call that waits for its turn, for another connection: its stream, and the request as the
+    /// client wrote it.
     pub fn take_queued(&mut self) -> Option<(StreamId, Bytes)> {
         self.queued_since()?;
         let waits = |key: &CallId| self.movable_since(*key).is_some();
@@ -35,7 +35,7 @@ impl Relay {
         call.into_queued()
     }
 
-    /// Returns whether another call in which the server may ask can be made right away, and with certainty.
+    /// Returns `true` if another call in which the server may ask can start at once, with certain attribution.
     pub fn is_free(&self) -> bool {
         let waits = self.early_requests.iter().any(|frame| {
             let index = FrameIndex::at(frame);
@@ -49,22 +49,24 @@ impl Relay {
             && self.calls.asking().next().is_none()
     }
 
-    /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
+    /// Returns `true` if a call was given up that the server may still be processing: its questions would be attributed
+    /// to another.
     pub fn has_given_up_call(&self) -> bool {
         self.turns.has_given_up_call() && self.rule() == Rule::Single
     }
 
-    /// Returns how many calls are on their way or wait for their turn.
+    /// Returns the number of calls in progress or waiting for their turn.
     pub fn load(&self) -> usize {
         self.early_requests.len() + self.turns.queue().len() + self.calls.asking().count()
     }
 
-    /// Returns whether more connections with the server could take calls of this one.
+    /// Returns `true` if more connections with the server could take calls from this one.
     pub fn can_share_calls(&self) -> bool {
         self.rule() == Rule::Single
     }
 
-    /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
+    /// Returns `true` if the request continues something that is held here: the retry of a round, or a call that was
+    /// handed back.
     pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
         let state = frame.member(FramePart::Params, "requestState");
         let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
@@ -76,7 +78,7 @@ impl Relay {
                 .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
     }
 
-    /// Returns whether the client knows a call by this id.
+    /// Returns `true` if the client knows a call by this id.
     pub fn knows_call(&self, id: &Id) -> bool {
         self.calls.by_client(id).is_some()
     }

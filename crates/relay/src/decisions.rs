@@ -1,5 +1,5 @@
-//! An operator's decisions about calls and questions, as the relay asks for them: made by the shell, whose rules the relay does not
-//! know.
+//! An operator's decisions about calls and questions, as the relay requests them. The shell makes them; the relay does
+//! not know its rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,11 +10,12 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{CallSummary, TeamPlan};
 use mcp_elicit_core::wire::ElicitRequest;
 
-/// The decisions about the calls of one caller at one server. Asked under the relay's lock, so they are pure and quick.
+/// The decisions about the calls of one caller at one server. Requested under the relay's lock, so they must be pure
+/// and quick.
 pub trait Decisions: fmt::Debug + Send + Sync {
     /// Decides about a call before it goes to the server.
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission;
-    /// Decides whether a call that was let through, or waits, is refused by now. It serves no approval.
+    /// Decides whether a call that was admitted, or waits, is now refused. It does not grant approvals.
     fn refuses(
         &self,
         now: Timestamp,
@@ -26,24 +27,24 @@ pub trait Decisions: fmt::Debug + Send + Sync {
             _ => None,
         }
     }
-    /// Decides about a question that the server asks; `call` is `None` where it is not known for which call. It may be asked often about
-    /// one question, so it tells nobody.
+    /// Decides about a question of the server; `call` is `None` if its call is unknown. It may be called often for one
+    /// question, so it reports nothing.
     fn plan(
         &self,
         now: Timestamp,
         call: Option<CallFacts<'_>>,
         question: QuestionParts<'_>,
     ) -> Planned;
-    /// Returns the decisions about questions as they are now, for questions that may be of several calls.
+    /// Returns a snapshot of the decisions about questions, for questions that may belong to several calls.
     fn at(&self, now: Timestamp) -> Box<dyn QuestionDecisions + '_> {
         let decisions = self;
         Box::new(Each { decisions, now })
     }
-    /// A question was not asked: a rule refuses it, or its people cannot be asked. Told once of each question, with the call for which
-    /// that was decided, where it is known.
+    /// Reports that a question was not asked, because a rule refuses it or its people cannot be asked. Called once per
+    /// question, with the call that the decision was about, if known.
     fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal);
-    /// A call was approved with these answers, JSON, which change the arguments at these JSON Pointers; `question` is the record's id of
-    /// the question in which people approved it.
+    /// Reports that a call was approved with these answers (JSON), which change the arguments at these JSON Pointers;
+    /// `question` is the record's id of the question in which people approved it.
     fn approved(
         &self,
         now: Timestamp,
@@ -55,20 +56,20 @@ pub trait Decisions: fmt::Debug + Send + Sync {
     );
 }
 
-/// The decisions about questions at one moment: they do not change while this is held.
+/// A snapshot of the decisions about questions, which does not change while it is held.
 pub trait QuestionDecisions {
-    /// Returns a text that two calls share only where the decision about a question is the same for both, whatever the question.
+    /// Returns a key that two calls share only if every question is decided in the same way for both.
     fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
         Cow::Borrowed(&call.digest)
     }
-    /// Decides about a question for each of these calls in turn, up to the first for which it is refused.
+    /// Decides about a question for each of these calls in turn, up to the first refusal.
     fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned>;
 }
 
 /// A call, and the facts that its server lists of its tool.
 pub type CallFacts<'a> = (&'a CallSummary, Option<&'a ToolFacts>);
 
-/// Decisions that are asked for anew for each call.
+/// Decisions that are requested anew for each call.
 struct Each<'a, D: ?Sized> {
     decisions: &'a D,
     now: Timestamp,
@@ -94,12 +95,12 @@ pub fn up_to_refusal(decisions: impl Iterator<Item = Planned>) -> Vec<Planned> {
     all
 }
 
-/// A question as it is decided about.
+/// The parts of a question that a decision depends on.
 #[derive(Clone, Copy)]
 pub struct QuestionParts<'a> {
     /// The question.
     pub request: &'a ElicitRequest,
-    /// The form, where it has one.
+    /// The form, if it has one.
     pub form: Option<&'a Form>,
     /// `true` if it seems to ask for a credential.
     pub has_credentials: bool,
@@ -108,7 +109,7 @@ pub struct QuestionParts<'a> {
 /// The facts that a server lists of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolFacts {
-    /// `readOnlyHint`, where the server says so.
+    /// `readOnlyHint`, if the server lists it.
     pub read_only: Option<bool>,
     /// `destructiveHint`
     pub destructive: Option<bool>,
@@ -116,34 +117,34 @@ pub struct ToolFacts {
     pub idempotent: Option<bool>,
     /// `openWorldHint`
     pub open_world: Option<bool>,
-    /// `inputSchema`, JSON, where it is not too large to be kept.
+    /// `inputSchema` as JSON, unless it is too large to keep.
     pub input_schema: Option<Box<str>>,
 }
 
 /// The decision about a call.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// It goes to the server.
+    /// The call goes to the server.
     Free,
-    /// It does not.
+    /// The call is refused.
     Refuse(RuleRefusal),
-    /// It waits until people have approved it.
+    /// The call waits until people have approved it.
     Approve(Box<Approval>),
-    /// The same call was approved a short while ago, with these answers, JSON.
+    /// The same call was approved recently, with these answers (JSON).
     Granted(Box<Approval>, String),
 }
 
 /// The decision about a question.
 #[derive(Clone, Debug)]
 pub enum Planned {
-    /// Its caller is asked, as without a rule.
+    /// The caller is asked, as without a rule.
     Caller {
-        /// The time for which it is open, where a rule says so.
+        /// The time for which it is open, if a rule sets it.
         open_for: Option<Duration>,
     },
-    /// Others are asked, never the client.
+    /// Other people are asked, never the client.
     People(Box<PeopleAsked>),
-    /// It is not asked.
+    /// The question is not asked.
     Refuse(RuleRefusal),
 }
 
@@ -156,7 +157,7 @@ pub struct PeopleAsked {
     pub team: TeamPlan,
     /// The time for which the question is open.
     pub open_for: Duration,
-    /// `true` if a call is handed back when nobody answers in time, to be made again.
+    /// `true` if a call without an answer in time is handed back, to be made again.
     pub hands_back: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Reports of the transport: the server has accepted answers, has refused them, or nobody can say.
+//! Reports of the transport: the server has accepted answers, has refused them, or it is unknown.
 
 use crate::frame_edit::ErrorResponse;
 use crate::parts::deliveries::Waiting;
 use crate::{DeliveryId, Effect, Relay, Timestamp};
 
 impl Relay {
-    /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
-    /// them or this was the second time.
+    /// Handles answers that the server has refused and not taken: they are kept for the next call, unless no call can
+    /// request them or this was the second time.
     pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(delivery) = self.deliveries.end(key) else {
             return;
@@ -25,7 +25,7 @@ impl Relay {
         self.ends_waiting(now, waits, &words);
     }
 
-    /// Nobody can say whether the server has the answers: they are not sent again.
+    /// Handles answers whose delivery is unknown: they are not sent again.
     pub(crate) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(delivery) = self.deliveries.end(key) else {
             return;
@@ -40,7 +40,7 @@ impl Relay {
         self.ends_waiting(now, waits, &words);
     }
 
-    /// The call cannot go on at the server, which is told, and ends with these words.
+    /// Ends a call that cannot go on at the server, with this message, and tells the server.
     fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
         let call = waits.map(Waiting::call);
         let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {

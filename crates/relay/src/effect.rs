@@ -1,9 +1,9 @@
-//! Inputs and effects of the relay: values, so that a simulator can be the world.
+//! Inputs and effects of the relay. They are values, so that a simulator can replace the shell.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::{Ending, FoundCall, NewQuestion};
 
-/// The stream for a frame to the client: the stream of one HTTP request, or the session's own stream.
+/// The stream of a frame to the client: that of one HTTP request, or the session's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
@@ -12,7 +12,7 @@ impl StreamId {
     pub const SESSION: Self = Self(0);
 }
 
-/// One client request on its way, by a number of the relay's own. Ids of peers are never trusted to be unique.
+/// One client request in progress, by a number of the relay's own. Ids of peers are never trusted to be unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
@@ -24,45 +24,46 @@ pub struct DeliveryId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
 
-/// The effects of the relay, in this order.
+/// The effects of the relay, to be carried out in order.
 #[derive(Debug)]
 pub enum Effect {
     /// Send this frame to the client.
     ToClient {
-        /// On which stream.
+        /// The stream.
         stream: StreamId,
         /// The frame, without a line end.
         frame: String,
-        /// `true` if this answers the request the stream was opened by.
+        /// `true` if this is the response to the request that opened the stream.
         last: bool,
     },
     /// Send this frame to the server.
     ToServer {
         /// The frame, without a line end.
         frame: String,
-        /// The call that it starts anew, if it does.
+        /// The call that it starts, if any.
         call: Option<CallId>,
-        /// The answers in it, whose fate is to be told: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
+        /// The delivery of the answers in it, whose result is to be reported: [`Event::Accepted`], [`Event::Refused`]
+        /// or [`Event::Lost`].
         delivery: Option<DeliveryId>,
     },
-    /// Write the question down, then tell [`Event::Recorded`]. Of one that does not outlive its connection
-    /// ([`NewQuestion::outlives`]), the record may know before it is written.
+    /// Write the question to the record, then report [`Event::Recorded`]. If the question does not outlive its
+    /// connection ([`NewQuestion::outlives`]), the record may report before it is written.
     Record {
-        /// Which.
+        /// The question's number.
         question: AskId,
         /// The question to write.
         asked: Box<NewQuestion>,
     },
-    /// The client answered: settle the record, first valid answer wins; then tell [`Event::Answered`].
+    /// The client answered: submit to the record, where the first valid answer wins; then report [`Event::Answered`].
     Submit {
-        /// Which.
+        /// The question's number.
         question: AskId,
         /// Its record.
         record: String,
         /// The person's action; an accepted form's answers are checked.
         outcome: Outcome,
     },
-    /// Take these answers out of the record, all or none and only once; then tell [`Event::DeliveryBegun`].
+    /// Take these answers out of the record, all or none and only once; then report [`Event::DeliveryBegun`].
     BeginDelivery {
         /// The questions.
         questions: Vec<AskId>,
@@ -73,10 +74,10 @@ pub enum Effect {
     End {
         /// Its record.
         record: String,
-        /// Why.
+        /// The reason.
         ending: Ending,
     },
-    /// Let go of a question: the same call made again finds it, in whatever session.
+    /// Release a question: the same call made again finds it, in any session.
     Leave {
         /// Its record.
         record: String,
@@ -93,96 +94,96 @@ pub enum Effect {
         /// The server's error, in words.
         why: String,
     },
-    /// Nobody can say whether the server has the answers: they are not sent again.
+    /// It is unknown whether the server has the answers: they are not sent again.
     InDoubt {
         /// The records.
         records: Vec<String>,
-        /// Why not, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// Look up whether the record knows this call, then tell [`Event::CallFound`].
+    /// Look up this call in the record, then report [`Event::CallFound`].
     FindCall {
         /// The stream that it came on.
         stream: StreamId,
         /// The call as it came.
         frame: String,
-        /// The digest that the same call made again has, too.
+        /// The digest, which the same call made again shares.
         digest: String,
         /// The server's `serverInfo`.
         server_info: Option<String>,
     },
-    /// Nobody waits for this call any more, on which the server works.
+    /// No client waits any more for this call, which the server is processing.
     KeepCall {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The digest that the same call made again has, too.
+        /// The digest, which the same call made again shares.
         digest: String,
         /// The server's `serverInfo`.
         server_info: Option<String>,
     },
-    /// The server has answered a call that nobody waits for.
+    /// The server has answered a call that no client waits for.
     KeepResult {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The answer as the server wrote it.
         result: String,
     },
-    /// A call is waited for again, or nothing is kept of it any more.
+    /// A client waits for the call again, or nothing is stored of it any more.
     DropCall {
-        /// Which.
+        /// The call.
         call: CallId,
     },
-    /// Tell [`Event::FollowedCallEnded`] when the same call of another session has ended.
+    /// Report [`Event::FollowedCallEnded`] when the same call of another session has ended.
     FollowCall {
         /// The call that waits for it.
         call: CallId,
-        /// The digest that the same call made again has, too.
+        /// The digest, which the same call made again shares.
         digest: String,
         /// The server's `serverInfo`.
         server_info: Option<String>,
     },
-    /// The client gave the call up: nobody wants what the server still says on its stream.
+    /// The client gave the call up: further messages of the server on its stream are not needed.
     Abandon {
         /// The call whose upstream request is to be given up.
         call: CallId,
     },
-    /// Start the server anew: it did not survive a question about its era.
+    /// Restart the server, which exited over a request about its era.
     Restart,
 }
 
-/// The events that the relay is told.
+/// The events that are reported to the relay.
 #[derive(Debug)]
 pub enum Event {
     /// The question is written.
     Recorded {
-        /// Which.
+        /// The question's number.
         question: AskId,
         /// The record's unguessable id.
         record: String,
-        /// The address at which a person can answer, when there is one.
+        /// The address at which a person can answer, if there is one.
         link: Option<String>,
-        /// `true` if an answer was already there, given to the same question of the same call before.
+        /// `true` if an answer to the same question of the same call was already there.
         answered: bool,
         /// `true` if the server has refused that answer before: a second refusal ends it.
         refused: bool,
     },
-    /// The question could not be written, so nobody is asked.
+    /// The question could not be written, so it is not asked.
     NotRecorded {
-        /// Which.
+        /// The question's number.
         question: AskId,
     },
-    /// The caller has too many open questions already, in all sessions together, so nobody is asked.
+    /// The caller has too many open questions in all sessions together, so this one is not asked.
     NotAdmitted {
-        /// Which.
+        /// The question's number.
         question: AskId,
-        /// The number that may be open.
+        /// The limit.
         limit: usize,
-        /// `true` if it is the number of questions that this server asks.
+        /// `true` if it is the limit on this server's questions.
         of_server: bool,
     },
-    /// The record is settled, by whomever.
+    /// An answer is in the record, from any source.
     Answered {
-        /// Which.
+        /// The question's number.
         question: AskId,
     },
     /// The answers are taken out of the record.
@@ -190,7 +191,7 @@ pub enum Event {
         /// The questions, with the `ElicitResult` of each as JSON.
         replies: Vec<(AskId, String)>,
     },
-    /// The answers cannot be taken out: another took them, or they ended meanwhile.
+    /// The answers cannot be taken out: another process took them, or they ended meanwhile.
     NoDelivery {
         /// The questions.
         questions: Vec<AskId>,
@@ -199,23 +200,23 @@ pub enum Event {
     Accepted(DeliveryId),
     /// The server has not taken these answers, and will not.
     Refused {
-        /// Which.
+        /// The delivery.
         delivery: DeliveryId,
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// Nobody can say whether the server has these answers.
+    /// It is unknown whether the server has these answers.
     Lost {
-        /// Which.
+        /// The delivery.
         delivery: DeliveryId,
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// Somebody else ended the question (its time ran out in the record).
+    /// Another process ended the question, or it expired in the record.
     Ended {
-        /// Which.
+        /// The question's number.
         question: AskId,
-        /// Why.
+        /// The reason.
         ending: Ending,
     },
     /// The record has looked a call up.
@@ -234,21 +235,21 @@ pub enum Event {
     },
     /// Another session of the caller has the result of this call.
     CallTaken {
-        /// Which.
+        /// The call.
         call: CallId,
     },
     /// The client closed the stream of this request.
     StreamClosed(StreamId),
-    /// The server ended or its connection is lost. In words for a person.
+    /// The server ended or its connection is lost. The reason, written for a person.
     ServerGone(String),
-    /// The server was started anew, as [`Effect::Restart`] wanted.
+    /// The server was restarted, as requested by [`Effect::Restart`].
     Restarted,
     /// Hand every held call back: the gateway is about to stop.
     Drain,
-    /// Hand every held call back: its client has nothing more to show for it now. Made again, the call goes on.
+    /// Hand every held call back, because its client no longer waits for it. Made again, the call goes on.
     HandBack,
-    /// The gateway stops: who still waits is told.
+    /// The gateway stops: waiting clients are told.
     Stop,
-    /// The client ended its session, or nobody used it any more: who still waits is told.
+    /// The client ended its session, or the session was idle: waiting clients are told.
     SessionEnded,
 }

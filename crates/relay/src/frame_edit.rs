@@ -1,4 +1,4 @@
-//! Small changes to frames of others, where the protocol's own tools in `core::wire` would read more than needed.
+//! Small changes to peers' frames, for which the protocol tools in `core::wire` would read more than needed.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use mcp_elicit_core::fault::Fault;
 use mcp_elicit_core::wire::{FrameIndex, Id, Revision, members, message};
 use serde_json::{Value, json};
 
-/// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
+/// The prefix of every id and state that the gateway generates, so that it is recognisable in logs.
 pub(crate) const OWN: &str = "mcp-elicit.";
 
-/// Returns whether an id or token that a peer has chosen means one that the gateway could make up, however it is written.
+/// Returns `true` if an id or token chosen by a peer equals one that the gateway could generate, however it is written.
 pub(crate) fn may_be_own(id: &Id) -> bool {
     id.as_text().is_some_and(|text| text.starts_with(OWN))
 }
@@ -43,7 +43,7 @@ impl ErrorResponse {
         Self { data, ..self }
     }
 
-    /// Returns what is said of a fault in this revision.
+    /// Returns the error of a fault in this revision.
     pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
         let error = fault.into().to_error(revision);
         Self {
@@ -53,12 +53,12 @@ impl ErrorResponse {
         }
     }
 
-    /// Returns the words.
+    /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The response that says so.
+    /// Returns the error response to the request of this id.
     pub(crate) fn to_response(&self, id: &Id) -> String {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
@@ -68,12 +68,13 @@ impl ErrorResponse {
     }
 }
 
-/// The frame with the bytes in `range` replaced.
+/// Returns the frame with the bytes in `range` replaced.
 pub(crate) fn spliced(frame: &str, range: &Range<usize>, new: &str) -> String {
     [&frame[..range.start], new, &frame[range.end..]].concat()
 }
 
-/// The object in `range` with `"name":value` pairs, given as JSON, put first. It must have no such member yet.
+/// Returns the object in `range` with `"name":value` pairs, given as JSON, at its start. It must not have such members
+/// yet.
 pub(crate) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> String {
     let inside = range.start + 1;
     let comma = if frame[inside..range.end].trim_start().starts_with('}') {
@@ -84,7 +85,7 @@ pub(crate) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> St
     [&frame[..inside], members, comma, &frame[inside..]].concat()
 }
 
-/// The response under another id.
+/// Returns the response under another id.
 pub(crate) fn with_id(text: &str, id: &Id) -> String {
     let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
     match place {

@@ -1,4 +1,4 @@
-//! Frames from the client: passed on, put into the server's era, or answered here.
+//! Frames from the client: passed on, translated to the server's era, or answered here.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
 
-/// The words for a method that is nearly one that is judged.
+/// The error for a method that nearly matches a significant one.
 pub(crate) const OTHER_SPELLING: &str =
     "there is no such method; write it letter by letter as the protocol does";
 
-/// The words for a request under the id of another that is under way.
+/// The error for a request with the id of another one in progress.
 const SAME_ID: &str = "a request with this id is under way";
 
-/// The words for a request without an id.
+/// The error for a request without an id.
 pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
 
@@ -33,7 +33,7 @@ impl Relay {
             return ClientForward::AsIs(None);
         };
         if frame.id().is_none() {
-            // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
+            // Its answer would be indistinguishable from another's (JSON-RPC 2.0; MCP has no null ids either).
             let why = "a request's id must be a string or a number";
             return self.effects.reject_under(frame.stream(), None, -32600, why);
         }
@@ -91,7 +91,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// A request of a known client for a known server.
+    /// Routes a request of a known client to a known server.
     pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
         if let Some(refusal) = self.client.refusal_in_session(*frame, method) {
@@ -112,7 +112,7 @@ impl Relay {
         }
     }
 
-    /// The call goes to the server, as it came when nothing stands against it.
+    /// Sends the call to the server, unchanged if possible.
     pub(crate) fn start(&mut self, frame: ClientFrame<'_>, start: Start) -> ClientForward {
         let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
@@ -218,7 +218,7 @@ impl Relay {
 
     fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
         if self.settings.client_streams && self.client.cancels_by_closing_stream() {
-            // Which request this id means cannot be told.
+            // The request with this id is ambiguous.
             return ClientForward::Handled;
         }
         let params = frame.params();
@@ -238,7 +238,7 @@ impl Relay {
         self.give_up(now, key, params, &id)
     }
 
-    /// The client gives a call up: its questions are withdrawn and the server is told.
+    /// Gives up a call for the client: withdraws its questions and tells the server.
     fn give_up(
         &mut self,
         now: Timestamp,
@@ -286,7 +286,8 @@ impl Relay {
             return ClientForward::Handled;
         }
         match self.server_requests.answered(&id) {
-            // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
+            // Too late for a question that has ended, or an answer to no question: answers pass through the record
+            // only.
             None => ClientForward::Handled,
             Some(servers) if servers == id => ClientForward::AsIs(None),
             Some(servers) => {
@@ -297,14 +298,14 @@ impl Relay {
         }
     }
 
-    /// The stream of a request is closed, which may give the request up.
+    /// Handles the closed stream of a request, which may give up the request.
     pub(crate) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
         for key in self.calls.on_stream(stream) {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
             } else if self.holds.is_held(key) {
-                // A person is being asked: the call waits for being made again.
+                // A person is being asked: the call waits to be made again.
                 self.detach(key);
             } else if self.client.cancels_by_closing_stream() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
@@ -314,7 +315,7 @@ impl Relay {
         }
     }
 
-    /// The server is told that nobody wants the call any more, where it still works on it.
+    /// Tells the server that the call is no longer wanted, if the server is still processing it.
     pub(crate) fn cancel_upstream(&mut self, key: CallId) {
         if !self.calls.is_upstream(key) {
             return;
@@ -335,8 +336,8 @@ impl Relay {
     }
 }
 
-/// Returns whether a method is nearly that of an opening, of a call or of a task, and none of them: some servers make the name of a function
-/// of it.
+/// Returns `true` if a method nearly matches that of an opening, of a call or of a task, and is none of them: some
+/// servers derive a function name from it.
 fn is_nearly_judged(method: &str) -> bool {
     const TASKS: &str = "tasks/";
     let openings = [method::INITIALIZE, method::DISCOVER];
@@ -347,7 +348,7 @@ fn is_nearly_judged(method: &str) -> bool {
         || (!method.starts_with(TASKS) && starts_with_letters(method, TASKS))
 }
 
-/// The request with another progress token.
+/// Returns the request with another progress token.
 fn with_token(text: &str, token: &Id) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = Frame::of_text(text, &index).member_range(FramePart::Meta, "progressToken")?;

@@ -1,4 +1,4 @@
-//! Frames from the server: passed on, or taken in when they ask.
+//! Frames from the server: passed on, or handled here if they ask.
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
@@ -37,7 +37,7 @@ impl Relay {
         }
         let is_judged = self.settings.decisions.is_some();
         if method::is_like_create(method) || (is_judged && names_questions(frame)) {
-            // A client that is not strict may take it for a question, which nobody has checked.
+            // A lenient client may take it for a question, which nothing has checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.effects.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
@@ -64,7 +64,7 @@ impl Relay {
         }
     }
 
-    /// Tells the client this on the stream of the call it came with, or on the session's.
+    /// Sends this frame to the client on the stream of its call, or on the session's.
     fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
         let ServerForward::AsIs { stream, last } = self.calls.forward_in_session(via) else {
             return;
@@ -72,7 +72,8 @@ impl Relay {
         self.effects.tell_client(stream, frame, last);
     }
 
-    /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
+    /// Handles a frame that is not passed on: the server gets an error for a request, the client for the answer to its
+    /// call.
     pub(crate) fn server_defect(
         &mut self,
         now: Timestamp,
@@ -146,7 +147,7 @@ impl Relay {
                 self.calls.forward_in_session(via)
             }
             _ if resembles_question(method) => {
-                // A client that is not strict may take it for a question, which nobody has checked.
+                // A lenient client may take it for a question, which nothing has checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
@@ -154,7 +155,7 @@ impl Relay {
         }
     }
 
-    /// The status of a task is not passed on where its questions are not the caller's.
+    /// Handles the status of a task, which is not passed on if its questions are not the caller's.
     fn task_status(
         &mut self,
         now: Timestamp,
@@ -168,7 +169,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Progress goes to the stream of its call, under the token that the client gave.
+    /// Forwards progress to the stream of its call, under the token that the client gave.
     fn server_progresses(
         &mut self,
         via: Option<CallId>,
@@ -188,7 +189,7 @@ impl Relay {
         if let Ok(progress) = Progress::parse(params) {
             call.progress_mut().note(progress.progress.as_f64());
         }
-        // Nobody waits for a call that was handed back.
+        // No client waits for a call that was handed back.
         let (Some(stream), Some(wanted)) = (call.stream(), call.progress().token().cloned()) else {
             return ServerForward::Handled;
         };
@@ -208,7 +209,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// The server takes back a question, or another request.
+    /// Handles the withdrawal of a question, or of another request.
     fn server_cancels(&mut self, via: Option<CallId>, params: &RawValue) -> ServerForward {
         let Ok(Cancelled {
             request_id: Some(id),
@@ -237,7 +238,7 @@ impl Relay {
     pub(crate) fn server_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ServerForward {
         let Some(id) = frame.id() else {
             if self.settings.decisions.is_some() {
-                // It answers no request, so that no rule can judge what it may ask.
+                // It answers no request, so no rule can be applied to a question in it.
                 tracing::warn!(server = %self.settings.server, "dropped a response with an invalid id");
                 return ServerForward::Handled;
             }
@@ -312,8 +313,7 @@ impl Relay {
         (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
-    /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
-    /// call has ended over it.
+    /// Reads the server's requirement from its answer, and counts the round. `None` if the call has ended over it.
     pub(crate) fn next_round<T>(
         &mut self,
         now: Timestamp,
@@ -378,7 +378,8 @@ impl Relay {
         self.past_calls = PastCalls::default();
     }
 
-    /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` where the notification can be read.
+    /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` if the notification can be
+    /// read.
     pub(crate) fn forward_complete(&self, via: Option<CallId>, is_whole: bool) -> ServerForward {
         if is_whole && !self.client.knows_completion() {
             return ServerForward::Handled;

@@ -1,15 +1,16 @@
-//! The words with which a call is handed back while a person is asked, and the marks of results that the gateway makes.
+//! The messages of a call that is handed back while a person is asked, and the markers of results that the gateway
+//! creates.
 
 use crate::CallKind;
 
-/// The member of a result's `_meta`, or of an error's `data`, that says that the call was handed back, to be made again.
+/// The member of a result's `_meta`, or of an error's `data`, that marks a call as handed back, to be made again.
 pub const HANDED_BACK: &str = "mcp-elicit/handed-back";
 
-/// The member of a result's `_meta`, or of an error's `data`, that says why the gateway did not call the server: `declined`,
-/// `timed-out`, `refused` or `failed`.
+/// The member of a result's `_meta`, or of an error's `data`, with the reason why the gateway did not call the server:
+/// `declined`, `timed-out`, `refused` or `failed`.
 pub const NOT_CALLED: &str = "mcp-elicit/not-called";
 
-/// A cause for which the gateway does not call a server.
+/// The reason why the gateway does not call a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotCalled {
     /// A person declined the call.
@@ -18,7 +19,7 @@ pub(crate) enum NotCalled {
     TimedOut,
     /// The rules refuse the call.
     Refused,
-    /// Nobody could be asked, or the question was withdrawn.
+    /// No person could be asked, or the question was withdrawn.
     Failed,
 }
 
@@ -34,18 +35,18 @@ impl NotCalled {
     }
 }
 
-/// The question that a call which is handed back waits for.
+/// The question that a handed-back call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
-    /// Another call's: it waits for its turn.
+    /// Another call's question: the call waits for its turn.
     OtherCall,
-    /// Certainly its own.
+    /// Its own question, with certainty.
     OwnQuestion,
-    /// One that may be its own.
+    /// A question that may be its own.
     PossibleQuestion,
 }
 
-/// Returns the words for a call of `target` at the server of this name; a person can answer at `link`.
+/// Returns the message for a call of `target` at the server of this name; a person can answer at `link`.
 pub(crate) fn words(
     server: &str,
     kind: CallKind,

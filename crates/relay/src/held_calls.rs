@@ -11,19 +11,19 @@ use crate::parts::asks::Ask;
 use crate::parts::calls::Call;
 use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, Timer, Timestamp};
 
-/// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
+/// Keep-alive progress increases in steps this small, so that the server's own progress stays ahead.
 const STEP: f64 = 0.001;
 
 impl Relay {
-    /// Returns how long a call is held for a person: less than the client was seen to wait.
+    /// Returns the time that a call is held for a person, which is shorter than the client's observed timeout.
     pub(crate) fn hold_time(&self) -> Duration {
         let client = self.client.info().unwrap_or_default();
         let least = self.settings.client_waits.before_end(&client);
         least.map_or(self.settings.hold, |least| least.min(self.settings.hold))
     }
 
-    /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
-    /// where it does not.
+    /// Handles a timeout of the client. If the call waits for a person, it keeps waiting, to be made again; otherwise
+    /// returns `false`.
     pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
         let call = self.calls.get(key);
         let waits = call.and_then(|call| Some((call.waits_for_person_since()?, call.is_queued())));
@@ -40,14 +40,15 @@ impl Relay {
         true
     }
 
-    /// Ends a call that is handed back in its turn when it is not made again in time: the server knows nothing of it, so nothing
+    /// Sets the end of a call that is handed back while it waits for its turn: the server does not know of it, so
+    /// nothing else ends it.
     /// else ends it.
     fn end_in_time(&mut self, now: Timestamp, key: CallId) {
         let at = now.after(self.settings.open_for);
         self.timers.set(at, Timer::DropUnattended(key));
     }
 
-    /// The call has a question open to people: it is held.
+    /// Holds the call, which has a question open to people.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
         let Some(call) = self.calls.get(key) else {
@@ -60,7 +61,7 @@ impl Relay {
         self.keep_alive(now, key);
     }
 
-    /// The call has this question open to people: it is held, and every other that the question may be for.
+    /// Holds the call, which has this question open to people, and every other call that the question may belong to.
     pub(crate) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
         self.hold(now, call);
         let question = self.asks.get(question);
@@ -71,20 +72,21 @@ impl Relay {
         }
     }
 
-    /// The open questions that are the call's, and those that may be.
+    /// Returns the open questions that are, or may be, the call's.
     fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
         let calls = self.calls.get(key).into_iter();
         let keys = calls.flat_map(Call::possible_asks);
         keys.filter_map(|ask| self.asks.get(ask))
     }
 
-    /// Returns whether a question of the call waits for people.
+    /// Returns `true` if a question of the call waits for people.
     pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.via() == AskedVia::People)
     }
 
-    /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last that waits for people.
+    /// Handles the end of a question: calls that it belonged to, or may have belonged to, are no longer held if it was
+    /// their last open to people.
     pub(crate) fn hold_ends(&mut self, question: &Ask) {
         for key in question.candidates() {
             if self.holds.is_held(key) && !self.waits_for_people(key) {
@@ -97,7 +99,7 @@ impl Relay {
         self.holds.end(key, &mut self.timers);
     }
 
-    /// Tells the caller that the call lives: on its token, where it gave one.
+    /// Tells the caller that the call is alive, on its token if it gave one.
     pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
         let text = match self.link_of(key) {
             Some(link) => format!("Waiting for a person to answer at {link}"),
@@ -125,7 +127,8 @@ impl Relay {
         self.holds.keep_alive_again(now, key, &mut self.timers);
     }
 
-    /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
+    /// Returns the address at which a person can answer the question that the call waits for: its own, or that of an
+    /// earlier call.
     fn link_of(&self, key: CallId) -> Option<String> {
         let link = |key| {
             self.questions_in(key)
@@ -152,14 +155,14 @@ impl Relay {
         self.effects.tell_client(stream, frame, true);
     }
 
-    /// Every held call is handed back at once, to be made again by the same caller.
+    /// Hands back every held call at once, to be made again by the same caller.
     pub(crate) fn hand_back_all(&mut self, now: Timestamp) {
         for key in self.holds.all() {
             self.hand_back(now, key);
         }
     }
 
-    /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
+    /// Detaches the client from the call; made again, it is found, in another session of the caller too.
     pub(crate) fn detach(&mut self, key: CallId) {
         if self.leave_approval(key) {
             return;
@@ -169,7 +172,8 @@ impl Relay {
         }
     }
 
-    /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
+    /// Leaves the call waiting for its client; made again in this session, it is found. Returns `false` if nothing can
+    /// find it.
     pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
         self.end_hold(key);
         self.turns.queue_mut().leave(key);
@@ -185,7 +189,7 @@ impl Relay {
         true
     }
 
-    /// Every held call is handed back at once: the gateway is about to stop.
+    /// Hands back every held call at once, because the gateway is about to stop.
     pub(crate) fn drain(&mut self) {
         for key in self.holds.all() {
             let frame = self.hand_back_frame(key);
@@ -199,7 +203,7 @@ impl Relay {
         }
     }
 
-    /// Clients that still wait for an answer are told that none will come. Questions stay for the same call made again.
+    /// Tells waiting clients that no answer will come. Questions stay for the same call made again.
     pub(crate) fn end_waiting(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.stream().is_some()) {
@@ -233,7 +237,7 @@ impl Relay {
         Some(self.client.handed_back(&id, kind, text, may_have_schema))
     }
 
-    /// A call goes on for a client that made it again.
+    /// Resumes a call that a client made again.
     pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let (id, now) = (frame.id(), frame.at());
         self.learn_from_retry(key, frame.text());
@@ -248,7 +252,7 @@ impl Relay {
             self.turns.queue_mut().come_back(key);
             self.hold_queued(now, key);
         } else {
-            // What is the client's to answer is asked again at once, whoever else is asked.
+            // The client's part is asked again at once, regardless of other people who are asked.
             self.present_round(now, key);
             if self.waits_for_people(key) || self.unattended.follows(key) {
                 self.hold(now, key);

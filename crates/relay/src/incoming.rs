@@ -1,4 +1,4 @@
-//! Frames as they come in: their text, the positions of their members, their stream and their time.
+//! Received frames: their text, the positions of their members, their stream and their time.
 
 use std::ops::Deref;
 
@@ -20,7 +20,7 @@ pub(crate) struct ClientFrame<'a> {
 }
 
 impl<'a> ClientFrame<'a> {
-    /// A frame that came on this stream; `bytes` are those of the frame where they may be kept without being copied.
+    /// Creates a frame that came on this stream; `bytes` are those of the frame if they may be kept without a copy.
     pub(crate) const fn new(
         frame: Frame<'a>,
         stream: StreamId,
@@ -37,7 +37,7 @@ impl<'a> ClientFrame<'a> {
         }
     }
 
-    /// A frame of this text on this stream, which is made again here.
+    /// Creates a frame with this text on this stream, which is processed again here.
     pub(crate) const fn of_text(
         text: &'a str,
         index: &'a FrameIndex,
@@ -47,7 +47,7 @@ impl<'a> ClientFrame<'a> {
         Self::new(Frame::of_text(text, index), stream, at, None)
     }
 
-    /// The same frame, a call that the record does not know.
+    /// Returns the frame marked as a call that the record does not know.
     pub(crate) const fn looked_up(self) -> Self {
         Self {
             looked_up: true,
@@ -60,27 +60,27 @@ impl<'a> ClientFrame<'a> {
         self.looked_up
     }
 
-    /// The same frame, a call with this digest.
+    /// Returns the frame with the digest of its call.
     pub(crate) const fn with_digest(self, digest: Option<&'a str>) -> Self {
         Self { digest, ..self }
     }
 
-    /// Returns the digest of the call, where it was read.
+    /// Returns the digest of the call, if it was computed.
     pub(crate) const fn digest(self) -> Option<&'a str> {
         self.digest
     }
 
-    /// Returns the stream that it came on.
+    /// Returns its stream.
     pub(crate) const fn stream(self) -> StreamId {
         self.stream
     }
 
-    /// Returns when it came.
+    /// Returns the time of its arrival.
     pub(crate) const fn at(self) -> Timestamp {
         self.at
     }
 
-    /// Returns this text of the frame for keeping: the frame's own bytes where the text is all of them.
+    /// Returns this text of the frame for storage: the frame's own bytes if the text is all of them.
     pub(crate) fn bytes_of(self, text: &str) -> Bytes {
         let same = |bytes: &&Bytes| bytes.as_ptr() == text.as_ptr() && bytes.len() == text.len();
         let shared = self.bytes.filter(same);

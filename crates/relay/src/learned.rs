@@ -1,5 +1,5 @@
-//! Facts learned of a server and its clients, in a form that outlives the process: which calls were seen to ask for certain,
-//! how long clients were seen to wait, and which caller began which task.
+//! Facts learned about a server and its clients, in a form that outlives the process: the tools that were certainly
+//! seen to ask, the timeouts of clients, and the callers of tasks.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::parts::client_waits::LearnedWait;
 use crate::parts::task_owners::LearnedTask;
 use crate::settings::RelaySettings;
 
-/// The facts, as the record keeps them.
+/// The facts, as the record stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
     /// Tools, prompts and resources that were seen to ask.
@@ -21,7 +21,7 @@ pub struct Learned {
 }
 
 impl RelaySettings {
-    /// Returns what was learned, where anything was since the last time.
+    /// Returns the facts, if any are new since the last time.
     pub fn newly_learned(&self) -> Option<Learned> {
         let askers = self.askers.take_changed();
         let waits = self.client_waits.take_changed();
@@ -29,7 +29,7 @@ impl RelaySettings {
         (askers || waits || tasks).then(|| self.learned())
     }
 
-    /// Returns all that was learned.
+    /// Returns all facts.
     pub fn learned(&self) -> Learned {
         Learned {
             askers: self.askers.certain(),
@@ -38,7 +38,7 @@ impl RelaySettings {
         }
     }
 
-    /// Adds what was learned by another process, or an earlier one.
+    /// Adds the facts learned by another process, or an earlier one.
     pub fn learn(&self, learned: &Learned) {
         self.askers.add(&learned.askers);
         self.client_waits.add(&learned.waits);
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(settings.newly_learned(), None);
         let text = serde_json::to_string(&settings.learned()).unwrap();
         assert_eq!(serde_json::from_str::<Learned>(&text).unwrap(), first);
-        // Of two processes each adds what it saw; the shorter wait counts.
+        // Of two processes each adds its observations; the shorter timeout counts.
         let modes = asker("tool", "deploy", false, true);
         let unknown = asker("elsewhere", "x", true, true);
         settings.learn(&learned(&json!([modes, unknown]), 9_000));

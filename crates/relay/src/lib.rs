@@ -1,21 +1,21 @@
 //! The relay: the treatment of every frame between one client session and one server. A pure state machine.
 //!
 //! Frames, answers and time go in; [`Effect`]s come out. It opens nothing, waits for nothing and reads no clock, so a
-//! simulator can be its world (`tests/`). A frame without elicitation is scanned once
-//! ([`mcp_elicit_core::wire::frame`]) and passed on as it is: the shell forwards the very bytes it read.
+//! simulator can replace the shell (`tests/`). A frame without elicitation is scanned once
+//! ([`mcp_elicit_core::wire::frame`]) and passed on as it is: the shell forwards the bytes that it read.
 //!
-//! A part of the relay is a type in `parts/`, whose data only its own file reaches; no part calls the relay. `impl Relay`
-//! composes them, in the files below.
+//! A part of the relay is a type in `parts/`, whose data only its own file accesses; no part calls the relay. `impl
+//! Relay` combines them, in the files below.
 //!
-//! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and
-//! only through the record; nothing is asked in a mode that was not declared; a time limit is never an answer.
+//! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and only through
+//! the record; nothing is asked in a mode that was not declared; a time limit is never an answer.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | [`effect`] | the values that go in and out |
+//! | [`effect`] | inputs and effects |
 //! | [`settings`] | an operator's settings |
-//! | [`decisions`] | an operator's decisions, as the shell makes them |
-//! | `parts/` | the data, a part in each file |
+//! | [`decisions`] | an operator's decisions, made by the shell |
+//! | `parts/` | the data, one file per part |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
 //! | `asking_frames` | the frames of a server that ask, as any reader may take them |
@@ -36,7 +36,7 @@
 //! | `learned` | what was learned, in a form that outlives the process |
 //! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
-//! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; members that go on to another era |
+//! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; unknown members, passed on to another era |
 
 mod answers;
 mod approvals;
@@ -69,7 +69,7 @@ pub mod settings;
 mod task_judgement;
 mod unknown_members;
 
-/// Returns whether a text is JSON. The scan of a frame skips values without reading them.
+/// Returns `true` if a text is JSON. The scan of a frame skips values without reading them.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -121,23 +121,23 @@ pub use settings::{Audience, RelaySettings};
 /// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientForward {
-    /// Send the very bytes to the server; they start this call, if they start one.
+    /// Send the received bytes to the server; they start this call, if any.
     AsIs(Option<CallId>),
-    /// The relay has taken care of it; see the effects.
+    /// The relay has handled it; see the effects.
     Handled,
 }
 
 /// The treatment of a server's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerForward {
-    /// Send the very bytes to the client on this stream; `last` when they answer the request that opened it.
+    /// Send the received bytes to the client on this stream; `last` if they answer the request that opened it.
     AsIs {
         /// The stream.
         stream: StreamId,
         /// `true` if the stream's request is answered.
         last: bool,
     },
-    /// The relay has taken care of it; see the effects.
+    /// The relay has handled it; see the effects.
     Handled,
 }
 
@@ -171,7 +171,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay that has seen nothing yet.
+    /// Creates a relay in its initial state.
     pub fn new(settings: RelaySettings, seal: StateSeal) -> Self {
         Self {
             client: Client::default(),
@@ -204,7 +204,7 @@ impl Relay {
         }
     }
 
-    /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
+    /// Handles a frame from the client on this stream. Effects follow a forwarded frame.
     pub fn client_frame(
         &mut self,
         now: Timestamp,
@@ -217,7 +217,7 @@ impl Relay {
         }
     }
 
-    /// [`Relay::client_frame`] with bytes that may be kept without being copied, and what the scan of its members found.
+    /// Like [`Relay::client_frame`], with bytes that may be kept without a copy, and the result of the scan.
     pub fn client_frame_seen(
         &mut self,
         now: Timestamp,
@@ -252,7 +252,7 @@ impl Relay {
         forward
     }
 
-    /// A call of the client was looked up in the record, which does not know it.
+    /// Handles a call of the client that was looked up in the record and not found.
     fn client_call_looked_up(
         &mut self,
         now: Timestamp,
@@ -268,7 +268,7 @@ impl Relay {
         forward
     }
 
-    /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
+    /// Handles a frame from the server; `call` names the request on whose stream it came, if streams are separate.
     pub fn server_frame(
         &mut self,
         now: Timestamp,
@@ -281,7 +281,7 @@ impl Relay {
         }
     }
 
-    /// [`Relay::server_frame`] with what the scan of its members found.
+    /// Like [`Relay::server_frame`], with the result of the scan.
     pub fn server_frame_seen(
         &mut self,
         now: Timestamp,
@@ -297,7 +297,7 @@ impl Relay {
             return self.server_defect(now, frame, &defect);
         };
         if self.settings.decisions.is_some() && !is_json(read.text()) {
-            // A rule cannot judge what it cannot read, and a client that is less strict may read it.
+            // A rule cannot be applied to an unreadable frame, and a lenient client may read it.
             return self.server_defect(now, frame, "it is not JSON");
         }
         let forward = match shape {
@@ -309,7 +309,7 @@ impl Relay {
         forward
     }
 
-    /// Something happened that is not a frame.
+    /// Handles an event that is not a frame.
     pub fn handle(&mut self, now: Timestamp, event: Event) {
         match event {
             Event::Recorded {
@@ -358,7 +358,7 @@ impl Relay {
         self.next_turns(now);
     }
 
-    /// Time has passed: everything that is due happens.
+    /// Handles everything that is due.
     pub fn tick(&mut self, now: Timestamp) {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
@@ -374,37 +374,37 @@ impl Relay {
         }
     }
 
-    /// When [`Relay::tick`] is due next.
+    /// Returns the time at which [`Relay::tick`] is due next.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.timers.next()
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next effect, in order.
     pub fn effect(&mut self) -> Option<Effect> {
         self.effects.pop()
     }
 
-    /// The client's stream on which the answer to this call is waited for.
+    /// Returns the client's stream on which the answer to this call is awaited.
     pub fn waits_at(&self, call: CallId) -> Option<StreamId> {
         self.calls.get(call)?.stream()
     }
 
-    /// Returns whether people approved this call: it goes on with nothing that they have not seen.
+    /// Returns `true` if people approved this call, so that nothing that they have not seen may be added to it.
     pub fn is_approved(&self, call: CallId) -> bool {
         self.approvals.is_approved(call)
     }
 
-    /// Returns how many calls and questions are open: for a report and for limits.
+    /// Returns the numbers of open calls and questions, for reports and limits.
     pub fn open(&self) -> (usize, usize) {
         (self.calls.len(), self.asks.len())
     }
 
-    /// Returns whether the server has ended.
+    /// Returns `true` if the server has ended.
     pub fn is_over(&self) -> bool {
         self.server.contact() == Contact::Gone
     }
 
-    /// The revision spoken with the server, once known.
+    /// Returns the server's revision, once known.
     pub fn server_revision(&self) -> Option<Revision> {
         self.server.revision()
     }

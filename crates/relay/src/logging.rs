@@ -1,7 +1,8 @@
-//! Log messages of the server, between the eras: a pushed session has one level, each request of the rounds era its own.
+//! Log messages of the server, between the eras: a pushed session has one level, and each request of the rounds era its
+//! own.
 //!
-//! A request of the rounds era that names no level gets no log messages (2026-07-28, logging); a pushed server is told the
-//! most talkative level that such a request named.
+//! A request of the rounds era without a level gets no log messages (2026-07-28, logging); a pushed server is told the
+//! most verbose level of such a request.
 
 use crate::parts::log_levels::LogLevel;
 use mcp_elicit_core::wire::{Id, members, message, meta};
@@ -11,13 +12,13 @@ use crate::frame_edit;
 use crate::{CallId, ClientForward, Relay, ServerForward, StreamId};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
-/// The level that a request of the rounds era names in its `_meta`.
+/// Returns the level that a request of the rounds era names in its `_meta`.
 fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
     LogLevel::read(frame.member(FramePart::Meta, meta::LOG_LEVEL)?)
 }
 
 impl Relay {
-    /// The level that a request of a rounds client names, of which a pushed server is told.
+    /// Returns the level that a request of a rounds client names, and tells a pushed server.
     pub(crate) fn requested_log_level(&mut self, frame: Frame<'_>) -> Option<LogLevel> {
         if !self.client.has_log_level_per_request() {
             return None;
@@ -27,7 +28,7 @@ impl Relay {
         Some(level)
     }
 
-    /// A pushed server has one level for all: the most talkative that a request has named so far.
+    /// Sets the one level of a pushed server: the most verbose that a request has named so far.
     fn ask_for_logs(&mut self, level: LogLevel) {
         if !self.server.has_logging() || !self.log_levels.lower_server(level) {
             return;
@@ -38,7 +39,7 @@ impl Relay {
         self.effects.tell_server(frame, None);
     }
 
-    /// A pushed client sets the level of its session, in which a rounds server is told it with each request.
+    /// Sets the level of a pushed client's session, which a rounds server is told with each request.
     pub(crate) fn set_log_level(
         &mut self,
         stream: StreamId,
@@ -60,8 +61,8 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
-    /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
+    /// Forwards a log message of the server to those requests of a rounds client that asked for its level. A rounds
+    /// server obeys the level itself, so there only the request has to be found if requests share a pipe.
     pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
         let server_keeps_to_it = self.server.has_log_level_per_request();
         let one_way = via.is_some() || !self.settings.client_streams;
@@ -80,7 +81,7 @@ impl Relay {
         let mut streams: Vec<StreamId> = if let Some(key) = via {
             asked(&key).into_iter().collect()
         } else {
-            // Over stdio nothing says for which: each that asked for it may be meant.
+            // Over stdio the request is unknown: each that asked for it may be meant.
             let keys = self.calls.keys(|call| call.log_level().is_some());
             keys.iter().filter_map(asked).collect()
         };

@@ -1,4 +1,4 @@
-//! A question comes up: it is checked, recorded, and only then shown to anyone.
+//! New questions: each is checked, recorded, and only then shown.
 
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
@@ -20,7 +20,7 @@ use crate::{CallSummary, NewQuestion};
 /// The result of checking a question.
 #[derive(Default)]
 pub(crate) struct Checked {
-    /// The form, where it has one.
+    /// The form, if it has one.
     pub(crate) form: Option<Form>,
     /// Warnings for a person.
     warnings: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Returns the question as it is decided about.
+    /// Returns the parts that a decision depends on.
     pub(crate) fn parts<'a>(&'a self, request: &'a ElicitRequest) -> QuestionParts<'a> {
         QuestionParts {
             request,
@@ -40,7 +40,8 @@ impl Checked {
 }
 
 impl Relay {
-    /// Takes in a question of the server. `frame` is its own frame, where it pushed one; `params` is read for members that are unknown here.
+    /// Handles a question of the server. `frame` is its own frame, if it pushed one; `params` is read for unknown
+    /// members.
     pub(crate) fn open_ask(
         &mut self,
         now: Timestamp,
@@ -51,7 +52,7 @@ impl Relay {
         params: Option<&Members<'_>>,
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map(UnknownMembers::of).transpose()?;
-        // Asked in one of several calls, it might be asked in the wrong one.
+        // A question in the result of one of several calls might be asked in the wrong one.
         let nowhere = attribution.is_ambiguous() && self.client.is_asked_in_results();
         if nowhere
             && self.settings.answer_with == Audience::Client
@@ -64,9 +65,9 @@ impl Relay {
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
         let checked = check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
-        // Before anything that takes longer the more calls are open. One that is refused below counts too.
+        // Before any work that grows with the open calls. One that is refused below counts too.
         self.limits.admit(now, &request, &self.asks, revision)?;
-        // Each call that it may belong to has to be shown in full.
+        // Each call that it may belong to must be shown in full.
         if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
             let why = format!(
                 "nobody is asked, since the call cannot be shown to a person in full: {defect}"
@@ -108,7 +109,7 @@ impl Relay {
             .may_have_frame(self.server.revision(), request.mode());
         let is_shown = place == AskedVia::Client && may_have_frame;
         let frame = frame.filter(|_| is_shown);
-        // The client's own dialog names no call, so its question needs none in full.
+        // The client's own dialog names no call, so its question needs no summary in full.
         let mut candidates = match place {
             AskedVia::People => self.calls.summaries(&others),
             AskedVia::Client => Vec::new(),
@@ -162,8 +163,8 @@ impl Relay {
         Ok(key)
     }
 
-    /// Returns the key of a question in `inputRequests`: the server's where it asks in rounds; else one of the call's, for a client
-    /// that is asked in rounds.
+    /// Returns the key of a question in `inputRequests`: the server's if it asks in rounds; otherwise one of the call,
+    /// for a client that is asked in rounds.
     fn entry_of(
         &mut self,
         call: Option<CallId>,
@@ -180,7 +181,7 @@ impl Relay {
         call.map_or_else(String::new, |call| call.rounds_mut().entry_key(request))
     }
 
-    /// Returns the way in which a question is asked: by the client, or of people.
+    /// Returns the first place of a question: the client, or people.
     fn asked_via(
         &self,
         call: Option<CallId>,
@@ -234,7 +235,7 @@ impl Relay {
             (_, Some(call)) if in_client_round => self.client_round_recorded(now, call),
             (AskedVia::Client, call) => self.ask_client(now, key, call),
             (AskedVia::People, Some(call)) => {
-                // What else its round asks is the client's, which can answer it meanwhile.
+                // The rest of its round is for the client, which can answer it meanwhile.
                 self.present_round(now, call);
                 self.hold_all(now, key, call);
             }
@@ -242,7 +243,7 @@ impl Relay {
         }
     }
 
-    /// The question could not be recorded, so it is not asked.
+    /// Ends a question that could not be recorded.
     pub(crate) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
         let refusal = ErrorResponse::new(
             -32603,
@@ -251,7 +252,7 @@ impl Relay {
         self.question_fails(now, key, Ending::CallEnded, &refusal);
     }
 
-    /// The caller has too many open questions already, so this one is not asked.
+    /// Ends a question of a caller that has too many open questions.
     pub(crate) fn not_admitted(
         &mut self,
         now: Timestamp,
@@ -295,7 +296,7 @@ fn add_past(names: &mut Vec<String>, candidates: &mut Vec<CallSummary>, past: Ve
     }
 }
 
-/// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
+/// Checks the question: a legal form, or a link that may be shown. A legal but risky part becomes a warning.
 pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
         ElicitRequest::Form { schema, .. } => {

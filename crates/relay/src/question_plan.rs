@@ -1,9 +1,9 @@
-//! An operator's decision about a question: by the call that asks, or by all that may have asked.
+//! An operator's decision about a question, for the call that asks or for all calls that may have asked.
 //!
-//! A question of which several calls may be the one that asks is decided about for each of them, also for those that have ended here and
-//! that the server may still be at work on. The strictest counts: a refusal, then the people whom a rule asks; where rules ask different
-//! people, nobody is asked. It is decided once for all calls about which the decision is the same whatever is asked, such as the calls of one
-//! tool where no rule reads their arguments.
+//! A question that may belong to several calls is decided about for each of them, including those that have ended here
+//! and that the server may still be processing. The strictest decision counts: a refusal, then the people whom a rule
+//! asks; if rules ask different people, the question is refused. The decision is made once for all calls that are
+//! decided alike for every question, such as the calls of one tool if no rule reads their arguments.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::new_asks::check;
 use crate::parts::asks::Attribution;
 use crate::{CallSummary, Relay};
 
-/// The most calls at work about which a question may have to be decided one by one. Nobody asks about so many at once: 64 of them are
-/// shown at most, and each costs up to some tenths of a millisecond under the relay's lock.
+/// The most calls in progress that a question may have to be decided about one by one. A person could not judge so many
+/// at once: at most 64 are shown, and each costs up to some tenths of a millisecond under the relay's lock.
 const DIFFERING: usize = 256;
-/// The most links of one response that are judged; more are not the caller's.
+/// The most links of one response that are decided about; more are not the caller's.
 const LINKS: usize = 100;
 
-/// The decision about a question, with the calls that have ended here and for which it may be.
+/// The decision about a question, with the ended calls that it may belong to.
 pub(crate) struct QuestionPlan {
     /// The decision.
     pub(crate) planned: Planned,
-    /// Those of the calls for which a rule decides otherwise than for the caller.
+    /// The ended calls for which a rule decides differently from asking the caller.
     pub(crate) past: Vec<CallSummary>,
-    /// The call for which a rule refuses it, where that is one.
+    /// The call for which a rule refuses it, if there is one.
     pub(crate) refused_in: Option<CallSummary>,
 }
 
@@ -45,22 +45,22 @@ impl From<Planned> for QuestionPlan {
     }
 }
 
-/// The calls for which the questions of the server may be, one of each group about which is decided alike.
+/// The calls that the questions of the server may belong to, one of each group that is decided alike.
 struct Candidates<'a> {
     groups: Vec<Option<CallFacts<'a>>>,
-    /// Those that have ended here, each with the number of its group.
+    /// The ended calls, each with the number of its group.
     past: Vec<(&'a CallSummary, usize)>,
-    /// `true` if none is at work.
+    /// `true` if none is in progress.
     are_past: bool,
 }
 
-/// The questions of a response that are passed on as they are, by whom they are for.
+/// The recipients of a response's questions that are passed on unchanged.
 pub(crate) enum Passed {
-    /// All are the caller's.
+    /// All are for the caller.
     Callers,
-    /// One is not.
+    /// One is for others.
     Others(QuestionPlan),
-    /// They cannot be judged: they are too many, or of too many calls, or cannot be read.
+    /// Undecidable: too many, of too many calls, or unreadable.
     Unjudged,
 }
 
@@ -124,7 +124,8 @@ impl Strictest {
 }
 
 impl Relay {
-    /// Returns the operator's decision about a question of the server. `Err` where too many calls differ that may have asked it.
+    /// Returns the operator's decision about a question of the server. `Err` if too many different calls may have asked
+    /// it.
     pub(crate) fn planned(
         &mut self,
         now: Timestamp,
@@ -139,7 +140,7 @@ impl Relay {
         Ok(candidates.decide(&*decisions, question))
     }
 
-    /// Returns the calls for which a question with this attribution may be.
+    /// Returns the calls that a question with this attribution may belong to.
     fn candidates(
         &mut self,
         attribution: &Attribution,
@@ -160,7 +161,8 @@ impl Relay {
         self.all_candidates(decisions)
     }
 
-    /// Returns all calls that may ask and whose summaries were read. Where one of them is not known, rules about calls cannot be judged.
+    /// Returns all calls that may ask and whose summaries were read. If one of them is unknown, rules about calls
+    /// cannot be applied.
     fn all_candidates(
         &self,
         decisions: &dyn QuestionDecisions,
@@ -205,7 +207,7 @@ impl Relay {
         Ok(found)
     }
 
-    /// Returns the operator's decision about a question in this call; `None` where it is not known for which call it is.
+    /// Returns the operator's decision about a question in this call; `None` if its call is unknown.
     pub(crate) fn planned_for(
         &self,
         now: Timestamp,
@@ -219,7 +221,8 @@ impl Relay {
         decisions.plan(now, call, question)
     }
 
-    /// Judges questions that the client would get as they are. Up to the first that a rule gives to others, or refuses.
+    /// Decides about questions that the client would get unchanged, up to the first that a rule gives to others, or
+    /// refuses.
     pub(crate) fn judge_passed(
         &mut self,
         now: Timestamp,
@@ -237,7 +240,7 @@ impl Relay {
             return Passed::Unjudged;
         };
         for request in questions {
-            // One that is illegal is refused when it is asked.
+            // An illegal one is refused when it is asked.
             let checked = check(request).unwrap_or_default();
             let plan = candidates.decide(&*decisions, checked.parts(request));
             if !matches!(plan.planned, Planned::Caller { .. }) {
@@ -263,7 +266,7 @@ impl Candidates<'_> {
             strictest.add(planned);
         }
         if self.are_past && strictest.is_callers() {
-            // Where none is known to be at work, it may be of any call.
+            // If none is known to be in progress, it may belong to any call.
             for planned in decisions.plan(&[None], question) {
                 strictest.add(planned);
             }

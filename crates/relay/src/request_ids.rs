@@ -1,7 +1,7 @@
-//! The ids under which requests go on: those of the gateway's own, and those that a peer has chosen where nothing else goes by them.
+//! The ids of forwarded requests: the gateway's own, and those chosen by a peer if they are free.
 //!
-//! An id names one request on a connection. Were two requests to share one, the answer to the first would end the second, and a question
-//! would be taken for one of another call. Ids are compared by what they mean, never as they are written.
+//! An id names one request on a connection. If two requests shared one, the answer to the first would end the second,
+//! and a question would be attributed to another call. Ids are compared by their meaning, never as written.
 
 use mcp_elicit_core::wire::Id;
 
@@ -19,19 +19,19 @@ impl Relay {
         }
     }
 
-    /// Returns a new id for a request of the client at the server; `None` where it can have its own.
+    /// Returns a new id for a request of the client at the server; `None` if its own is free.
     pub(crate) fn other_id_at_server(&mut self, id: &Id) -> Option<Id> {
         let has_own = !may_be_own(id) && self.is_free_at_server(id);
         (!has_own).then(|| self.new_id())
     }
 
-    /// Returns a new id for a request of the server at the client; `None` where it can have its own.
+    /// Returns a new id for a request of the server at the client; `None` if its own is free.
     pub(crate) fn other_id_at_client(&mut self, id: &Id) -> Option<Id> {
         let has_own = !may_be_own(id) && self.is_free_at_client(id);
         (!has_own).then(|| self.new_id())
     }
 
-    /// Returns a new token for the progress of a call at the server; `None` where it can have the client's own.
+    /// Returns a new progress token for a call at the server; `None` if the client's own is free.
     pub(crate) fn other_token(&mut self, token: &Id) -> Option<Id> {
         if !may_be_own(token) && self.calls.by_upstream_token(token).is_none() {
             return None;
@@ -50,7 +50,7 @@ impl Relay {
             && !self.opening_ids.has(id)
     }
 
-    /// Returns `true` if the client knows no request that waits for it by this id.
+    /// Returns `true` if no waiting request at the client has this id.
     pub(crate) fn is_free_at_client(&self, id: &Id) -> bool {
         self.asks.by_client_id(id).is_none() && !self.server_requests.has(id)
     }

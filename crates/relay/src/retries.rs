@@ -1,4 +1,4 @@
-//! Calls that come back: the retry of a round with its answers, and a call that is made again.
+//! Repeated calls: the retry of a round with its answers, and a call that is made again.
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
@@ -18,7 +18,7 @@ use crate::{
 const RESPONSES: usize = 1_024;
 
 impl Relay {
-    /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
+    /// Continues with something that the gateway holds, if the request refers to it: a round at the client, a question
     /// that it answers now, or a call that was handed back.
     pub(crate) fn resume_or_find(
         &mut self,
@@ -56,7 +56,8 @@ impl Relay {
         looks_up.then(|| self.look_up(frame, digest))
     }
 
-    /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
+    /// Returns `true` if a client that can be asked in these modes can continue this call, whose open questions are
+    /// asked there again.
     fn can_go_on(&self, call: CallId, modes: impl Fn(Mode) -> bool) -> bool {
         if !self.client.is_asked_in_results() {
             return true;
@@ -68,7 +69,7 @@ impl Relay {
         })
     }
 
-    /// The client retries a call under a state that this gateway sealed for it, or under none of its own.
+    /// Handles a client's retry of a call under a state that this gateway sealed for it, or under no such state.
     fn retry_comes(&mut self, frame: ClientFrame<'_>, kind: CallKind) -> ClientForward {
         let Some(state) = frame.index().request_state.clone() else {
             return self.reject_state(frame, StateDefect::Missing);
@@ -92,7 +93,7 @@ impl Relay {
             return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         }
         match claims.server() {
-            // Where rounds wait here by now, none goes on that was passed on.
+            // If rounds are now held here, no passed round may continue.
             Some(server) if !self.settings.holds_rounds() => {
                 self.client_round_retried(frame, &state, &claims, server, &responses, &binding)
             }
@@ -107,7 +108,7 @@ impl Relay {
             .reject(frame, &ErrorResponse::new(-32602, why.to_string()))
     }
 
-    /// The client retries a call that the gateway sent back to it with questions of its own.
+    /// Handles a client's retry of a round of the gateway's own.
     fn own_round_returns(
         &mut self,
         frame: ClientFrame<'_>,
@@ -178,8 +179,8 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// Returns the refusal of a retry that would be asked again, other than what it answers, in a mode that it does not declare. The round
-    /// stays as it is.
+    /// Returns the refusal of a retry that would be asked again, besides the questions that it answers, in a mode that
+    /// it does not declare. The round is unchanged.
     fn refuse_undeclared(
         &self,
         frame: ClientFrame<'_>,
@@ -196,7 +197,7 @@ impl Relay {
         Some(ErrorResponse::fault(fault, self.client.revision()))
     }
 
-    /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
+    /// Starts a call anew that is no longer in progress, as after a restart; its questions find the retry's answers.
     pub(crate) fn starts_anew(
         &mut self,
         frame: ClientFrame<'_>,
@@ -212,7 +213,7 @@ impl Relay {
             return self.effects.reject(frame, &fault.refusal());
         }
         self.round_states.use_up(state);
-        // What may begin has to be admitted, whatever was admitted before.
+        // A call that starts has to be admitted, even if it was admitted before.
         if let Some(index) = FrameIndex::at(first.as_bytes()) {
             let again = ClientFrame::of_text(&first, &index, frame.stream(), frame.at());
             let kind = again.method().and_then(CallKind::of_method);
@@ -229,8 +230,8 @@ impl Relay {
         self.pass_on(frame.stream(), frame.at(), first, carried)
     }
 
-    /// The client has answered this question already, before the gateway was started anew: that answer counts, where the
-    /// question is the very one of the record.
+    /// Uses the client's answer to this question from before a restart of the gateway, if the question is exactly that
+    /// of the record.
     pub(crate) fn uses_retry_answer(&mut self, key: AskId, call: CallId) -> bool {
         let Some(question) = self.asks.get(key) else {
             return false;
@@ -262,7 +263,7 @@ impl Relay {
         }
     }
 
-    /// A request of a rounds client goes to the server, not as it came.
+    /// Sends a changed request of a rounds client to the server.
     pub(crate) fn pass_on(
         &mut self,
         stream: StreamId,
@@ -283,7 +284,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// A state for this call, whose round asks this.
+    /// Returns a state for this call, whose round asks these questions.
     pub(crate) fn sealed_state(
         &self,
         now: Timestamp,
@@ -305,7 +306,7 @@ impl Relay {
     }
 }
 
-/// The request with the state that the server gave instead of the gateway's; `first` also takes out the answers.
+/// Returns the request with the server's state in place of the gateway's; `first` also removes the answers.
 pub(crate) fn with_server_state(
     frame: Frame<'_>,
     state: Option<&str>,

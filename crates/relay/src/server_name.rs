@@ -1,4 +1,4 @@
-//! The server by the name that people see elsewhere: the operator's, else the one that it reports, else its program's or host's.
+//! The name of the server in messages: the operator's, else the reported one, else that of its program or host.
 
 use crate::Relay;
 

@@ -12,20 +12,20 @@ use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
 use crate::parts::task_owners::TaskOwners;
 
-/// The audience of questions.
+/// The people or program that questions go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audience {
-    /// To the client when it declared the mode, else to people.
+    /// The client if it declared the mode, else people.
     #[default]
     Auto,
-    /// To the client only; a mode it did not declare is refused.
+    /// The client only; a mode that it did not declare is refused.
     Client,
-    /// To people only.
+    /// People only.
     People,
 }
 
 impl Audience {
-    /// Returns what the gateway declares to the server for a client with this capability.
+    /// Returns the capability that the gateway declares to the server for a client with this capability.
     pub const fn declared(self, client: Capability) -> Capability {
         match self {
             Self::Client => client,
@@ -41,60 +41,60 @@ impl Audience {
 )]
 #[derive(Clone, Debug)]
 pub struct RelaySettings {
-    /// The server by the operator's name.
+    /// The operator's name of the server.
     pub server: String,
-    /// `true` if the operator gave it that name; else people are told the one that it reports.
+    /// `true` if the operator set that name; otherwise people are shown the reported one.
     pub is_named: bool,
     /// The audience of questions.
     pub answer_with: Audience,
-    /// The time that a call is held for a person before it is handed back with where to answer.
+    /// The time that a call is held for a person before it is handed back with the address for answers.
     pub hold: Duration,
     /// The interval at which a held call is kept alive with progress.
     pub keep_alive: Duration,
     /// The time that a question waits for an answer.
     pub open_for: Duration,
-    /// The time that the result of a call that nobody waits for is kept.
+    /// The time that the result of a call without a waiting client is kept.
     pub keep_results: Duration,
-    /// The time that the server may take to say which era it speaks.
+    /// The time limit for the server's answer about its era.
     pub probe: Duration,
-    /// Asks pending at once in one session; `None` for no bound.
+    /// The most pending questions in one session; `None` for no limit.
     pub pending: Option<usize>,
     /// The longest message of a question, in bytes.
     pub message_bytes: usize,
-    /// The size of all questions pending at once in one session, in bytes.
+    /// The total size of pending questions in one session, in bytes.
     pub pending_bytes: usize,
-    /// Asks within any minute in one session; `None` for no bound.
+    /// The most questions within any minute in one session; `None` for no limit.
     pub per_minute: Option<u32>,
-    /// The number of requests of one session that may be open.
+    /// The most open requests of one session.
     pub open_calls: usize,
     /// The size that the open requests of one session may reach before another is refused, in bytes.
     pub call_bytes: usize,
-    /// The number of calls of one session that may wait for their turn with the server.
+    /// The most calls of one session that may wait for their turn with the server.
     pub waiting_calls: usize,
-    /// The number of rounds that a call may ask in a row.
+    /// The most consecutive rounds of a call.
     pub rounds: u32,
-    /// `true` if the server answers each call on a stream of its own, and asks there (HTTP).
+    /// `true` if the server answers each call on its own stream, and asks there (HTTP).
     pub server_streams: bool,
     /// `true` if the server is known to speak the pushed era, from another connection with it.
     pub is_pushed: bool,
-    /// After which number calls are numbered: connections that serve one caller together number apart.
+    /// The number after which calls are numbered: connections that serve one caller together use separate ranges.
     pub first_call: u64,
-    /// Which tools of the server were seen to ask.
+    /// The tools of the server that were seen to ask.
     pub askers: AskingTargets,
-    /// The times that clients were seen to wait for a call.
+    /// The observed timeouts of clients.
     pub client_waits: ClientWaits,
-    /// Which caller began each task of the server.
+    /// The caller that began each task of the server.
     pub task_owners: TaskOwners,
-    /// The caller, where the server cannot tell it from others and its tasks are kept apart from theirs here.
+    /// The caller, if the server cannot distinguish it from others and its tasks are kept apart here.
     pub task_caller: Option<String>,
-    /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
+    /// `true` if several client requests share this relay, each with its own stream (HTTP).
     pub client_streams: bool,
-    /// The operator's decisions about calls and questions; `None` where there are none.
+    /// The operator's decisions about calls and questions; `None` if there are none.
     pub decisions: Option<Arc<dyn Decisions>>,
 }
 
 impl RelaySettings {
-    /// Returns `true` where what a client sends is judged: by rules, or by whose task it is about.
+    /// Returns `true` if a client's messages are checked: by rules, or by the owners of tasks.
     pub(crate) fn has_callers_to_judge(&self) -> bool {
         self.decisions.is_some() || self.task_caller.is_some()
     }

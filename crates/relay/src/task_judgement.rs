@@ -1,5 +1,6 @@
-//! The questions of tasks (tasks extension of 2026-07-28). The client reads them with `tasks/get` and answers with `tasks/update`, so
-//! the gateway asks nobody about them. They pass only where an operator's decisions leave them to the caller.
+//! The questions of tasks (tasks extension of 2026-07-28). The client reads them with `tasks/get` and answers with
+//! `tasks/update`, so the gateway does not ask them. They are passed on only if an operator's decisions leave them to
+//! the caller.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,8 @@ use crate::{CallId, CallSummary, ClientForward, ClientFrame, Relay, Timestamp};
 const QUESTIONS: usize = 1_024;
 
 impl Relay {
-    /// A request about a task. Refused where it answers questions that the client was not shown: they may be for others to answer.
+    /// Handles a request about a task. Refuses it if it answers questions that the client was not shown, because others
+    /// may have to answer them.
     pub(crate) fn refuse_task_request(
         &mut self,
         frame: ClientFrame<'_>,
@@ -47,7 +49,8 @@ impl Relay {
         }
     }
 
-    /// Judges the questions in a response that says how a task is, or that a call became one. `Err` where they are not the caller's.
+    /// Checks the questions in a response about a task, or one in which a call became a task. `Err` if they are not the
+    /// caller's.
     pub(crate) fn judge_task(
         &mut self,
         now: Timestamp,
@@ -90,8 +93,8 @@ impl Relay {
         self.judge_status(now, result)
     }
 
-    /// Refuses the response to a call that has questions and does not say, in the protocol's words, that it asks: a client that is less strict
-    /// may ask them.
+    /// Refuses the response to a call that has questions but does not ask as the protocol defines: a lenient client may
+    /// ask them.
     fn judge_odd_round(&self, key: CallId, frame: Frame<'_>) -> Result<(), ErrorResponse> {
         let asked = frame.sole_member(FramePart::Result, "inputRequests");
         if matches!(asked, Ok(None | Some("null"))) || self.elicitation_in(key, frame).is_some() {
@@ -101,7 +104,7 @@ impl Relay {
         Err(ErrorResponse::new(-32603, why))
     }
 
-    /// Judges the questions that the status of a task holds.
+    /// Checks the questions in the status of a task.
     pub(crate) fn judge_status(
         &mut self,
         now: Timestamp,

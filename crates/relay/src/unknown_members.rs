@@ -1,4 +1,4 @@
-//! Members of a question that the gateway does not know: they go on to a client of another era or revision.
+//! Members of a question that are unknown to the gateway, which are passed on to a client of another era or revision.
 
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::{Members, raw_text, raw_value};
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 
 use crate::frame_edit::ErrorResponse;
 
-/// The most members of a question that are unknown here.
+/// The most unknown members of a question.
 const MEMBERS: usize = 64;
-/// The size of their names and values, in bytes.
+/// The total size of their names and values, in bytes.
 const BYTES: usize = 256 * 1024;
 
-/// Members of a question's params that are unknown here.
+/// Unknown members of a question's params.
 #[derive(Default)]
 pub(crate) struct UnknownMembers {
     members: Vec<(String, Box<RawValue>)>,
 }
 
 impl UnknownMembers {
-    /// Reads those of a question. Of `_meta` it keeps what is not the protocol's own.
+    /// Reads those of a question. In `_meta` it keeps everything but the protocol's own members.
     ///
     /// # Errors
     /// The refusal of a question that has too many, or too large ones.
@@ -55,7 +55,7 @@ impl UnknownMembers {
             .sum()
     }
 
-    /// Returns the params with these members added, where they are not there already.
+    /// Returns the params with these members added, unless they are present.
     pub(crate) fn added_to(&self, params: &RawValue) -> Option<Box<RawValue>> {
         let all = Members::read(params, "params").ok()?;
         let mut text = params.get().trim_end().strip_suffix('}')?.to_owned();
@@ -76,7 +76,7 @@ impl UnknownMembers {
     }
 }
 
-/// Returns what of `_meta` is neither the protocol's nor about one message.
+/// Returns the members of `_meta` that are neither the protocol's nor about one message.
 fn of_others(meta: &RawValue) -> Option<Box<RawValue>> {
     let mut meta: Map<String, Value> = serde_json::from_str(meta.get()).ok()?;
     meta.retain(|name, _| name != "progressToken" && !name.starts_with("io.modelcontextprotocol/"));

@@ -6,7 +6,6 @@
 mod listen;
 
 use mcp_elicit_server::{AskOutcome, Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,12 +40,8 @@ impl Asker {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Asker {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "asker", version = "1.0.0")]
+impl ServerHandler for Asker {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

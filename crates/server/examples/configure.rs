@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, Reasons, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,12 +74,8 @@ impl Environments {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Environments {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "environments", version = "1.0.0")]
+impl ServerHandler for Environments {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

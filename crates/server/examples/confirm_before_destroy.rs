@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,12 +52,8 @@ impl Branches {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Branches {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "branches", version = "1.0.0")]
+impl ServerHandler for Branches {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

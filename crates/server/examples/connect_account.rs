@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_server::connect::{CannotSave, Connect, Secret};
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
@@ -53,12 +52,8 @@ impl Calendar {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Calendar {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "calendar", version = "1.0.0")]
+impl ServerHandler for Calendar {}
 
 fn save(vault: &Vault, user: String, secret: Secret) -> Result<(), CannotSave> {
     if secret.reveal().trim().is_empty() {

@@ -4,7 +4,6 @@ mod listen;
 
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,12 +67,8 @@ impl Tables {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Tables {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "tables", version = "1.0.0")]
+impl ServerHandler for Tables {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_server::{AskOutcome, Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,12 +83,8 @@ impl Workflow {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Workflow {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "workflow", version = "1.0.0")]
+impl ServerHandler for Workflow {}
 
 /// The preferences before anybody changed them.
 fn usual() -> Preferences {

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ProtocolVersion, ServerCapabilities, ServerConfig};
+use rmcp::model::{Implementation, ProtocolVersion, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -77,7 +77,9 @@ impl Deployer {
 impl ServerHandler for Deployer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        ServerConfig::new(capabilities).with_protocol_version(self.revision.clone())
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("deployer", "1.0.0"))
+            .with_protocol_version(self.revision.clone())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {

@@ -6,7 +6,6 @@ mod listen;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,12 +94,8 @@ impl Projects {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Projects {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "projects", version = "1.0.0")]
+impl ServerHandler for Projects {}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

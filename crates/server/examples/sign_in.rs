@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcp_elicit_server::connect::Connect;
 use mcp_elicit_server::connect::oauth::{Grant, Provider};
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
-use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
@@ -61,12 +60,8 @@ impl Accounts {
     }
 }
 
-#[tool_handler]
-impl ServerHandler for Accounts {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-}
+#[tool_handler(name = "accounts", version = "1.0.0")]
+impl ServerHandler for Accounts {}
 
 /// The options of the command line.
 struct Options {

@@ -1,4 +1,5 @@
-//! Putting a question until it is settled: the checks that are always on, asking again with the reasons, the record.
+//! The loop that asks a question until it is settled: the checks that are always on, asking again with the reasons, the
+//! audit.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ use crate::guard;
 use crate::journal::{ReceivedAnswer, StoredResult};
 use crate::question::{OutgoingBody, OutgoingQuestion};
 
-/// The end of a question on which a person acted.
+/// The end of a question after a person's action.
 #[derive(Debug)]
 pub(crate) enum Decision<T> {
     Answer(T),
     Not(RefusalKind),
 }
 
-/// The longest text of reasons that goes into the next message, in bytes.
+/// The longest text of reasons in the next message, in bytes.
 const REASONS_LIMIT: usize = 1_000;
 
-/// Counts a question that goes out against the principal's limit, and writes it down.
+/// Counts a question that is sent against the principal's limit, and records it.
 pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), ElicitError> {
     let settings = &call.shared.settings;
     if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
@@ -38,8 +39,8 @@ pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), Elic
     Ok(())
 }
 
-/// Puts `question` until there is an answer that `read` takes, at most `attempts` times. With `own_check`, an answer
-/// that it took once counts in every later run.
+/// Asks `question` until `read` accepts an answer, at most `attempts` times. An answer that passed `own_check` once is
+/// not checked by it in later runs.
 pub(crate) async fn exchange<T>(
     call: &Call,
     mut question: OutgoingQuestion,
@@ -101,14 +102,14 @@ pub(crate) async fn exchange<T>(
     })
 }
 
-/// Puts the question once, and notes what became of it when nothing came back.
+/// Asks the question once, and records why no answer came, if none did.
 async fn put(
     call: &Call,
     question: &OutgoingQuestion,
     first: bool,
 ) -> Result<AskResult, ElicitError> {
     let admit = || {
-        // Asked again, it is the same question with the reasons of its form.
+        // Later attempts repeat the same form, with the reasons in the message.
         if first {
             guard::may_ask(question)?;
         }
@@ -125,7 +126,7 @@ async fn put(
                 AuditEvent::Refused
             }
             ElicitError::Peer(_) | ElicitError::Wrong { .. } => AuditEvent::Failed,
-            // The question has gone out and is still open.
+            // The question has been sent and is still open.
             ElicitError::Suspended | ElicitError::Refused(_) | ElicitError::UrlRequired(_) => {
                 return result;
             }
@@ -140,19 +141,19 @@ enum Verdict<T> {
     Wrong(Wrong),
     Late,
     Broken(String),
-    /// The form takes what the author's type does not.
+    /// The form accepts the answer, and the author's type does not.
     Author(String),
 }
 
-/// Why an answer cannot be used.
+/// The reasons why an answer cannot be used.
 #[derive(Default)]
 struct Wrong {
-    /// For the person.
+    /// The reasons for the person.
     reasons: String,
-    /// The same for a program, where the form's rules were broken just now.
+    /// The reasons for programs, when the form's rules were broken in this run.
     findings: Vec<Finding>,
-    /// `true` if the author's own check wrote the reasons: they may repeat what a person said, and stay out of the
-    /// record.
+    /// `true` if the author's own check wrote the reasons: they may repeat a person's answer, and stay out of the
+    /// audit.
     by_author: bool,
 }
 
@@ -209,7 +210,7 @@ fn accepted<T>(
     let accepted = match &question.subject {
         OutgoingBody::Url { .. } => None,
         OutgoingBody::Form(form) => {
-            // Accepted without content is read as an empty form: right where nothing is required.
+            // An accepted result without content is read as an empty form, which is right when no field is required.
             let content = reply.content.as_ref().map_or("{}", |content| content.get());
             match form.check(content, revision) {
                 Ok(answers) => Some(answers),
@@ -255,7 +256,7 @@ fn bounded(reasons: &str) -> String {
     beginning(reasons, REASONS_LIMIT).to_owned()
 }
 
-/// Notes a turn unless an earlier run of the handler already did.
+/// Records an event unless an earlier run of the handler already did.
 fn note_fresh(
     call: &Call,
     question: &OutgoingQuestion,

@@ -1,5 +1,5 @@
-//! One record per turn in the life of a question: who was asked, by which tool, for which fields; never a value. A
-//! client's audit writes the same [`AuditRecord`].
+//! One audit record per event in the life of a question: who was asked, by which tool, for which fields; never a value.
+//! The client crate's audit writes the same [`AuditRecord`].
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use mcp_elicit_core::lifecycle::{AuditEvent, AuditRecord};
 
-/// A receiver of audit records. It is called while a handler waits: it should be quick, and must not panic.
+/// A receiver of audit records. It is called while a handler waits, so it should be quick, and it must not panic.
 ///
 /// ```
 /// use mcp_elicit_server::ServerSettings;
@@ -25,7 +25,7 @@ pub use mcp_elicit_core::lifecycle::{AuditEvent, AuditRecord};
 /// let settings = ServerSettings::default().audit(Printed);
 /// ```
 pub trait Audit: Send + Sync + 'static {
-    /// Takes one record.
+    /// Receives one record.
     ///
     /// ```
     /// use mcp_elicit_server::ServerSettings;
@@ -42,7 +42,7 @@ impl<F: Fn(&AuditRecord) + Send + Sync + 'static> Audit for F {
     }
 }
 
-/// Writes each record as a line of JSON.
+/// An audit that writes each record as a line of JSON.
 ///
 /// ```
 /// use mcp_elicit_server::ServerSettings;
@@ -53,7 +53,7 @@ impl<F: Fn(&AuditRecord) + Send + Sync + 'static> Audit for F {
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send + 'static> JsonLines<W> {
-    /// Writes to `writer`, flushing after each line.
+    /// Creates an audit that writes to `writer` and flushes after each line.
     ///
     /// ```
     /// use mcp_elicit_server::audit::JsonLines;

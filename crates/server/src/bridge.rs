@@ -1,5 +1,5 @@
-//! Handlers that build their own rounds, by returning `InputRequiredResult`, also serve pushed-era clients: each of
-//! their requests is pushed, and the handler is called again with the replies, as a client of 2026-07-28 would.
+//! Pushed-era clients for handlers that build their own rounds by returning `InputRequiredResult`: each of their
+//! requests is pushed, and the handler is called again with the responses, as a client of 2026-07-28 would.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::backend::pushed::Pushed;
 use crate::error::ElicitError;
 use crate::settings::Shared;
 
-/// Pushes everything that `required` asks for, at once. Gives the replies and the handler's own state.
+/// Pushes all requests of `required` at once. Returns the responses and the handler's own state.
 pub(crate) async fn push(
     pushed: &Arc<Pushed>,
     context: &RequestContext<RoleServer>,
@@ -85,7 +85,7 @@ async fn push_one(
     Ok(value)
 }
 
-/// Returns the handler's own question in the revision-neutral form, and the form to check the reply against.
+/// Returns the handler's own question in the revision-neutral form, and the form to check the response against.
 fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>), ErrorData> {
     match params {
         ElicitRequestParams::FormElicitationParams {
@@ -127,7 +127,7 @@ fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>)
     }
 }
 
-/// Checks the reply here as well: the handler never sees content that breaks the form's rules.
+/// Checks the response here as well, so that the handler never sees content that breaks the form's rules.
 fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
     let mode = if form.is_some() {
         Mode::Form

@@ -1,4 +1,4 @@
-//! The handle with which a handler asks.
+//! The handle that a handler asks with.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::settings::Shared;
 
 /// Asks the person behind a call, on every revision.
 ///
-/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::from_context`] from any
+/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or build it with [`Elicit::from_context`] from any
 /// [`RequestContext`]. The server has to be wrapped with [`eliciting`](crate::ElicitingExt::eliciting).
 ///
-/// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once
+/// On 2026-07-28 the handler runs again from the top for each round of answers; every effect that must happen once
 /// belongs in a [`step`](Self::step).
 ///
 /// ```
@@ -54,7 +54,7 @@ pub struct Elicit {
     call: Arc<Call>,
 }
 
-/// One call, as its asks need to know it.
+/// The parts of a call that its asks need.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
@@ -63,7 +63,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) principal: Option<String>,
     pub(crate) capability: Capability,
-    /// The same for every `Elicit` of one call, also inside its task.
+    /// Shared by every `Elicit` of one call, also inside its task.
     identity: Arc<CallIdentity>,
     questions: AtomicU32,
 }
@@ -129,8 +129,8 @@ impl Elicit {
 
     /// Returns the `Elicit` of the call behind `context`.
     ///
-    /// Fails with an internal error if the server is not wrapped, or if the request is none of `tools/call`,
-    /// `prompts/get` and `resources/read`.
+    /// Fails with an internal error if the server is not wrapped, or if the request is not `tools/call`, `prompts/get`
+    /// or `resources/read`.
     ///
     /// ```
     /// use mcp_elicit_server::Elicit;
@@ -156,7 +156,7 @@ impl Elicit {
         })
     }
 
-    /// Asks for a form made from the fields of `T`, and gives its answers as a `T`.
+    /// Asks for a form made from the fields of `T`, and returns its answers as a `T`.
     ///
     /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums,
     /// each also as an `Option`. Doc comments become descriptions.
@@ -183,8 +183,8 @@ impl Elicit {
         Ask::new(self, message, TypedForm::new())
     }
 
-    /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a
-    /// [`Link`](mcp_elicit_core::link::Link) to visit. The mode follows from it.
+    /// Asks for something known only at run time: a [`Form`](mcp_elicit_core::form::Form), or a
+    /// [`Link`](mcp_elicit_core::link::Link) to visit. Its type decides the mode.
     ///
     /// ```
     /// use mcp_elicit_server::core::form::{FieldBuilder, Form};
@@ -201,7 +201,7 @@ impl Elicit {
         Ask::new(self, message, what)
     }
 
-    /// Asks for a yes. Anything else, an accepted "no" included, is a refusal.
+    /// Asks for a confirmation. Anything but a yes, an accepted "no" included, is a refusal.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -215,7 +215,7 @@ impl Elicit {
         Ask::new(self, message, Confirm::default())
     }
 
-    /// Asks for one of `options`, given as values or as `(value, title)` pairs, and gives its value.
+    /// Asks for one of `options`, given as values or as `(value, title)` pairs, and returns its value.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -233,8 +233,8 @@ impl Elicit {
         Ask::new(self, message, Choose::among(options))
     }
 
-    /// Asks for one of `items`, each shown as the option that `option` makes of it, and returns the item. The values of
-    /// the options have to differ.
+    /// Asks for one of `items`, each shown as the option that `option` returns for it, and returns the item. The values
+    /// of the options must differ.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -267,10 +267,10 @@ impl Elicit {
         Ask::new(self, message, ChooseAmong::new(items, option))
     }
 
-    /// Asks for any number of `options`, and gives their values in the order of the answer.
+    /// Asks for any number of `options`, and returns their values in the order of the answer.
     ///
-    /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order
-    /// of `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
+    /// 2025-06-18 has no lists: there, each option is shown as a separate checkbox, and the values come in the order of
+    /// `options`. The same applies to lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -288,9 +288,10 @@ impl Elicit {
         Ask::new(self, message, ChooseMany::among(options))
     }
 
-    /// Asks the person to visit a URL. The answer says that they agreed to open it, not that they are done there.
+    /// Asks the person to visit a URL. Success means that the person agreed to open it, not that they are done there.
     ///
-    /// The URL must be the same in each run of the handler: one that is drawn anew belongs in a [`step`](Self::step).
+    /// The URL must be the same in each run of the handler: one that is generated anew belongs in a
+    /// [`step`](Self::step).
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -303,9 +304,9 @@ impl Elicit {
         Ask::new(self, message, Visit::new(url))
     }
 
-    /// Goes on only if the person has visited `url`. For when the tool has found that they have not yet.
+    /// Returns only if the person has visited `url`. For tools that have found that the person has not yet.
     ///
-    /// On 2025-11-25 this ends the call with the error -32042, which tells the client to have the URL visited and to
+    /// On 2025-11-25 this ends the call with the error -32042, which asks the client to have the URL visited and to
     /// call again; on 2026-07-28 it is a [`visit`](Self::visit).
     ///
     /// ```
@@ -329,8 +330,8 @@ impl Elicit {
         Err(self.url_required(&message, &url, elicitation_id(None)?)?)
     }
 
-    /// Returns what ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be
-    /// asked.
+    /// Returns the error that ends a call of 2025-11-25 until `url` has been visited. Fails if the visit must not or
+    /// cannot be asked for.
     pub(crate) fn url_required(
         &self,
         message: &str,
@@ -362,13 +363,13 @@ impl Elicit {
         }))
     }
 
-    /// Runs `work` once in the life of the call, however often the handler runs, and gives its result each time.
+    /// Runs `work` once in the life of the call, however often the handler runs, and returns its result each time.
     ///
-    /// `name` tells steps apart; the same name used again is the next step of that name. The run is not given up while
+    /// `name` identifies the step; the second use of a name is the second step of that name. The run is not ended while
     /// a step runs, and the caller gets progress as while a person thinks. The result travels in the sealed state, so
-    /// it should be small, and it is remembered when the round ends: if the process dies between the work and the end
-    /// of the round, a retry of the client does the work again. Work that must not happen twice even then needs a key
-    /// of its own at the service that does it.
+    /// it should be small. It is stored when the round ends: if the process dies between the work and the end of the
+    /// round, a retry of the client does the work again. Work that must not happen twice even then needs an idempotency
+    /// key at the service that does it.
     ///
     /// A question inside `work` is the author's error ([`ElicitError::Author`]): ask before the step.
     ///
@@ -393,7 +394,7 @@ impl Elicit {
         self.try_step(name, || async { Ok(work().await) }).await
     }
 
-    /// Like [`step`](Self::step), for work that can fail. A failure is not remembered.
+    /// Like [`step`](Self::step), for work that can fail. A failure is not stored.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::ScriptedUser;
@@ -451,7 +452,7 @@ impl Elicit {
         Ok(value)
     }
 
-    /// Returns who is asked, as [`ServerSettings::principal`](crate::ServerSettings::principal) says.
+    /// Returns the principal that is asked, from [`ServerSettings::principal`](crate::ServerSettings::principal).
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -464,13 +465,13 @@ impl Elicit {
         self.call.principal.as_deref()
     }
 
-    /// Returns whether a URL that has to be visited first ends the call.
+    /// Returns `true` if a URL that must be visited first ends the call.
     #[cfg(feature = "connect")]
     pub(crate) fn turns_away(&self) -> bool {
         self.call.backend.turns_away()
     }
 
-    /// A refusal of `question`, in the author's words.
+    /// Returns the refusal of `question`, in the author's words.
     pub(crate) fn refused(&self, act: RefusalKind, question: &str) -> ElicitError {
         let mut refusal = Refusal::new(act, question);
         if let Some(text) = &self.call.shared.settings.refusal_text {
@@ -479,7 +480,7 @@ impl Elicit {
         ElicitError::Refused(refusal)
     }
 
-    /// Waits for something that a person does outside of MCP.
+    /// Waits for a person's action outside of MCP.
     #[cfg(feature = "connect")]
     pub(crate) async fn wait_outside<T>(
         &self,
@@ -489,12 +490,12 @@ impl Elicit {
         if let Some(call_wait) = self.call.backend.call_wait() {
             return call_wait.wait(done, at_most).await;
         }
-        // A task has a cancellation of its own, which ends what it waits for.
+        // A task has its own cancellation, which also ends this wait.
         let waited = tokio::time::timeout(at_most, done).await;
         waited.map_err(|_| ElicitError::TimedOut { after: at_most })
     }
 
-    /// Tells a client of 2025-11-25 that the visit it was asked for is done. Others find out by going on.
+    /// Tells a client of 2025-11-25 that the visit it was asked for is done. On other revisions it does nothing.
     #[cfg(feature = "connect")]
     pub(crate) async fn tell_complete(&self, id: &str) {
         if let Backend::Pushed(pushed) = &self.call.backend {
@@ -502,7 +503,7 @@ impl Elicit {
         }
     }
 
-    /// Returns whether the client can be asked to fill in a form.
+    /// Returns `true` if the client can be asked to fill in a form.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -517,7 +518,7 @@ impl Elicit {
         self.call.capability.has(Mode::Form)
     }
 
-    /// Returns whether the client can be asked to visit a URL.
+    /// Returns `true` if the client can be asked to visit a URL.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -532,8 +533,8 @@ impl Elicit {
         self.call.capability.has(Mode::Url)
     }
 
-    /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for
-    /// each option.
+    /// Returns `true` if a form can show a list of choices as one field. On 2025-06-18 each option is shown as a
+    /// checkbox.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -549,7 +550,7 @@ impl Elicit {
         self.call.backend.revision().has_several_choices()
     }
 
-    /// Returns the same `Elicit` inside a task of `manager`: its questions show in `tasks/get` and are answered by
+    /// Returns the same `Elicit` inside a task of `manager`: its questions are shown by `tasks/get` and answered by
     /// `tasks/update`.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Why an ask brought no answer, sorted by who is to blame, and what each reason becomes on the wire.
+//! The reasons why an ask returned no answer, sorted by who is to blame, and their errors on the wire.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
 use rmcp::task_manager::TaskExit;
 use serde_json::json;
 
-/// Why an ask brought no answer. `?` on it ends the handler.
+/// The reason why an ask returned no answer. `?` on it ends the handler.
 ///
-/// As the result of a tool, what a person did ([`Refused`](Self::Refused)) is a result the model can read, with
-/// `isError` set; everything else is a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because
-/// prompts and resources have no other way to say no. No variant holds a value that a person gave.
+/// In a tool, a person's refusal ([`Refused`](Self::Refused)) becomes a result that the model can read, with `isError`
+/// set; everything else becomes a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because prompts
+/// and resources cannot express a refusal otherwise. No variant holds a value that a person entered.
 ///
 /// ```
 /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -37,11 +37,11 @@ use serde_json::json;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElicitError {
-    /// The person was asked and did not say yes.
+    /// The person did not say yes.
     #[error("{}", .0.reply)]
     Refused(Refusal),
 
-    /// The client cannot put this question before a person. Nothing was sent.
+    /// The client cannot show this question to a person. Nothing was sent.
     #[error(transparent)]
     CannotAsk(#[from] CannotAsk),
 
@@ -56,18 +56,18 @@ pub enum ElicitError {
     #[error("the call was cancelled while its question was open")]
     CallCancelled,
 
-    /// The client sent something that is not an answer to what was asked.
+    /// The client sent something that is not an answer to the question.
     #[error("the client did not answer properly: {0}")]
     Peer(String),
 
-    /// The answers kept breaking the form's rules, each time with the reason shown.
+    /// The answers kept breaking the form's rules, although each attempt showed the reasons.
     #[error("no usable answer in {attempts} attempts: {reasons}")]
     Wrong {
         /// The number of times that the person was asked.
         attempts: u32,
         /// The violations of the last answer, without its values.
         reasons: String,
-        /// The same field by field, where it broke the form's rules.
+        /// The same violations field by field, if the form's rules were broken.
         findings: Vec<Finding>,
     },
 
@@ -75,7 +75,7 @@ pub enum ElicitError {
     #[error("this question cannot be asked: {0}")]
     Author(String),
 
-    /// These URLs have to be visited before the call is made again (2025-11-25).
+    /// These URLs must be visited before the call is made again (2025-11-25).
     #[error("{}", .0.message)]
     UrlRequired(UrlRequired),
 
@@ -83,14 +83,13 @@ pub enum ElicitError {
     #[error(transparent)]
     Limit(LimitFault),
 
-    /// This run of the handler was given up while the ask was open (2026-07-28). Only a task that the handler spawned
-    /// ever sees it: the question has gone out, and the handler runs again from the top when the answer comes.
+    /// This run of the handler was ended while the ask was open (2026-07-28). Only a task that the handler spawned can
+    /// see it: the question has been sent, and the handler runs again from the top when the answer comes.
     #[error("this run of the handler is over; its questions have gone out")]
     Suspended,
 
-    /// The handler returned while the ask was open, or before it. Only a task that the handler spawned ever sees it:
-    /// the call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
-    /// handler.
+    /// The handler returned before the ask ended or began. Only a task that the handler spawned can see it: the call is
+    /// over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the handler.
     #[error(
         "the handler returned before its question was answered, so its answer is not waited for"
     )]
@@ -116,9 +115,9 @@ pub enum ElicitError {
 pub struct Refusal {
     /// The kind of refusal.
     pub kind: RefusalKind,
-    /// The question as it was put.
+    /// The message of the question.
     pub question: String,
-    /// The text for the model. [`ServerSettings::refusal_text`](crate::ServerSettings::refusal_text) writes it.
+    /// The text for the model, from [`ServerSettings::refusal_text`](crate::ServerSettings::refusal_text).
     pub reply: String,
 }
 
@@ -139,7 +138,7 @@ impl Refusal {
     }
 }
 
-/// The three ways a person does not say yes.
+/// The three ways in which a person does not say yes.
 ///
 /// ```
 /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -156,7 +155,7 @@ impl Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// `decline`: the person said no to being asked.
+    /// `decline`: the person declined to be asked.
     Declined,
     /// `cancel`: the person made no choice.
     Dismissed,
@@ -164,7 +163,7 @@ pub enum RefusalKind {
     AnsweredNo,
 }
 
-/// Why the client cannot put a question before a person.
+/// The reason why the client cannot show the question to a person.
 ///
 /// ```
 /// # use mcp_elicit_server::testing::ScriptedUser;
@@ -213,15 +212,15 @@ pub enum CannotAskReason {
     /// The client did not declare `elicitation`, or not this mode.
     #[error("the client did not declare that it can ask a person this way")]
     Undeclared,
-    /// Over HTTP without a session a pushed question has no way to the client.
+    /// A question pushed over HTTP cannot reach a client without a session.
     #[error("this connection has no session, so a question cannot reach the client")]
     NoSession,
-    /// The protocol revision of the call knows no elicitation.
+    /// The protocol revision of the call has no elicitation.
     #[error("the protocol revision of this call has no elicitation")]
     TooOld,
 }
 
-/// The rmcp error of a fault, in the words and codes of `revision`.
+/// Returns the rmcp error of a fault, in the words and codes of `revision`.
 pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> ErrorData {
     let error = fault.into().to_error(revision);
     ErrorData::new(ErrorCode(error.code), error.message, error.data)
@@ -235,7 +234,7 @@ fn because(kind: impl Into<Fault>, revision: Revision, reason: &str) -> ErrorDat
     error
 }
 
-/// The error -32042 in rmcp's type.
+/// Returns the error -32042 in rmcp's type.
 fn url_required(required: &UrlRequired) -> ErrorData {
     let error = required
         .to_error()
@@ -269,7 +268,7 @@ impl From<CannotAsk> for ErrorData {
 impl From<ElicitError> for ErrorData {
     fn from(unanswered: ElicitError) -> Self {
         let reason = unanswered.to_string();
-        // Only a missing capability is called differently on different revisions, and it knows its own.
+        // Only a missing capability has different codes on different revisions, and it knows its own revision.
         let any = Revision::LATEST;
         match unanswered {
             ElicitError::Refused(refusal) => match refusal.kind {
@@ -321,8 +320,8 @@ impl From<ElicitError> for ErrorData {
 }
 
 impl ElicitError {
-    /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task
-    /// is cancelled, everything else fails it.
+    /// Returns the end of a task's operation: a refusal becomes a result that the model can read, a cancelled task
+    /// stays cancelled, and everything else fails it.
     ///
     /// ```
     /// use mcp_elicit_server::{Elicit, ElicitError};

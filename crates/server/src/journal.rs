@@ -1,10 +1,9 @@
-//! The replay log of one call: answers, results of steps, and questions that are out.
+//! The replay log of one call: answers, results of steps, and questions that have been sent.
 //!
-//! Pure: it knows neither clocks nor seals nor rmcp. A journal travels inside the sealed `requestState`; the client
-//! carries it and cannot read it. An answer is kept under the digest of the question the person saw and the question's
-//! occurrence (the first, second, ... time that the same question is asked in one run), never under its position:
-//! branches that finish in another order on the next run still find their own answers, and a changed question finds
-//! none.
+//! Pure: no clocks, no seals, no rmcp. A journal travels inside the sealed `requestState`; the client carries it and
+//! cannot read it. An answer is stored under the digest of the question that the person saw and the question's
+//! occurrence (the first, second, ... time that it is asked in one run), never under its position. Branches that finish
+//! in another order on the next run therefore find their own answers, and a changed question finds none.
 
 use mcp_elicit_core::wire::{self, Action};
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::question::Digest;
 
-/// The same question asked twice in one run is two questions.
+/// A question's digest and occurrence: the same question asked twice in one run is two questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct OccurrenceKey {
     #[serde(rename = "q")]
@@ -24,24 +23,26 @@ pub(crate) struct OccurrenceKey {
 /// The response to one question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ReceivedAnswer {
-    /// The peer's reply, not checked: each run checks it against the form.
+    /// The client's response, not checked: each run checks it against the form.
     #[serde(rename = "r")]
     Result(StoredResult),
-    /// The peer's reply, which passed the author's own check in an earlier run. The form's rules are checked each time.
+    /// The client's response, which passed the author's own check in an earlier run. The form's rules are checked each
+    /// time.
     #[serde(rename = "p")]
     Passed(StoredResult),
-    /// The reply broke the form's rules. Only the reasons are kept, so that the next run asks again in the same words.
+    /// The response broke the form's rules. Only the reasons are kept, so that the next run asks again in the same
+    /// words.
     #[serde(rename = "w")]
     Wrong(String),
-    /// The reply came after its time.
+    /// The response came after the deadline.
     #[serde(rename = "t")]
     Late,
-    /// The reply was not an answer at all.
+    /// The response was not an answer at all.
     #[serde(rename = "b")]
     Broken(String),
 }
 
-/// An `ElicitResult`, unchecked. `content` keeps the peer's bytes.
+/// An `ElicitResult`, unchecked. `content` keeps the client's bytes.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct StoredResult {
     #[serde(rename = "a")]
@@ -52,7 +53,7 @@ pub(crate) struct StoredResult {
 
 impl std::fmt::Debug for StoredResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A person's values stay out of every debug print.
+        // A person's values stay out of debug output.
         f.debug_struct("StoredResult")
             .field("action", &self.action)
             .finish_non_exhaustive()
@@ -99,29 +100,29 @@ impl From<ActionWord> for Action {
     }
 }
 
-/// A question that went out with the last round.
+/// A question that was sent with the last round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SentQuestion {
     #[serde(rename = "k")]
     pub(crate) key: String,
     #[serde(rename = "o")]
     pub(crate) slot: OccurrenceKey,
-    /// The beginning of its message, to tell the author of a question that changes.
+    /// The beginning of its message, for an error about a question that changes.
     #[serde(rename = "m", default)]
     pub(crate) message: String,
     /// `true` for a URL to visit, `false` for a form.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) url: bool,
-    /// When it went out first, in milliseconds since 1970.
+    /// The time of its first sending, in milliseconds since 1970.
     #[serde(rename = "s")]
     pub(crate) since_ms: u64,
-    /// For how long it may be answered, in milliseconds.
+    /// The time in which it may be answered, in milliseconds.
     #[serde(rename = "f")]
     pub(crate) for_ms: u64,
 }
 
 impl SentQuestion {
-    /// Returns whether an answer that comes at `now_ms` still counts.
+    /// Returns `true` if an answer that comes at `now_ms` still counts.
     pub(crate) fn in_time(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) <= self.for_ms
     }
@@ -130,13 +131,13 @@ impl SentQuestion {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Answered(OccurrenceKey, ReceivedAnswer);
 
-/// Name, occurrence and result of a step that ran.
+/// The name, occurrence and result of a step that ran.
 #[derive(Clone, Serialize, Deserialize)]
 struct Step(String, u32, Box<RawValue>);
 
 impl std::fmt::Debug for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A step's result may be built from a person's values.
+        // A step's result may contain a person's values.
         f.debug_tuple("Step")
             .field(&self.0)
             .field(&self.1)
@@ -144,7 +145,7 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// See the module.
+/// The replay log of one call. See the [module](self).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Journal {
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
@@ -153,18 +154,18 @@ pub(crate) struct Journal {
     steps: Vec<Step>,
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
     out: Vec<SentQuestion>,
-    /// `true` if the last run used none of the replies that had just come.
+    /// `true` if the last run used none of the responses that had just come.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     unused: bool,
 }
 
 impl Journal {
-    /// Returns whether nothing was established: such a call needs no state of ours.
+    /// Returns `true` if nothing is stored: such a call needs no state of ours.
     pub(crate) fn is_blank(&self) -> bool {
         self.answered.is_empty() && self.steps.is_empty() && self.out.is_empty()
     }
 
-    /// Returns what is known for `slot`.
+    /// Returns the stored response for `slot`.
     pub(crate) fn given(&self, slot: OccurrenceKey) -> Option<&ReceivedAnswer> {
         self.answered
             .iter()
@@ -172,12 +173,12 @@ impl Journal {
             .map(|entry| &entry.1)
     }
 
-    /// The question that is out for `slot`.
+    /// Returns the question that was sent for `slot`.
     pub(crate) fn out(&self, slot: OccurrenceKey) -> Option<&SentQuestion> {
         self.out.iter().find(|out| out.slot == slot)
     }
 
-    /// Sets what is known for `slot`. The question is no longer out.
+    /// Stores the response for `slot`. The question is no longer open.
     pub(crate) fn resolve(&mut self, slot: OccurrenceKey, given: ReceivedAnswer) {
         self.out.retain(|out| out.slot != slot);
         match self.answered.iter_mut().find(|entry| entry.0 == slot) {
@@ -186,7 +187,7 @@ impl Journal {
         }
     }
 
-    /// Notes that the reply for `slot` passed the author's own check.
+    /// Records that the response for `slot` passed the author's own check.
     pub(crate) fn pass(&mut self, slot: OccurrenceKey) {
         let entry = self.answered.iter_mut().find(|entry| entry.0 == slot);
         if let Some(Answered(_, given)) = entry
@@ -196,28 +197,28 @@ impl Journal {
         }
     }
 
-    /// Notes that this run used a reply that had just come.
+    /// Records that this run used a response that had just come.
     pub(crate) fn used_replies(&mut self) {
         self.unused = false;
     }
 
-    /// Notes that this run used none of the replies that had just come. Returns `true` if the run before did not
+    /// Records that this run used none of the responses that had just come. Returns `true` if the previous run did not
     /// either.
     pub(crate) fn unused_replies(&mut self) -> bool {
         std::mem::replace(&mut self.unused, true)
     }
 
-    /// Takes the questions that are out, to look for their replies.
+    /// Takes the questions that have been sent, to look for their responses.
     pub(crate) fn take_out(&mut self) -> Vec<SentQuestion> {
         std::mem::take(&mut self.out)
     }
 
-    /// Notes that a question goes out with this round.
+    /// Records that a question is sent with this round.
     pub(crate) fn send_out(&mut self, out: SentQuestion) {
         self.out.push(out);
     }
 
-    /// The result of the step `name` in its `occurrence`th call.
+    /// Returns the result of the step `name` in its `occurrence`th call.
     pub(crate) fn step(&self, name: &str, occurrence: u32) -> Option<&RawValue> {
         self.steps
             .iter()
@@ -225,7 +226,7 @@ impl Journal {
             .map(|step| &*step.2)
     }
 
-    /// Remembers the result of a step.
+    /// Stores the result of a step.
     pub(crate) fn remember(&mut self, name: &str, occurrence: u32, value: Box<RawValue>) {
         if self.step(name, occurrence).is_none() {
             self.steps.push(Step(name.to_owned(), occurrence, value));

@@ -1,4 +1,4 @@
-//! Ask a person in one straight line, from any rmcp server, on every revision of MCP.
+//! Asks a person in one `.await`, from any rmcp server, on every revision of MCP.
 //!
 //! ```
 //! use mcp_elicit_server::{Elicit, ElicitingExt, ServerSettings, ElicitError};
@@ -32,36 +32,36 @@
 //!     }
 //! }
 //!
-//! #[tool_handler]
+//! #[tool_handler(name = "deployer", version = "1.0.0")]
 //! impl ServerHandler for Deployer {}
 //!
 //! let server = Deployer.eliciting(ServerSettings::default());
 //! # let _ = server;
 //! ```
 //!
-//! **Decides**: which way a question goes, when a run of a handler is given up and run again, whether what comes back
-//! counts, what a refusal becomes for the model. **Never**: hands an unchecked answer to a handler, turns silence into
-//! a refusal, sends a mode the client did not declare, writes a person's value into a log.
+//! **Decides**: the backend of a question, when a run of a handler is ended and repeated, whether a response counts,
+//! the text of a refusal for the model. **Never**: hands an unchecked answer to a handler, turns silence into a
+//! refusal, sends a mode the client did not declare, writes a person's value into a log.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`wrap`](ElicitingServer) | the wrapper around a server |
 //! | `serve` | one request through the wrapper |
-//! | [`elicit`](Elicit), [`ask`](Ask) | what authors write |
-//! | `ask_loop` | putting a question until it is settled |
-//! | `backend` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
-//! | `running_step` | that a step asks nothing |
-//! | `journal`, `question` | what rounds have established; the digest that ties an answer to its question |
+//! | [`elicit`](Elicit), [`ask`](Ask) | the API for authors |
+//! | `ask_loop` | asking a question until it is settled |
+//! | `backend` | the backends, one file each: pushed, rounds, task, cannot-ask, script |
+//! | `running_step` | the check that a step asks nothing |
+//! | `journal`, `question` | the replay log; the digest that ties an answer to its question |
 //! | `rmcp_schema` | forms in rmcp's type, for rounds and tasks |
 //! | `multi_select_fallback` | lists of choices for 2025-06-18, which has none |
-//! | [`seal`], `state` | protecting `requestState` |
+//! | [`seal`], `state` | protection of `requestState` |
 //! | `bridge` | handlers that build their own rounds, for pushed-era clients |
-//! | `guard` | what must not be asked |
-//! | [`audit`] | one record per turn |
-//! | `connect` | pages behind url-mode questions (feature `connect`), sign-ins elsewhere too (feature `oauth`) |
-//! | [`settings`](ServerSettings), [`error`](ElicitError) | an author's settings; why an ask brought no answer |
-//! | [`testing`] | a person who answers by script |
-//! | `replay` | a handler under test, run as on either era |
+//! | `guard` | questions that must not be asked |
+//! | [`audit`] | one record per event |
+//! | `connect` | pages behind url-mode questions (feature `connect`), also with sign-in elsewhere (feature `oauth`) |
+//! | [`settings`](ServerSettings), [`error`](ElicitError) | an author's settings; the reasons why an ask returned no answer |
+//! | [`testing`] | a scripted user |
+//! | `replay` | a handler under test, run on either era |
 
 pub mod ask;
 mod ask_loop;
@@ -86,7 +86,7 @@ mod state;
 pub mod testing;
 mod wrap;
 
-/// The crates whose types are in this one's signatures: an author needs no version of them beside this one's.
+/// The crates whose types appear in this crate's signatures, so that an author needs no separate versions of them.
 pub use {mcp_elicit_core as core, rmcp, schemars};
 
 pub use ask::{Ask, AskOutcome, Reasons};

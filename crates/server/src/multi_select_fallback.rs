@@ -1,22 +1,22 @@
-//! Several choices for a revision that cannot say them (2025-06-18): a yes or no for each option, and back into a list.
+//! Several choices for a revision without them (2025-06-18): a checkbox per option, and the conversion back into a
+//! list.
 //!
-//! The author asks for a list and gets a list. What the person sees there is one checkbox for each option, and what
-//! comes back is checked twice: as the checkboxes that were sent, and then, put together, as the list that was asked
-//! for.
+//! The author asks for a list and gets a list. The person sees one checkbox per option. The response is checked twice:
+//! as the checkboxes that were sent, and then, combined, as the list that was asked for.
 
 use mcp_elicit_core::answer::{Answers, CheckError};
 use mcp_elicit_core::form::{Choices, Field, Form, Kind};
 use mcp_elicit_core::wire::Revision;
 use serde_json::{Map, Value, json};
 
-/// A form whose lists are spread out.
+/// A form whose lists are replaced by checkboxes.
 #[derive(Debug)]
 pub(crate) struct MultiSelectFallback {
     form: Form,
     lists: Vec<List>,
 }
 
-/// A list, and the checkboxes that stand for it: name and option of each.
+/// A list and its checkboxes: the name and option of each.
 #[derive(Debug)]
 struct List {
     field: String,
@@ -25,8 +25,7 @@ struct List {
 }
 
 impl MultiSelectFallback {
-    /// Spreads the lists of `form`; `None` where it has none. Fails where a checkbox would have the name of another
-    /// field.
+    /// Replaces the lists of `form`; `None` if it has none. Fails if a checkbox would have the name of another field.
     pub(crate) fn from_form(form: &Form) -> Result<Option<Self>, String> {
         let lists: Vec<List> = form.fields().iter().filter_map(List::of).collect();
         if lists.is_empty() {
@@ -37,12 +36,12 @@ impl MultiSelectFallback {
         Ok(Some(Self { form, lists }))
     }
 
-    /// Returns what is sent instead of the form.
+    /// Returns the form to send.
     pub(crate) fn form(&self) -> &Form {
         &self.form
     }
 
-    /// Checks what came back against what was sent, and then as an answer to `form`, which was meant.
+    /// Checks the response against the form that was sent, and then as an answer to `form`.
     pub(crate) fn check_text(&self, form: &Form, content: &str) -> Result<Answers, CheckError> {
         let boxes = self.form.check_text(content)?;
         Ok(form.check(self.put_together(boxes))?)
@@ -59,7 +58,7 @@ impl MultiSelectFallback {
                     picked.push(option.as_str());
                 }
             }
-            // Checkboxes cannot be left out; nothing ticked is nothing said where nothing has to be.
+            // Checkboxes cannot be left out: an optional list with nothing ticked counts as omitted.
             if list.required || !picked.is_empty() {
                 content.insert(list.field.clone(), json!(picked));
             }
@@ -86,7 +85,7 @@ impl List {
     }
 }
 
-/// The schema with checkboxes where the lists were, in the same order.
+/// Returns the schema with checkboxes in place of the lists, in the same order.
 fn as_checkboxes(form: &Form, lists: &[List]) -> Result<Value, String> {
     let mut schema = form
         .emit(Revision::LATEST)
@@ -115,7 +114,7 @@ fn as_checkboxes(form: &Form, lists: &[List]) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// The checkbox of one option. What is said of the list as a whole stands beside the first.
+/// Returns the checkbox of one option. Texts about the whole list are with the first.
 fn checkbox(field: &Field, choices: &Choices, index: usize, alone: bool) -> Value {
     let option = &choices.options[index];
     let title = if alone && field.title().is_none() {
@@ -215,7 +214,7 @@ mod tests {
             ),
             Ok(json!({ "name": "a", "toppings": ["c", "o"] }))
         );
-        // Nothing ticked is too little where something has to be, and nothing said where nothing has to be.
+        // Nothing ticked is too few for a required list, and an omission for an optional one.
         let none = json!({ "name": "a", "days.mon": false });
         let why = checked(&none).unwrap_err();
         assert!(why.contains("toppings") && !why.contains("days"), "{why}");

@@ -1,4 +1,4 @@
-//! One question as the ways carry it, and the digest that ties an answer to it.
+//! One question as the backends take it, and the digest that ties an answer to it.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ use crate::error::ElicitError;
 use crate::multi_select_fallback::MultiSelectFallback;
 use crate::rmcp_schema;
 
-/// The first 16 bytes of a SHA-256: what was shown to the person, in a form small enough to carry.
+/// The first 16 bytes of a SHA-256 of the question as the person sees it, small enough to carry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Digest([u8; 16]);
 
 impl Digest {
-    /// The digest of `parts`, each with its length, so that no two lists of parts look alike.
+    /// Returns the digest of `parts`, each with its length, so that no two lists of parts have equal input.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A form ready to be asked again and again: what it says per revision is worked out once.
+/// A form ready to be asked repeatedly: its schemas per revision are computed once.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     form: Form,
@@ -86,7 +86,7 @@ pub(crate) struct Prepared {
     schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
     multi_select_fallback: OnceLock<Result<Option<MultiSelectFallback>, String>>,
     typed: OnceLock<Result<ElicitationSchema, String>>,
-    /// The last message this form was asked with, and what was found in the two together.
+    /// The last message that this form was asked with, and the findings in the two together.
     inspected: Mutex<Option<(String, Arc<Inspected>)>>,
 }
 
@@ -107,7 +107,7 @@ impl Prepared {
         })
     }
 
-    /// The form of a Rust type, built once per type and process.
+    /// Returns the form of a Rust type, built once per type and process.
     pub(crate) fn from_type<T: schemars::JsonSchema + 'static>() -> Result<Arc<Self>, ElicitError> {
         type Known = RwLock<HashMap<TypeId, Result<Arc<Prepared>, ElicitError>>>;
         static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
@@ -141,8 +141,8 @@ impl Prepared {
         &self.form
     }
 
-    /// Returns what the texts of this form say when it is asked with `message`. A form that is asked again in the same
-    /// words is not read again.
+    /// Returns the findings in the texts of this form and `message`. They are kept for the next ask with the same
+    /// message.
     pub(crate) fn inspected(&self, message: &str) -> Arc<Inspected> {
         let mut last = self
             .inspected
@@ -161,7 +161,7 @@ impl Prepared {
         }
     }
 
-    /// The schema as `revision` spells it.
+    /// Returns the schema as `revision` spells it.
     pub(crate) fn schema(&self, revision: Revision) -> Result<Value, ElicitError> {
         if !self.lasting {
             return self.emit(revision).map_err(ElicitError::Author);
@@ -183,18 +183,18 @@ impl Prepared {
             .map_err(|cannot_emit| cannot_emit.to_string())
     }
 
-    /// Checks what came back for this form on `revision`.
+    /// Checks the response to this form on `revision`.
     pub(crate) fn check(&self, content: &str, revision: Revision) -> Result<Answers, CheckError> {
         match self.multi_select_fallback(revision) {
             Ok(Some(multi_select_fallback)) => {
                 multi_select_fallback.check_text(&self.form, content)
             }
-            // One that cannot be spread was not sent either.
+            // A form without a fallback was not sent either.
             Ok(None) | Err(_) => self.form.check_text(content),
         }
     }
 
-    /// The form with its lists spread out, where it has any and `revision` cannot say them.
+    /// Returns the form with its lists replaced by checkboxes, if it has any and `revision` has no lists.
     fn multi_select_fallback(
         &self,
         revision: Revision,
@@ -208,7 +208,7 @@ impl Prepared {
         multi_select_fallback.as_ref().map(Option::as_ref)
     }
 
-    /// The schema in rmcp's type.
+    /// Returns the schema in rmcp's type.
     pub(crate) fn typed(&self, revision: Revision) -> Result<ElicitationSchema, ElicitError> {
         self.typed
             .get_or_init(|| {
@@ -240,7 +240,7 @@ pub(crate) enum OutgoingBody {
     },
 }
 
-/// One question on its way to a person.
+/// One question to a person.
 #[derive(Debug, Clone)]
 pub(crate) struct OutgoingQuestion {
     pub(crate) message: String,
@@ -258,7 +258,7 @@ impl OutgoingQuestion {
         }
     }
 
-    /// Returns what the person sees, in 16 bytes.
+    /// Returns the digest of the question as the person sees it.
     pub(crate) fn digest(&self) -> Digest {
         match &self.subject {
             OutgoingBody::Form(form) => {
@@ -270,7 +270,7 @@ impl OutgoingQuestion {
         }
     }
 
-    /// The names of the fields asked for; never their values.
+    /// Returns the names of the fields; never their values.
     pub(crate) fn fields(&self) -> Vec<String> {
         match &self.subject {
             OutgoingBody::Form(form) => form
@@ -283,7 +283,7 @@ impl OutgoingQuestion {
         }
     }
 
-    /// The host of the URL to visit, for the audit.
+    /// Returns the host of the URL to visit, for the audit.
     pub(crate) fn host(&self) -> Option<String> {
         match &self.subject {
             OutgoingBody::Form(_) => None,

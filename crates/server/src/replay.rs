@@ -1,4 +1,4 @@
-//! A handler under test, run as on either era: once, with the answers coming into the run, and again from the top for
+//! A handler under test, run on either era: once, with the answers given during the run, and again from the top for
 //! each round of answers.
 
 use std::fmt;
@@ -41,28 +41,28 @@ use crate::testing::ScriptedAnswer;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Difference {
-    /// It ends differently.
+    /// The handler ends differently.
     #[error(
         "run once, the handler ends with {once}; run again for each round of answers, it ends with {again}: what must \
          happen once, or may change from run to run, belongs in a step"
     )]
     Result {
-        /// The result where it runs once (2025-06-18, 2025-11-25).
+        /// The result of a single run (2025-06-18, 2025-11-25).
         once: String,
-        /// The result where it runs again for each round (2026-07-28).
+        /// The result of repeated runs (2026-07-28).
         again: String,
     },
-    /// It asks something else.
+    /// The handler asks something else.
     #[error(
         "the handler asks {now:?} where it asked {was:?}: a question is the same in every run; put what changes into a step"
     )]
     Question {
-        /// The question of the run before.
+        /// The question of the previous run.
         was: String,
         /// The question that is asked instead.
         now: String,
     },
-    /// It asks one question more than where it runs once.
+    /// The handler asks one question more than in a single run.
     #[error(
         "run again for each round of answers, the handler asks {question:?}, which it does not ask otherwise"
     )]
@@ -70,7 +70,7 @@ pub enum Difference {
         /// The question.
         question: String,
     },
-    /// It does not ask a question that it asks where it runs once.
+    /// The handler does not ask a question that it asks in a single run.
     #[error(
         "run again for each round of answers, the handler does not ask {question:?}, which it asks otherwise"
     )]
@@ -78,7 +78,7 @@ pub enum Difference {
         /// The question.
         question: String,
     },
-    /// It does not come to an end.
+    /// The handler does not come to an end.
     #[error("run again for each round of answers, the handler does not end in {rounds} rounds")]
     Endless {
         /// The number of rounds it was given.
@@ -86,7 +86,7 @@ pub enum Difference {
     },
 }
 
-/// Runs `handler` on both eras with the same answers. Gives what it came to, which must be the same.
+/// Runs `handler` on both eras with the same answers. Returns its result, which must be the same.
 pub(crate) async fn on_both_eras<R, F, Fut>(
     script: &Script,
     settings: &ServerSettings,
@@ -102,7 +102,7 @@ where
     let once = handler(Elicit::by(settings.clone().shared(), backend)).await;
     let questions = log.questions();
     let unanswered = questions.iter().any(|question| question.answer.is_none());
-    // Without a question it runs once on every revision. A script that is too short ends the test anyway.
+    // Without a question it runs once on every revision. A script that is too short fails the test anyway.
     if questions.is_empty() || unanswered {
         return Ok(once);
     }
@@ -129,7 +129,7 @@ struct Replay {
     capability: Capability,
     log: Log,
     questions: Vec<Logged>,
-    /// The questions that went out so far.
+    /// The questions sent so far.
     sent: Vec<OccurrenceKey>,
 }
 
@@ -183,7 +183,7 @@ impl Replay {
         ))
     }
 
-    /// Answers what is out as it was answered in the first run.
+    /// Answers the open questions as in the first run.
     fn answer(&mut self, mut journal: Journal) -> Result<(Journal, InputResponses), Difference> {
         let mut responses = InputResponses::default();
         for mut out in journal.take_out() {
@@ -201,7 +201,8 @@ impl Replay {
         Ok((journal, responses))
     }
 
-    /// A question that the first run did not ask: instead of the first that is still to come, or beyond them all.
+    /// Returns the difference for a question that the first run did not ask: in place of the next expected one, or
+    /// after all of them.
     fn not_logged(&self, out: &SentQuestion) -> Difference {
         let now = out.message.clone();
         match self.to_come() {
@@ -227,11 +228,11 @@ impl Replay {
     }
 }
 
-/// The journal as it comes back in the state.
+/// Returns the journal as it comes back in the state.
 fn carried(journal: &Journal) -> Journal {
     let text = serde_json::to_string(journal);
     let read = text.and_then(|text| serde_json::from_str(&text));
-    // What was just written can be read; otherwise the run begins anew, and the difference is seen.
+    // The text was just written, so it is readable; otherwise the run starts anew, and the difference is reported.
     read.unwrap_or_default()
 }
 

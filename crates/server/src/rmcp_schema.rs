@@ -1,8 +1,8 @@
-//! A form in rmcp's type, which rounds and tasks have to use: their `InputRequest` takes no other.
+//! A form in rmcp's type, which rounds and tasks have to use because their `InputRequest` takes no other.
 //!
 //! rmcp's schema has the keywords that the revisions list, and drops the others that a
-//! [`Form`](mcp_elicit_core::form::Form) enforces. A person would break such a rule without ever having seen it, so it
-//! is said in words, in the description of its field.
+//! [`Form`](mcp_elicit_core::form::Form) enforces. A person would break such a rule without ever having seen it, so the
+//! description of its field states it in words.
 
 use rmcp::model::ElicitationSchema;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
-//! Notices a question that is asked inside a step.
+//! The check that a step asks no question.
 //!
-//! A step runs once and its result is remembered. A question inside it cannot be answered where the handler runs again
-//! for each round: the run is not given up while a step runs. So it is the author's error on every revision.
+//! A step runs once and its result is stored. A question inside a step could not be answered in rounds, where the run
+//! is not ended while a step runs. So it is the author's error on every revision.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,7 +15,7 @@ thread_local! {
     static POLLED: RefCell<Vec<Arc<RunningStep>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Tells one call from another.
+/// An identity that distinguishes calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallIdentity;
 
@@ -36,7 +36,7 @@ impl RunningStep {
         })
     }
 
-    /// Runs `work`; a question that it asks is noticed, also when its error is not passed on.
+    /// Runs `work`; a question that it asks is noticed, even if its error is not passed on.
     pub(crate) async fn run<F: Future>(self: &Arc<Self>, work: impl FnOnce() -> F) -> F::Output {
         let work = {
             let _polled = self.enter();
@@ -50,7 +50,7 @@ impl RunningStep {
         .await
     }
 
-    /// The error of a question that was asked inside this step, if there was one.
+    /// Returns the error of a question that was asked inside this step, if there was one.
     pub(crate) fn question_inside(&self) -> Result<(), ElicitError> {
         if self.asked.load(Ordering::Relaxed) {
             return Err(inside(&self.name));
@@ -64,7 +64,7 @@ impl RunningStep {
     }
 }
 
-/// Ends the poll of the innermost step.
+/// A guard that ends the poll of the innermost step.
 struct Polled;
 
 impl Drop for Polled {
@@ -86,14 +86,14 @@ pub(crate) fn may_ask(call: &Arc<CallIdentity>) -> Result<(), ElicitError> {
     })
 }
 
-/// The error of a question inside the step `name`.
+/// Returns the error of a question inside the step `name`.
 fn inside(name: &str) -> ElicitError {
     ElicitError::Author(format!(
         "it is asked inside the step {name:?}; ask before the step, and use the answer in it"
     ))
 }
 
-/// The error of a question that a spawned task asked while a step ran, when the step did not end.
+/// Returns the error of a question that a spawned task asked while a step ran that did not end.
 pub(crate) fn inside_some_step() -> ElicitError {
     ElicitError::Author(
         "it is asked by a spawned task while a step runs that does not end; ask before the step, and use the answer in it"

@@ -1,4 +1,5 @@
-//! One request through the wrapper: find the way, run the handler, and say what it is waiting for.
+//! One request through the wrapper: it selects the backend, runs the handler, and returns the questions that it waits
+//! for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +31,7 @@ use crate::seal::{AssociatedData, State};
 use crate::settings::Shared;
 use crate::state;
 
-/// The method, name and argument digest of a call, as the seal and the audit name it.
+/// The method, name and argument digest of a call, for the seal and the audit.
 pub(crate) struct CallTarget {
     method: &'static str,
     name: String,
@@ -65,7 +66,7 @@ impl CallTarget {
     }
 }
 
-/// A digest that does not depend on the order in which a client writes the arguments.
+/// Returns a digest that does not depend on the order in which a client writes the arguments.
 fn digest(name: &str, arguments: Option<&serde_json::Map<String, Value>>) -> Digest {
     let mut text = Vec::new();
     match arguments {
@@ -105,12 +106,12 @@ fn write_value(value: &Value, text: &mut Vec<u8>) {
     }
 }
 
-/// A request that may be retried with replies.
+/// A request that may be retried with responses.
 pub(crate) trait Retryable: Clone + Send {
     fn replies(&mut self) -> (&mut Option<InputResponses>, &mut Option<String>);
 }
 
-/// A response that may say that input is required.
+/// A result that may say that input is required.
 pub(crate) trait MayRequire: From<InputRequiredResult> + Send {
     fn required(self) -> Result<InputRequiredResult, Self>;
 }
@@ -138,10 +139,10 @@ request_that_may_ask!(CallToolRequestParams, CallToolResponse);
 request_that_may_ask!(GetPromptRequestParams, GetPromptResponse);
 request_that_may_ask!(ReadResourceRequestParams, ReadResourceResponse);
 
-/// One request being served. In a box of the size of its own way: thousands may wait at once.
+/// One request being served. Boxed at the size of its own backend: thousands may wait at once.
 type Served<'a, R> = Pin<Box<dyn Future<Output = Result<R, ErrorData>> + Send + 'a>>;
 
-/// Serves one request by `run`, the handler of the wrapped server.
+/// Serves one request with `run`, the handler of the wrapped server.
 pub(crate) fn serve<'a, Q, R, F, Fut>(
     shared: &'a Arc<Shared>,
     asked: CallTarget,
@@ -155,7 +156,7 @@ where
     F: Fn(Q, RequestContext<RoleServer>) -> Fut + Send + 'a,
     Fut: Future<Output = Result<R, ErrorData>> + Send + 'a,
 {
-    // Wrapped twice: the outer wrapper asks, under its settings, and this one steps aside.
+    // Wrapped twice: the outer wrapper asks, with its settings, and this one does nothing.
     if context.extensions.get::<Elicit>().is_some() {
         warn_of_second_wrapper();
         return Box::pin(run(request, context));
@@ -200,7 +201,7 @@ fn warn_of_second_wrapper() {
     });
 }
 
-/// The way to reach the client of a request.
+/// The backend that reaches the client of a request.
 enum Reach {
     Rounds(Revision, Capability),
     Pushed(Revision, Capability),
@@ -233,7 +234,8 @@ impl Reach {
     }
 }
 
-/// Over HTTP, only a session can bring a pushed question to the client. Over other transports there are no parts.
+/// Returns `true` if pushed questions cannot reach the client: over HTTP they need a session. Other transports have no
+/// parts.
 fn has_no_session(context: &RequestContext<RoleServer>) -> bool {
     context
         .extensions
@@ -287,7 +289,7 @@ impl Facts<'_> {
         F: Fn(Q, RequestContext<RoleServer>) -> Fut,
         Fut: Future<Output = Result<R, ErrorData>>,
     {
-        // A task that the handler spawned may still ask when the answer is no longer waited for.
+        // A task that the handler spawned may still ask after the handler has returned.
         let _returns = pushed.call_wait().returns_with_guard();
         let context = self.lend(Backend::Pushed(Arc::clone(&pushed)), capability, context);
         let mut response = run(request.clone(), context.clone()).await?;
@@ -367,7 +369,7 @@ impl Facts<'_> {
             }
             RunResult::Finished(response) => match response?.required() {
                 Err(complete) => return Ok(complete),
-                // The handler built this round, and there is no state of ours to add: it passes through untouched.
+                // The handler built this round, and there is no state of ours to add: it is passed on unchanged.
                 Ok(required) if journal.is_blank() => return Ok(required.into()),
                 Ok(required) => (required.input_requests, required.request_state),
             },

@@ -1,4 +1,4 @@
-//! Settings for the author of a server; every default is meant to be right.
+//! Settings for the author of a server, with safe defaults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ type PrincipalHook = dyn Fn(&RequestContext<RoleServer>) -> Option<String> + Sen
 type RefusalText = dyn Fn(&Refusal) -> String + Send + Sync;
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// The settings with which a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
+/// The settings of a wrapped server. Cheap to clone; clones share their keys, store and counters.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -98,100 +98,101 @@ fn wall_clock() -> SystemTime {
 }
 
 impl ServerSettings {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long a question may stay open, unless it says so itself. 5 minutes by default.
+    /// Sets how long a question may stay open, unless the question sets its own timeout. Defaults to 5 minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how often a person is asked when the answers break the form's rules. 3 by default, at least 1.
+    /// Sets how often a person is asked when the answers break the form's rules. Defaults to 3; at least 1.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// Sets how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by
-    /// default; `None` for a server that reports progress of its own on the same token.
+    /// Sets how often progress tells the caller that its call is alive while a person thinks. Defaults to every 15
+    /// seconds; use `None` for a server that reports its own progress on the same token.
     #[must_use]
     pub fn keep_alive(mut self, period: Option<Duration>) -> Self {
         self.keep_alive = period.filter(|period| !period.is_zero());
         self
     }
 
-    /// The keys that seal `requestState`. Without them a key is drawn that dies with the process, and the log says so.
+    /// Sets the keys that seal `requestState`. By default a key is generated for the life of the process, and the log
+    /// says so.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// The name of this server inside the seal. Two servers with the same keys need different ones.
+    /// Sets the name of this server inside the seal. Two servers with the same keys need different ones.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = audience.into();
         self
     }
 
-    /// Sets how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A
-    /// question's own timeout holds as well.
+    /// Sets how long a `requestState` can be opened, counted from the round that sealed it. Defaults to 1 hour. A
+    /// question's own timeout applies as well.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.state_lifetime = lifetime;
         self
     }
 
-    /// The largest `requestState` to send, in bytes. 64 KiB by default. With a [`store`](Self::store), larger ones are
-    /// kept there; without, the call fails and says so.
+    /// Sets the largest `requestState` to send, in bytes. Defaults to 64 KiB. With a [`store`](Self::store), larger
+    /// ones are stored there; without one, the call fails with an error that says so.
     #[must_use]
     pub fn state_limit(mut self, bytes: usize) -> Self {
         self.state_limit = bytes;
         self
     }
 
-    /// Sets where used states are remembered, and where large ones are kept. Without a store, this process remembers
-    /// the states that were used in it.
+    /// Sets the store for used states and for large ones. Without a store, this process remembers the states that were
+    /// used in it.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Sets whether each state counts once. True by default: the same state sent again is refused, so that a handler
-    /// finishes once. Without a [`store`](Self::store) this holds within one process.
+    /// Sets whether each state counts once. Defaults to `true`: a state that is sent again is rejected, so that a
+    /// handler finishes once. Without a [`store`](Self::store) this holds within one process.
     ///
-    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused. With false,
-    /// the same state and answers can be sent again until the state expires, and the handler finishes again.
+    /// Single use has a cost: a client that lost the response to its retry and sends it again is rejected. With
+    /// `false`, the same state and answers can be sent again until the state expires, and the handler finishes again.
     #[must_use]
     pub fn single_use(mut self, once: bool) -> Self {
         self.single_use = once;
         self
     }
 
-    /// Sets how many questions one call may ask, repeats after wrong answers included. 50 by default.
+    /// Sets how many questions one call may ask, including repeats after wrong answers. Defaults to 50.
     #[must_use]
     pub fn questions_per_call(mut self, questions: u32) -> Self {
         self.questions_per_call = questions;
         self
     }
 
-    /// Sets how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without
-    /// a [`principal`](Self::principal) callers are not identified, and nothing is counted.
+    /// Sets how many questions one principal may be asked per minute. Defaults to 120; `None` for no limit. Without a
+    /// [`principal`](Self::principal) callers are not identified, and nothing is counted.
     #[must_use]
     pub fn questions_per_minute(mut self, questions: Option<u32>) -> Self {
         self.rates = questions.map(|questions| Arc::new(Rates::per_minute(questions)));
         self
     }
 
-    /// Sets who is asked, as the server's own authentication knows it.
+    /// Sets the hook that names the principal of a request, from the server's own authentication.
     ///
-    /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, and there lies what an
+    /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, including everything that an
     /// authentication layer added. Without this hook a state is bound to the server and the request, not to a person.
     ///
     /// ```
@@ -233,7 +234,7 @@ impl ServerSettings {
         self
     }
 
-    /// Sets where a record of every question goes.
+    /// Sets the receiver of audit records.
     ///
     /// ```
     /// use mcp_elicit_server::ServerSettings;
@@ -247,9 +248,9 @@ impl ServerSettings {
         self
     }
 
-    /// Sets whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author
-    /// gave, for the first question of that key. True by default: the reply is checked like any other, and a client
-    /// that invents one could have invented it after a question as well. Say false where it matters that the question
+    /// Sets whether a response that comes without a `requestState` counts, under a [`key`](crate::Ask::key) that the
+    /// author gave, for the first question of that key. Defaults to `true`: the response is checked like any other, and
+    /// a client that invents one could also invent one after a question. Set `false` if it matters that the question
     /// was shown.
     #[must_use]
     pub fn stateless_answers(mut self, count: bool) -> Self {
@@ -257,7 +258,7 @@ impl ServerSettings {
         self
     }
 
-    /// Another wall clock, for tests.
+    /// Sets another wall clock, for tests.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -271,7 +272,7 @@ impl ServerSettings {
         self
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         let since = (self.clock)()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -279,7 +280,7 @@ impl ServerSettings {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The same for a second run of a handler under test: it is recorded and counted once.
+    /// Returns the settings for a second run of a handler under test, which is recorded and counted once.
     pub(crate) fn for_replay(mut self) -> Self {
         self.audit = None;
         self.rates = None;
@@ -295,7 +296,7 @@ impl ServerSettings {
     }
 }
 
-/// One key for all wrappers of this process: a stateless HTTP service wraps anew for each request.
+/// Returns one key for all wrappers of this process: a stateless HTTP service wraps anew for each request.
 fn process_keys() -> Result<Keys, SealError> {
     static KEYS: std::sync::LazyLock<Result<Keys, SealError>> = std::sync::LazyLock::new(|| {
         tracing::warn!(

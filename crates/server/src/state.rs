@@ -1,4 +1,4 @@
-//! `requestState` from the journal and back: what is sealed, how long it lives, and that each counts once.
+//! The conversion of the journal to a `requestState` and back: sealing, lifetime, single use.
 
 use std::sync::LazyLock;
 
@@ -11,13 +11,13 @@ use crate::error::fault;
 use crate::seal::{self, AssociatedData, MemoryStore, SealError, State, Store, StoreError};
 use crate::settings::Shared;
 
-/// A reference to an oversized state in the store: the name under which it is kept.
+/// A reference to an oversized state in the store, under this name.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredStateRef {
     kept: String,
 }
 
-/// The first bytes of a [`StoredStateRef`]'s JSON; a state begins otherwise.
+/// The first bytes of a [`StoredStateRef`]'s JSON; a state begins differently.
 const HANDLE: &[u8] = b"{\"kept\":";
 
 /// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that builds its own
@@ -79,11 +79,11 @@ async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<S
     Ok(state)
 }
 
-/// The states that were used in this process, for all wrappers without a store of their own: a stateless HTTP service
-/// wraps anew for each request.
+/// The states used in this process, for all wrappers without their own store: a stateless HTTP service wraps anew for
+/// each request.
 static USED: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
 
-/// Seals `state` to be sent.
+/// Seals `state` for sending.
 pub(crate) async fn seal(
     shared: &Shared,
     bound: &AssociatedData,
@@ -115,7 +115,7 @@ async fn write(
         });
     };
     let kept = seal::unguessable()?;
-    // Sealed there too: a store may be a file, and what people answered is in it.
+    // Sealed in the store too: it may be a file, and it contains people's answers.
     store
         .put(&kept, sealed.into_bytes(), now_ms, state.until_ms)
         .await
@@ -123,7 +123,7 @@ async fn write(
     seal::seal_json(keys, bound, &StoredStateRef { kept })
 }
 
-/// An unguessable id for a state.
+/// Returns an unguessable id for a state.
 pub(crate) fn fresh_id() -> Result<String, ErrorData> {
     seal::unguessable().map_err(|error| refused(&error))
 }

@@ -1,4 +1,4 @@
-//! Testing a handler without a client: answers are given as values.
+//! Tests of a handler without a client: answers are given as values.
 //!
 //! ```
 //! use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -39,7 +39,7 @@ use crate::settings::ServerSettings;
 
 pub use crate::replay::Difference;
 
-/// The scripted person's action on one question.
+/// The scripted user's action on one question.
 ///
 /// ```
 /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -60,11 +60,11 @@ pub enum ScriptedAnswer {
     Accept(Value),
     /// Agrees to visit the URL.
     Visit,
-    /// Says no.
+    /// Declines.
     Decline,
     /// Dismisses the question.
     Cancel,
-    /// Says nothing: the ask times out, at once.
+    /// Does not answer: the ask times out at once.
     Silence,
 }
 
@@ -103,7 +103,7 @@ impl ScriptedAnswer {
         Self::accept(json!({ "confirm": true }))
     }
 
-    /// Says no to a [`confirm`](Elicit::confirm), in its form. [`Decline`](Self::Decline) is a no to being asked.
+    /// Answers a [`confirm`](Elicit::confirm) with "no", in its form. [`Decline`](Self::Decline) refuses to be asked.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -156,7 +156,7 @@ impl std::fmt::Debug for ScriptedAnswer {
     }
 }
 
-/// A question as the scripted person saw it.
+/// A question as the scripted user saw it.
 ///
 /// ```
 /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -180,7 +180,7 @@ pub struct AskedQuestion {
     pub url: Option<String>,
 }
 
-/// A person who answers by script.
+/// A user who answers by script.
 ///
 /// ```
 /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -204,7 +204,7 @@ pub struct ScriptedUser {
 }
 
 impl ScriptedUser {
-    /// A person who gives these answers, in order. A question too many is an error.
+    /// Creates a user who gives these answers, in order. A question without an answer is an error.
     ///
     /// ```
     /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -219,7 +219,7 @@ impl ScriptedUser {
         }
     }
 
-    /// A client that cannot be asked.
+    /// Creates a client that cannot be asked.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::ScriptedUser;
@@ -237,7 +237,7 @@ impl ScriptedUser {
         }
     }
 
-    /// The same person, asked by a server with these settings.
+    /// Returns the same user, asked by a server with these settings.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -255,7 +255,7 @@ impl ScriptedUser {
         self
     }
 
-    /// Returns what the handler under test takes.
+    /// Returns the `Elicit` for the handler under test.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -272,16 +272,16 @@ impl ScriptedUser {
     }
 
     /// Runs `handler` as on every revision, with the same answers: once, as on 2025-06-18 and 2025-11-25, and then
-    /// again from the top for each round of answers, as on 2026-07-28. Gives its result, or what it does differently
-    /// the second time.
+    /// again from the top for each round of answers, as on 2026-07-28. Returns its result, or the difference between
+    /// the two.
     ///
-    /// A step runs once in both together: the second time its first result is given. What is outside of a step happens
-    /// in every run, as on 2026-07-28. So a test that counts what was done sees an effect that belongs in a step, and
-    /// one that compares results or questions finds what changes from run to run. A question inside a step is an error
+    /// A step runs once in both together: the second time its first result is returned. Effects outside of a step
+    /// happen in every run, as on 2026-07-28. So a test that counts effects sees one that belongs in a step, and a test
+    /// that compares results or questions finds those that change between runs. A question inside a step is an error
     /// both times.
     ///
     /// # Errors
-    /// When the handler ends or asks differently.
+    /// If the handler ends or asks differently.
     ///
     /// ```
     /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -307,7 +307,7 @@ impl ScriptedUser {
         replay::on_both_eras(&self.script, &self.settings, handler).await
     }
 
-    /// Every question so far.
+    /// Returns every question so far.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};

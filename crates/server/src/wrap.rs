@@ -1,9 +1,9 @@
-//! The wrapper: any rmcp server, unchanged, whose handlers may now ask.
+//! The wrapper around any rmcp server, whose handlers may then ask.
 //!
-//! Every method of `ServerHandler` is passed on explicitly, because a forgotten one would silently fall back to rmcp's
+//! Every method of `ServerHandler` is forwarded explicitly, because a forgotten one would silently fall back to rmcp's
 //! default. `clippy::missing_trait_methods` is denied on the implementation, so the build fails when rmcp's trait
-//! grows. Three methods do more than pass on: the three requests of which the protocol says that they may need input
-//! (`tools/call`, `prompts/get`, `resources/read`).
+//! grows. Three methods do more: the three requests that may need input according to the protocol (`tools/call`,
+//! `prompts/get`, `resources/read`).
 
 #![expect(
     deprecated,
@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
@@ -20,12 +20,12 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
     DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
-    GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{
     MaybeSendFuture, NotificationContext, RequestContext, RoleServer, SubscriptionContext,
@@ -34,7 +34,8 @@ use rmcp::service::{
 use crate::serve::{self, CallTarget};
 use crate::settings::{ServerSettings, Shared};
 
-/// Wraps a server so that its handlers can ask. Every server has it; it cannot be implemented elsewhere.
+/// A server that can be wrapped so that its handlers can ask. Every server implements it; it cannot be implemented
+/// elsewhere.
 ///
 /// ```
 /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
@@ -52,11 +53,11 @@ use crate::settings::{ServerSettings, Shared};
 pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// Wraps this server: its tool, prompt and resource handlers can take an [`Elicit`](crate::Elicit).
     ///
-    /// A stateless HTTP service builds its handler anew for each request: make the [`ServerSettings`] once, outside the
-    /// factory, and clone them in, or questions of one request cannot be answered on the next.
+    /// A stateless HTTP service builds its handler anew for each request: create the [`ServerSettings`] once, outside
+    /// the factory, and clone them; otherwise the questions of one request cannot be answered on the next.
     ///
-    /// Wrapping once is enough. Around a server that is wrapped already, the outer wrapper asks under its settings, the
-    /// inner one passes on, and the log says so.
+    /// Wrapping once is enough. If a server is wrapped twice, the outer wrapper asks with its settings, the inner one
+    /// forwards, and the log says so. The log also warns of a server without a name, which people see as "rmcp".
     ///
     /// ```
     /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
@@ -70,6 +71,9 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// # factory();
     /// ```
     fn eliciting(self, settings: ServerSettings) -> ElicitingServer<Self> {
+        // A service may wrap a server for every request: the first one is enough.
+        static NAME_CHECK: Once = Once::new();
+        NAME_CHECK.call_once(|| warn_of_default_name(&self.get_info().server_info.name));
         ElicitingServer {
             inner: self,
             shared: settings.shared(),
@@ -79,8 +83,18 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
 
 impl<S: ServerHandler> ElicitingExt for S {}
 
+/// Warns of a server without a name of its own: people see rmcp's.
+fn warn_of_default_name(name: &str) {
+    if name == Implementation::from_build_env().name {
+        tracing::warn!(
+            target: "mcp_elicit",
+            "the server is shown to people as {name:?}: name it, with #[tool_handler(name = \"…\", version = \"…\")] or in get_info"
+        );
+    }
+}
+
 mod sealed {
-    /// Keeps [`ElicitingExt`](super::ElicitingExt) free to grow.
+    /// Seals [`ElicitingExt`](super::ElicitingExt), so that it can gain methods.
     pub trait Sealed {}
 
     impl<S: rmcp::ServerHandler> Sealed for S {}
@@ -106,7 +120,7 @@ pub struct ElicitingServer<S> {
 }
 
 impl<S> ElicitingServer<S> {
-    /// The wrapped server.
+    /// Returns the wrapped server.
     ///
     /// ```
     /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
@@ -278,7 +292,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CustomResult, ErrorData>> + MaybeSendFuture + '_ {
-        // Only what rmcp could not read as one of these comes here under its name.
+        // Only requests that rmcp could not read as one of these come here under its name.
         let unreadable = matches!(
             request.method.as_str(),
             "tools/call" | "prompts/get" | "resources/read"

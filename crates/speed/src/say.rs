@@ -45,7 +45,7 @@ impl<'a> Frame<'a> {
         self.id?.get().parse().ok()
     }
 
-    /// Returns whether this is the server's question.
+    /// Returns `true` if this is the server's question.
     pub(crate) fn asks(&self) -> bool {
         self.method.as_deref() == Some("elicitation/create")
     }

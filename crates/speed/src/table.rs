@@ -134,7 +134,7 @@ fn table(out: &mut String, wiring: Wiring, rows: &[&Row]) {
     let loads: Vec<String> = Load::ALL.iter().map(Load::to_string).collect();
     let _ = writeln!(
         out,
-        "| what stands between | {} | start, ms | memory idle / after / most, MB | lost or changed |",
+        "| gateway | {} | start, ms | memory idle / after / most, MB | lost or changed |",
         loads.join(" | ")
     );
     out.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
@@ -169,7 +169,7 @@ fn table(out: &mut String, wiring: Wiring, rows: &[&Row]) {
 
 /// The aims, and what came out.
 fn aims(out: &mut String, rows: &[Row]) {
-    out.push_str("| aim | found | met |\n| --- | --- | --- |\n");
+    out.push_str("| goal | measured | met |\n| --- | --- | --- |\n");
     let mut aim = |what: String, found: f64, bound: f64, at_most: bool| {
         if !found.is_nan() {
             let met = if at_most {
@@ -205,13 +205,13 @@ fn aims(out: &mut String, rows: &[Row]) {
         );
         let rate = |row, load| of(row, load, |cell| cell.rate);
         aim(
-            format!("{word}: calls/s at 100 B over the relay's, at least 0.33"),
+            format!("{word}: calls/s at 100 B relative to the relay's, at least 0.33"),
             rate(ours, Load::Small) / rate(relay, Load::Small),
             0.33,
             false,
         );
         aim(
-            format!("{word}: calls/s at 1 MB over the relay's, at least 0.8"),
+            format!("{word}: calls/s at 1 MB relative to the relay's, at least 0.8"),
             rate(ours, Load::Large) / rate(relay, Load::Large),
             0.8,
             false,
@@ -234,7 +234,7 @@ fn aims(out: &mut String, rows: &[Row]) {
         if let Some(ours) = here().find(|row| row.name == Name::Ours) {
             aim(
                 format!(
-                    "{wiring}: calls/s at 100 B over the best gateway one can install, at least 10"
+                    "{wiring}: calls/s at 100 B relative to the best other gateway, at least 10"
                 ),
                 rate(ours) / best,
                 10.0,

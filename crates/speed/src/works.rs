@@ -85,7 +85,7 @@ impl Name {
         }
     }
 
-    /// Returns whether it can stand between such ends.
+    /// Returns `true` if it can stand between such ends.
     fn speaks(self, wiring: Wiring) -> bool {
         match self {
             Self::Direct | Self::Relay => wiring.front == wiring.back,
@@ -116,7 +116,7 @@ impl Work {
         self.name.word()
     }
 
-    /// Returns what starts it between these ends; `None` where the client goes to the server itself.
+    /// Returns what starts it between these ends; `None` if the client goes to the server itself.
     pub(crate) fn command(&self, ends: &Ends) -> Option<Vec<String>> {
         let mut words = vec![self.program.display().to_string()];
         let (front, back) = (self.wiring.front, self.wiring.back);

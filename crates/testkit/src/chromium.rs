@@ -1,7 +1,7 @@
-//! A real Chromium, driven over WebDriver: what a person does at a page, and what they see there.
+//! A real Chromium, driven over WebDriver, for a person's actions on a page and the page's content.
 //!
-//! Without `chromium` and `chromedriver`, it reports the skip and returns `None`; with `MCP_ELICIT_MUST_BROWSE` in the
-//! environment that is a failure. Everything else that goes wrong panics, because it ends the test.
+//! Without `chromium` and `chromedriver`, a start reports the skip and returns `None`; with `MCP_ELICIT_MUST_BROWSE` in
+//! the environment it fails. Every other error panics, because it ends the test.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what goes wrong ends the test, as the module says"
@@ -23,15 +23,15 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// The time that a page may take to reach a state; a loaded machine is slow.
+/// The time that a page has to reach a state; a loaded machine is slow.
 const STATE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of starts of chromedriver after which its failure is the test's.
+/// The number of attempts to start chromedriver, after which the test fails.
 const DRIVER_STARTS: u32 = 10;
 
 /// A browser with one window, closed when dropped.
 pub struct Chromium {
-    /// The driver, for what has no method here.
+    /// The driver, for actions without a method here.
     pub client: Client,
     _driver: Child,
     profile: PathBuf,
@@ -39,7 +39,7 @@ pub struct Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // A test that panics has not closed it: the driver dies with its handle, and the browser would stay behind.
+        // A test that panics has not closed the browser: only the driver would die with its handle.
         let browsers = running_with(&self.profile);
         if !browsers.is_empty() {
             let _ = std::process::Command::new("kill")
@@ -48,7 +48,7 @@ impl Drop for Chromium {
                 .stderr(Stdio::null())
                 .status();
         }
-        // A profile that stays behind in the temporary folder is harmless.
+        // A profile left in the temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.profile);
     }
 }
@@ -91,9 +91,9 @@ fn found(names: &[&str]) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Starts chromedriver; returns it with its port.
+/// Starts chromedriver, and returns it with its port.
 ///
-/// On a loaded machine one has been seen to end before it had said a port: it is started again.
+/// On a loaded machine, it may end before it reports a port; it is then started again.
 async fn start_driver(program: &Path) -> (Child, String) {
     let mut said = Vec::new();
     for _ in 0..DRIVER_STARTS {
@@ -118,7 +118,7 @@ async fn start_driver(program: &Path) -> (Child, String) {
 }
 
 impl Chromium {
-    /// Starts one; `None`, and a loud word, where there is none to start.
+    /// Starts a browser. Returns `None`, and reports the skip, if none is installed.
     pub async fn start(setup: Setup) -> Option<Self> {
         let driver = found(&["chromedriver"]);
         let browser = found(&["chromium", "chromium-browser", "google-chrome"]);
@@ -162,7 +162,7 @@ impl Chromium {
         Some(chromium)
     }
 
-    /// Forbids the pages of the present tab to run scripts; ours go on.
+    /// Forbids the pages of the current tab to run scripts; the test's own scripts still run.
     pub async fn forbid_script(&self) {
         self.cdp(
             "Emulation.setScriptExecutionDisabled",
@@ -181,7 +181,7 @@ impl Chromium {
         self.client.goto(address).await.expect("the page opens");
     }
 
-    /// Waits until there is such an element.
+    /// Waits until an element matches, and returns it.
     pub async fn at(&self, css: &str) -> Element {
         let wait = self.client.wait().at_most(STATE_TIMEOUT);
         wait.for_element(Locator::Css(css))
@@ -189,7 +189,7 @@ impl Chromium {
             .unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// Returns how many such elements there are now.
+    /// Returns the number of elements that match now.
     pub async fn count(&self, css: &str) -> usize {
         self.client
             .find_all(Locator::Css(css))
@@ -198,9 +198,9 @@ impl Chromium {
             .len()
     }
 
-    /// Clicks it with the mouse, scrolled to the middle of the window.
+    /// Clicks the element with the mouse, after scrolling it to the middle of the window.
     pub async fn click(&self, css: &str) {
-        // The driver takes what is under the bar at the foot of the window for visible; a person scrolls.
+        // The driver counts an element under the bar at the bottom of the window as visible; a person would scroll.
         let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
         loop {
             let element = self.at(css).await;
@@ -208,26 +208,26 @@ impl Chromium {
             let _ = self.client.execute(script, vec![it]).await;
             match element.click().await {
                 Ok(()) => return,
-                // The page has put another in its place: nothing was clicked.
+                // The element belonged to the page before: nothing was clicked.
                 Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
     }
 
-    /// Types into the control, after what it holds.
+    /// Types into the control, after its present content.
     pub async fn fill(&self, css: &str, text: &str) {
         loop {
             match self.at(css).await.send_keys(text).await {
                 Ok(()) => return,
-                // It was found on the page before, which another has taken the place of: nothing was typed.
+                // The element belonged to the page before: nothing was typed.
                 Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
     }
 
-    /// Presses keys wherever the focus is.
+    /// Presses keys on the focused element.
     pub async fn press(&self, keys: &str) {
         let focused = self
             .client
@@ -237,7 +237,7 @@ impl Chromium {
         focused.send_keys(keys).await.expect("keys can be pressed");
     }
 
-    /// The text that it shows.
+    /// Returns the element's visible text.
     pub async fn text(&self, css: &str) -> String {
         loop {
             match self.at(css).await.text().await {
@@ -248,19 +248,19 @@ impl Chromium {
         }
     }
 
-    /// Returns what the control holds.
+    /// Returns the control's value.
     pub async fn value(&self, css: &str) -> String {
         loop {
             match self.at(css).await.prop("value").await {
                 Ok(value) => return value.unwrap_or_default(),
-                // It was found on the page before, which another has taken the place of.
+                // The element belonged to the page before.
                 Err(error) if is_of_former_page(&error) => {}
                 Err(error) => panic!("{css}: {error}"),
             }
         }
     }
 
-    /// Presses Tab until the focus is there: it can be reached by keyboard, and only by keyboard does one get there.
+    /// Presses Tab until the element has the focus, which proves that the keyboard can reach it.
     pub async fn tab_to(&self, css: &str) {
         let there = format!("return document.activeElement.matches({})", json!(css));
         for _ in 0..80 {
@@ -272,7 +272,7 @@ impl Chromium {
         panic!("{css} cannot be reached with Tab");
     }
 
-    /// A picture of the whole page, written to `file` as PNG.
+    /// Writes a screenshot of the whole page to `file` as PNG.
     pub async fn picture(&self, file: &Path) {
         let whole = json!({"captureBeyondViewport": true});
         let shot = self.cdp("Page.captureScreenshot", whole).await;
@@ -281,7 +281,7 @@ impl Chromium {
         std::fs::write(file, bytes).expect("it can be written");
     }
 
-    /// The address, without what comes after `?` or `#`.
+    /// Returns the address without its query and fragment.
     pub async fn path(&self) -> String {
         self.client
             .current_url()
@@ -315,7 +315,7 @@ impl Chromium {
         );
     }
 
-    /// Waits until the script gives true.
+    /// Waits until the script returns `true`.
     pub async fn until(&self, script: &str) {
         let holds = async {
             while self.run(script).await != Value::Bool(true) {
@@ -326,7 +326,7 @@ impl Chromium {
         assert!(in_time, "never true: {script}");
     }
 
-    /// Runs the script; null where it fails.
+    /// Runs the script and returns its value; null if it fails.
     pub async fn run(&self, script: &str) -> Value {
         self.client
             .execute(script, Vec::new())
@@ -334,12 +334,12 @@ impl Chromium {
             .unwrap_or(Value::Null)
     }
 
-    /// The page's title.
+    /// Returns the page's title.
     pub async fn title(&self) -> String {
         self.client.title().await.expect("a page has a title")
     }
 
-    /// A command of Chromium's own protocol.
+    /// Runs a command of Chromium's own protocol.
     pub async fn cdp(&self, method: &str, params: Value) -> Value {
         let command = Cdp(json!({"cmd": method, "params": params}));
         self.client
@@ -384,8 +384,8 @@ impl WebDriverCompatibleCommand for Cdp {
     }
 }
 
-/// Returns `true` if the element was on a page that another has taken the place of. The driver says so in its own words, too, where the page
-/// changes between its two looks at the element.
+/// Returns `true` if the element was on a page that has been replaced. If the page changes during a command, the driver
+/// reports that with another error.
 fn is_of_former_page(error: &CmdError) -> bool {
     error.is_stale_element_reference()
         || error

@@ -1,5 +1,5 @@
-//! An issuer of tokens that does what a test says: it signs anything, changes its keys and what it says of people, and stops answering. A real provider does none of it,
-//! so it stands beside one, and takes the part of those who attack.
+//! An issuer of tokens that a test controls: it signs any claims, changes its keys and its claims about people, and
+//! stops answering. A real provider does none of this, so tests use it beside one, to play the attacker.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreJwsSigningAlgorithm};
 use openidconnect::{JsonWebKeyId, PrivateSigningKey as _};
 use serde_json::{Value, json};
 
-/// Two keys that protect nothing but tests.
+/// Two keys that are used in tests only.
 const KEYS: [&str; 2] = [
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIN2l+LZGwKXlsM6W+QUlhqk+FP3/qR7thZBQRnyGdwn7\n-----END PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIMsIYZv9iSrJewoBs3MFzA5vSW569UdDWt6Bftvek70+\n-----END PRIVATE KEY-----",
@@ -33,14 +33,14 @@ pub struct Issuer {
 #[derive(Debug, Default)]
 struct IssuerState {
     url: Mutex<String>,
-    /// The number of times that it took another key.
+    /// The number of key changes.
     rotations: AtomicUsize,
     is_down: AtomicBool,
     is_silent: AtomicBool,
     key_requests: AtomicUsize,
-    /// The answers about tokens, by their texts.
+    /// The introspection responses, by token.
     introspected: Mutex<HashMap<String, Value>>,
-    /// The forms of token requests, with their `Authorization`.
+    /// The forms of token requests, with their `Authorization` headers.
     exchanges: Mutex<Vec<BTreeMap<String, String>>>,
     /// The subject of the person who signs in next.
     person: Mutex<String>,
@@ -48,17 +48,17 @@ struct IssuerState {
     people: Mutex<HashMap<String, Value>>,
     /// The subject, the client and the nonce of each grant, by number.
     grants: Mutex<Vec<[String; 3]>>,
-    /// `true` if grants come without a refresh token.
+    /// `true` if responses have no refresh token.
     has_no_refresh: AtomicBool,
-    /// `true` if people are not known any more.
+    /// `true` if the accounts of people have ended.
     has_ended: AtomicBool,
 }
 
 impl Issuer {
-    /// Starts one.
+    /// Starts an issuer.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -87,7 +87,7 @@ impl Issuer {
         Self { url, state }
     }
 
-    /// Returns its address, which is its name.
+    /// Returns its URL, which is its issuer identifier.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -101,7 +101,7 @@ impl Issuer {
         )
     }
 
-    /// Returns a token with this header, signed with the present key whatever the header says.
+    /// Returns a token with this header, signed with the present key even if the header names another.
     pub fn sign_under(&self, header: &Value, claims: &Value) -> String {
         signed(&self.state, header, claims)
     }
@@ -111,61 +111,61 @@ impl Issuer {
         kid(self.state.rotations.load(Ordering::SeqCst))
     }
 
-    /// Takes another key, and forgets the one before.
+    /// Replaces the key with another.
     pub fn rotate(&self) {
         self.state.rotations.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Answers nothing but errors from now on, or answers again.
+    /// Starts or stops answering every request with an error.
     pub fn set_down(&self, is_down: bool) {
         self.state.is_down.store(is_down, Ordering::SeqCst);
     }
 
-    /// Accepts connections and answers nothing from now on, or answers again.
+    /// Starts or stops accepting connections without answering.
     pub fn set_silent(&self, is_silent: bool) {
         self.state.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
-    /// Returns how often its keys were asked for.
+    /// Returns the number of requests for its keys.
     pub fn key_requests(&self) -> usize {
         self.state.key_requests.load(Ordering::SeqCst)
     }
 
-    /// Sets the answer about a token; every other one is not active.
+    /// Sets the introspection response for a token; every other token is inactive.
     ///
     /// # Panics
-    /// When another thread has.
+    /// If a thread panicked while it held the lock.
     pub fn answer_about(&self, token: &str, answer: Value) {
         let mut known = self.state.introspected.lock().unwrap();
         known.insert(token.to_owned(), answer);
     }
 
-    /// Sets the claims of a person, who signs in next.
+    /// Sets the claims of a person, who is the next to sign in.
     ///
     /// # Panics
-    /// When another thread has.
+    /// If a thread panicked while it held the lock.
     pub fn sign_in_as(&self, subject: &str, claims: Value) {
         subject.clone_into(&mut self.state.person.lock().unwrap());
         let mut people = self.state.people.lock().unwrap();
         people.insert(subject.to_owned(), claims);
     }
 
-    /// Gives people who sign in from now on no refresh token, or gives it again.
+    /// Sets for sign-ins from now on that responses have a refresh token, or have none.
     pub fn set_refreshes(&self, refreshes: bool) {
         self.state
             .has_no_refresh
             .store(!refreshes, Ordering::SeqCst);
     }
 
-    /// Ends the accounts of all people, or opens them again: their tokens are refused.
+    /// Ends the accounts of all people, or opens them again. The tokens of an ended account are rejected.
     pub fn set_ended(&self, has_ended: bool) {
         self.state.has_ended.store(has_ended, Ordering::SeqCst);
     }
 
-    /// Returns the forms of the token requests so far, with the member `authorization` for the header.
+    /// Returns the forms of the token requests so far, with the header in the member `authorization`.
     ///
     /// # Panics
-    /// When another thread has.
+    /// If a thread panicked while it held the lock.
     pub fn exchanges(&self) -> Vec<BTreeMap<String, String>> {
         self.state.exchanges.lock().unwrap().clone()
     }
@@ -190,7 +190,7 @@ fn key(rotations: usize) -> CoreEdDsaPrivateSigningKey {
     CoreEdDsaPrivateSigningKey::from_ed25519_pem(KEYS[rotations % KEYS.len()], Some(id)).unwrap()
 }
 
-/// Takes a request on, unless the issuer is silent.
+/// Processes a request, unless the issuer is silent.
 async fn hear(State(state): State<Arc<IssuerState>>, request: Request, next: Next) -> Response {
     if state.is_silent.load(Ordering::SeqCst) {
         std::future::pending::<()>().await;
@@ -240,7 +240,7 @@ async fn introspect(
     Json(answer.cloned().unwrap_or_else(|| json!({"active": false}))).into_response()
 }
 
-/// The authorization endpoint: whoever signs in next is sent back at once.
+/// The authorization endpoint: redirects back immediately, as the person who is next to sign in.
 async fn authorize(
     State(state): State<Arc<IssuerState>>,
     Query(query): Query<BTreeMap<String, String>>,
@@ -260,7 +260,7 @@ fn now() -> u64 {
     since.unwrap().as_secs()
 }
 
-/// The tokens of a grant of this number, with the person's claims as they are now.
+/// Returns the tokens of the grant with this number, with the person's present claims.
 fn tokens_of(state: &IssuerState, number: &str, is_first: bool) -> Response {
     let grant = number.parse::<usize>().ok().and_then(|number| {
         let grants = state.grants.lock().unwrap();
@@ -295,14 +295,14 @@ fn tokens_of(state: &IssuerState, number: &str, is_first: bool) -> Response {
     Json(tokens).into_response()
 }
 
-/// Names the person, unless the claims are to speak of another.
+/// Sets the person as the subject, unless the claims already name one.
 fn set_subject(claims: &mut Value, person: String) {
     if claims.get("sub").is_none() {
         claims["sub"] = person.into();
     }
 }
 
-/// The claims of the person whose access token it is.
+/// Returns the claims of the person to whom the access token belongs.
 async fn userinfo(State(state): State<Arc<IssuerState>>, headers: HeaderMap) -> Response {
     if let Some(down) = down(&state) {
         return down;
@@ -325,7 +325,8 @@ async fn userinfo(State(state): State<Arc<IssuerState>>, headers: HeaderMap) -> 
     Json(claims).into_response()
 }
 
-/// The token endpoint: the tokens of a person who signs in, or a token that names the one that was exchanged and for what.
+/// The token endpoint: returns the tokens of a person who signs in, or a token that names the exchanged one and its
+/// audience.
 async fn token(
     State(state): State<Arc<IssuerState>>,
     headers: HeaderMap,

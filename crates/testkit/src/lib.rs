@@ -1,10 +1,10 @@
 //! Parts that the tests of the workspace share. Not published.
 //!
-//! It decides nothing about elicitation: it brings real programs to our tests and takes them away again. It never
-//! stands in for a part that can really run; `issuer` does what no real one would.
+//! This crate decides nothing about elicitation: it starts real programs for the tests and ends them. It never replaces
+//! a part that can really run; only `issuer` does things that no real program would do.
 //!
 //! - `chromium`: a real browser (feature `chromium`)
-//! - `issuer`: an issuer of tokens that does what a test says (feature `issuer`)
+//! - `issuer`: an issuer of tokens that a test controls (feature `issuer`)
 //! - [`peers`]: real MCP servers and clients in TypeScript and Python
 //! - `pty`: a real pseudo-terminal (feature `pty`)
 //! - [`spec`]: the official schemas and examples of each revision

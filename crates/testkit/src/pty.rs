@@ -1,5 +1,5 @@
-//! A real pseudo-terminal with a child on it, and what a person would see there. What goes wrong panics, because it
-//! ends the test.
+//! A real pseudo-terminal with a child process on it, and its screen as a person would see it. Errors panic, because
+//! they end the test.
 #![expect(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
@@ -16,18 +16,18 @@ pub use portable_pty::CommandBuilder;
 use portable_pty::{Child, MasterPty, PtySize, SlavePty, native_pty_system};
 pub use vt100::{Color, Screen};
 
-/// The interval at which the screen is read, and the number of readings before a test gives up: far longer than any
-/// machine needs.
+/// The interval at which the screen is read, and the number of readings before a test gives up, which is far more than
+/// any machine needs.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_POLLS: usize = 3_000;
 
-/// A terminal of a given size, and the child that asks on it.
+/// A terminal of a given size, and the child process that asks on it.
 pub struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
-    /// Held open: if no process has the terminal open for a moment, it looks closed from this side.
+    /// Kept open: a terminal that no process has open for a moment looks closed from this side.
     _slave: Box<dyn SlavePty + Send>,
 }
 
@@ -40,7 +40,7 @@ fn size(columns: u16, rows: u16) -> PtySize {
     }
 }
 
-/// A command with the environment of a usual terminal with colours and UTF-8.
+/// Returns a command with the environment of a common terminal with colours and UTF-8.
 pub fn command(program: impl AsRef<OsStr>) -> CommandBuilder {
     let mut command = CommandBuilder::new(program);
     command.env("TERM", "xterm-256color");
@@ -73,7 +73,7 @@ impl Terminal {
         }
     }
 
-    /// Returns what is on the screen now, without trailing blanks.
+    /// Returns the content of the screen, without trailing blanks.
     pub fn seen(&self) -> String {
         let screen = self.screen.lock().unwrap();
         let (_, columns) = screen.screen().size();
@@ -85,17 +85,17 @@ impl Terminal {
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// Looks at the terminal itself: cursor, modes, colours.
+    /// Inspects the terminal itself: cursor, modes, colours.
     pub fn look<T>(&self, at: impl FnOnce(&Screen) -> T) -> T {
         at(self.screen.lock().unwrap().screen())
     }
 
-    /// Waits until the screen shows `text`, and gives the screen.
+    /// Waits until the screen shows `text`, and returns the screen.
     pub fn wait_for(&self, text: &str) -> String {
         let mut before = String::new();
         for _ in 0..MAX_POLLS {
             let seen = self.seen();
-            // A frame may arrive in pieces: the screen is done when it looks the same twice.
+            // A frame may arrive in pieces: it is complete when two readings are equal.
             if seen == before && seen.contains(text) {
                 return seen;
             }
@@ -105,13 +105,13 @@ impl Terminal {
         panic!("never saw {text:?}; the screen is:\n{}", self.seen());
     }
 
-    /// Presses keys, as the bytes a terminal sends for them.
+    /// Sends keys, as the bytes that a terminal sends for them.
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
-    /// Presses keys and waits until the screen shows `text`.
+    /// Sends keys and waits until the screen shows `text`.
     pub fn press_for(&mut self, keys: &str, text: &str) -> String {
         self.press(keys);
         self.wait_for(text)
@@ -127,22 +127,22 @@ impl Terminal {
         self.master.resize(size(columns, rows)).unwrap();
     }
 
-    /// Waits for the child to end and says whether it ended well.
+    /// Waits for the child to end and returns `true` if it succeeded.
     pub fn ended_well(&mut self) -> bool {
         self.ended() == 0
     }
 
-    /// Waits for the child to end and gives its exit code.
+    /// Waits for the child to end and returns its exit code.
     pub fn ended(&mut self) -> u32 {
         self.child.wait().unwrap().exit_code()
     }
 
-    /// The child's process, to send it signals.
+    /// Returns the process id of the child, for signals.
     pub fn process(&self) -> Option<u32> {
         self.child.process_id()
     }
 
-    /// Returns whether lines are edited and echoed by the terminal again, as before the question.
+    /// Returns `true` if the terminal edits and echoes lines again, as before the question.
     #[cfg(unix)]
     pub fn is_given_back(&self) -> bool {
         let (alternate, hidden, paste) = self.look(|screen| {
@@ -156,7 +156,7 @@ impl Terminal {
             .master
             .get_termios()
             .map(|modes| format!("{:?}", modes.local_flags));
-        // `ECHOE` and others begin like the mode that shows what is typed.
+        // The names of other modes, such as `ECHOE`, begin like that of `ECHO`.
         let has = |modes: &str, mode: &str| {
             modes
                 .split(|c: char| !c.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! The official JSON Schemas and examples of each revision, as an oracle: is this message what the protocol says?
+//! The official JSON Schemas and examples of each revision, to check messages against the protocol.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// The definitions of one revision. Keep it: a type is prepared once and then quick to check.
+/// The definitions of one revision. Keep it between checks: a type is prepared once and is then quick to check.
 #[derive(Debug)]
 pub struct Spec {
     schema: Value,
@@ -16,7 +16,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The schema of a revision, such as `2025-11-25`.
+    /// Reads the schema of a revision, such as `2025-11-25`.
     pub fn from_revision(revision: &str) -> std::io::Result<Self> {
         let text = std::fs::read_to_string(folder().join(revision).join("schema.json"))?;
         Ok(Self {
@@ -25,12 +25,12 @@ impl Spec {
         })
     }
 
-    /// Returns whether the revision defines a type of this name.
+    /// Returns `true` if the revision defines a type of this name.
     pub fn defines(&self, name: &str) -> bool {
         self.schema[self.definitions()].get(name).is_some()
     }
 
-    /// Returns what is wrong with a value that should be of the named type; empty when nothing is.
+    /// Returns the problems of a value that should have the named type; empty if there are none.
     pub fn problems(&self, name: &str, value: &Value) -> Vec<String> {
         if !self.defines(name) {
             return vec![format!("the revision defines no {name}")];
@@ -71,7 +71,7 @@ impl Spec {
     }
 }
 
-/// The official examples of a type, with their names; none for revisions that came without.
+/// Returns the official examples of a type, with their names; empty for revisions without examples.
 pub fn examples(revision: &str, name: &str) -> std::io::Result<Vec<(String, String)>> {
     let folder = folder().join(revision).join("examples").join(name);
     if !folder.is_dir() {
@@ -86,7 +86,7 @@ pub fn examples(revision: &str, name: &str) -> std::io::Result<Vec<(String, Stri
     Ok(examples)
 }
 
-/// Returns where the official files are kept.
+/// Returns the folder of the official files.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("spec")
 }

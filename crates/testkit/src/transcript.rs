@@ -1,4 +1,4 @@
-//! Wire conversations as readable text: one situation a file, replayed by every suite.
+//! Wire conversations as readable text: one situation per file, replayed by every suite.
 //!
 //! ```text
 //! # A form is pushed and accepted.
@@ -14,16 +14,16 @@
 //! S->C {"jsonrpc": "2.0", "id": "$call", "result": {"content": "$_"}}
 //! ```
 //!
-//! - `C->S` and `S->C` are messages, `S->C?` one that may be left out. A message goes on over lines that are indented.
-//! - `person:` is what the person does next: `accept JSON`, `accept` (a url), `decline`, `cancel`.
+//! - `C->S` and `S->C` are messages; `S->C?` is an optional message. Indented lines continue a message.
+//! - `person:` is the person's next action: `accept JSON`, `accept` (a url), `decline`, `cancel`.
 //! - `time: 300` lets this many seconds pass without an action.
 //! - `outcome:` is the word under which the last question is recorded.
-//! - A string `"$name"` stands for a value that is not known before: whatever stands there first is what it means from
-//!   then on. `"$_"` is anything at all. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an
-//!   object allows more members than are written; `_meta` is always allowed.
+//! - A string `"$name"` stands for a value that is not known in advance: its first occurrence defines it. `"$_"`
+//!   matches any value. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an object allows
+//!   more members than are written; `_meta` is always allowed.
 //!
-//! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real other side, and
-//! [`Transcript::bound`] writes the whole conversation out with every placeholder filled in.
+//! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real peer, and
+//! [`Transcript::bound`] returns the whole conversation with every placeholder filled in.
 
 mod pattern;
 mod read;
@@ -97,7 +97,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The side across.
+    /// Returns the other side.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -119,23 +119,23 @@ impl Side {
 pub struct BoundLine {
     /// The line number, from 1.
     pub number: usize,
-    /// The event; a message holds its text as written in the file, placeholders replaced.
+    /// The event. A message contains its text as written in the file, with placeholders replaced.
     pub event: Event,
 }
 
 impl Transcript {
-    /// Reads the text of a transcript.
+    /// Parses the text of a transcript.
     pub fn parse(text: &str) -> Result<Self, Unreadable> {
         read::transcript(text)
     }
 
-    /// Reads a file.
+    /// Reads and parses a file.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let text = std::fs::read_to_string(path).map_err(|error| Unreadable::file(path, &error))?;
         Self::parse(&text).map_err(|unreadable| unreadable.within(path))
     }
 
-    /// Every transcript of the project with its path, sorted by it.
+    /// Reads every transcript of the project. Returns each with its path, sorted by path.
     pub fn all() -> Result<Vec<(PathBuf, Self)>, Unreadable> {
         let mut paths = Vec::new();
         read::collect(&folder(), &mut paths)?;
@@ -146,7 +146,7 @@ impl Transcript {
             .collect()
     }
 
-    /// Returns the conversation with a value for every placeholder: for each its own name, as a string.
+    /// Returns the conversation with a value for every placeholder: its own name, as a string.
     pub fn bound(&self) -> Vec<BoundLine> {
         let mut bindings = Bindings::default();
         self.lines
@@ -176,7 +176,7 @@ impl Event {
     }
 }
 
-/// Returns where the project keeps its transcripts.
+/// Returns the folder of the project's transcripts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts")
 }

@@ -1,4 +1,5 @@
-//! Mail: plain text and HTML with one link. Mails cannot be changed; an end is told where the question was asked by mail.
+//! Mail: plain text and HTML with one link. Mails cannot be changed; an end is reported if the question was sent by
+//! mail.
 
 mod render;
 
@@ -20,10 +21,10 @@ use crate::notice::{Notice, NotificationId, Recipient};
 use crate::reveal::Template;
 use crate::secret::SecretText;
 
-/// The most questions that a collection names.
+/// The most questions listed in a digest.
 const DIGEST_ENTRIES: usize = 50;
 
-/// The longest time for one command of the mail server, and half of the longest time for one mail.
+/// The time limit for one command of the mail server, and half of that for one mail.
 const COMMAND_LIMIT: Duration = Duration::from_secs(15);
 
 /// The sender of mails.
@@ -85,21 +86,21 @@ impl Mail {
         self
     }
 
-    /// Sets the page on which people choose what they are sent.
+    /// Sets the page on which people configure their messages.
     #[must_use]
     pub fn preferences(mut self, page: Url) -> Self {
         self.preferences = Some(page);
         self
     }
 
-    /// Sets the longest time for one mail.
+    /// Sets the time limit for one mail.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sends a collection of messages to one person. Each of the first 50 has its own link.
+    /// Sends a digest of messages to one person. Each of the first 50 has its own link.
     pub async fn send_digest(
         &self,
         id: &NotificationId,
@@ -152,7 +153,7 @@ impl Mail {
             .to(Mailbox::new(None, address))
             .subject(subject)
             .message_id(Some(format!("<{id}@{host}>")));
-        // Mail programs keep the messages of one question together.
+        // Mail programs group the messages of one question by this id.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if let Some(question) = question.filter(|text| text.bytes().all(plain)) {
             builder = builder.references(format!("<{question}@{host}>"));
@@ -205,7 +206,7 @@ fn parameters(config: &MailConfig) -> Result<TlsParameters, MailError> {
     builder.build_rustls().map_err(MailError::Tls)
 }
 
-/// Returns the channel's error for one of the mail server's, without its text.
+/// Converts an error of the mail server, without its text.
 fn failed(error: &SmtpError) -> ChannelError {
     if let Some(status) = error.status() {
         let code = u16::from(status);
@@ -221,7 +222,7 @@ fn failed(error: &SmtpError) -> ChannelError {
     } else if error.is_tls() || is_of_tls(error) {
         Reason::Tls
     } else if error.is_client() {
-        // The server offers no STARTTLS, or no way to authenticate that is known here.
+        // The server offers no STARTTLS, or no supported authentication.
         Reason::Configuration
     } else if error.is_response() {
         Reason::Reply

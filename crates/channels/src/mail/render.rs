@@ -1,4 +1,4 @@
-//! The texts of mails. What a server or a caller wrote is escaped, and stands in no header.
+//! The texts of mails. Texts of a server or a caller are escaped, and are in no header.
 
 use std::fmt::Write as _;
 
@@ -139,7 +139,7 @@ pub(super) fn digest_subject(count: usize) -> String {
     }
 }
 
-/// Returns the line for one question of a collection.
+/// Returns the line for one question of a digest.
 fn entry(notice: &Notice, zone: &TimeZone) -> String {
     let revealed = Revealed::new(notice);
     let subject = revealed.subject(zone);

@@ -1,4 +1,4 @@
-//! A question for the tests of this crate, those in `tests/` among them.
+//! A question for the tests of this crate, including those in `tests/`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::{CallerSummary, Summary};
 
-/// A question with a form, a tool and arguments.
+/// Returns a question with a form, a tool and arguments.
 pub(crate) fn summary(properties: &str) -> Summary {
     let form = format!(r#"{{"type":"object","properties":{properties}}}"#);
     Summary {

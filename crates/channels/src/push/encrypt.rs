@@ -5,13 +5,13 @@ use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_e
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// The size that the header names; every record fits into it.
+/// The record size in the header; every record fits into it.
 const RECORD_SIZE: u32 = 4096;
 
 /// The delimiter of the last record.
 const LAST: u8 = 2;
 
-/// Encrypts for a browser with a new key and a new salt. `None` where its public key is not a point of the curve.
+/// Encrypts for a browser with a new key and a new salt. `None` if its public key is not a point of the curve.
 pub(super) fn encrypt(plain: &[u8], browser: &[u8; 65], auth: &[u8; 16]) -> Option<Vec<u8>> {
     let random = SystemRandom::new();
     let private = EphemeralPrivateKey::generate(&ECDH_P256, &random).ok()?;
@@ -36,7 +36,7 @@ pub(super) fn is_point(key: &[u8; 65]) -> bool {
     })
 }
 
-/// Encrypts with a secret that was agreed on.
+/// Encrypts with an agreed secret.
 fn seal(
     plain: &[u8],
     secret: &[u8],
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_8291_comes_out() {
-        // Appendix A, with the shared secret that it states.
+        // Appendix A, with its stated shared secret.
         let body = seal(
             b"When I grow up, I want to be a watermelon",
             &bytes::<32>("kyrL1jIIOHEzg3sM2ZWRHDRB62YACZhhSlknJ672kSs"),

@@ -1,5 +1,5 @@
-//! Web push: encrypted messages (RFC 8291) to the push services of browsers, which learn neither question nor answer. The gateway
-//! proves who it is with VAPID (RFC 8292).
+//! Web push: encrypted messages (RFC 8291) to the push services of browsers, which see neither question nor answer. The
+//! gateway identifies itself with VAPID (RFC 8292).
 
 mod encrypt;
 mod vapid;
@@ -24,13 +24,13 @@ use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Event, Notice, Recipient};
 use crate::reveal::Revealed;
 
-/// The longest content, in bytes: it fits into one record with every push service.
+/// The longest content, in bytes: it fits into one record of every push service.
 const CONTENT_LIMIT: usize = 3_000;
 /// The longest endpoint, in bytes.
 const ENDPOINT_LIMIT: usize = 2_048;
 /// The longest time that a push service keeps a message.
 const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest time that a push service may take.
+/// The time limit for a push service.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// The push services of Chrome, Edge, Firefox and Safari.
@@ -51,7 +51,7 @@ pub struct Subscription {
 }
 
 impl fmt::Debug for Subscription {
-    /// Formats the host: the rest of the endpoint is the permission to send.
+    /// Formats the host: the rest of the endpoint grants permission to send.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
             .field("host", &self.endpoint.host_str())
@@ -71,7 +71,7 @@ pub enum SubscriptionError {
 }
 
 impl Subscription {
-    /// Reads what a browser's `PushSubscription` says. Whoever is signed in sends this, so everything is checked.
+    /// Reads a browser's `PushSubscription`. It comes from a signed-in user, so everything is checked.
     pub fn new(endpoint: &str, p256dh: &str, auth: &str) -> Result<Self, SubscriptionError> {
         let url = (endpoint.len() <= ENDPOINT_LIMIT)
             .then(|| Url::parse(endpoint).ok())
@@ -114,13 +114,13 @@ pub struct Push {
     contact: String,
     hosts: Vec<String>,
     http: Http,
-    /// `true` where endpoints are in public networks only.
+    /// `true` if endpoints must be in public networks.
     is_public: bool,
     zone: TimeZone,
 }
 
 impl Push {
-    /// Creates the sender. Endpoints are in public networks; `networks` is for push services of one's own.
+    /// Creates the sender. Endpoints must be in public networks; `networks` is for custom push services.
     pub fn new(
         config: &PushConfig,
         key: VapidKey,
@@ -137,16 +137,16 @@ impl Push {
         })
     }
 
-    /// Returns the public key, which pages hand to `pushManager.subscribe`.
+    /// Returns the public key, for `pushManager.subscribe` on pages.
     pub fn public_key(&self) -> String {
         self.key.public_key()
     }
 
-    /// Checks a new subscription: that messages may go to its endpoint, and that they can be encrypted for its key. Its host is looked up
-    /// again, and checked, for every message.
+    /// Checks a new subscription: messages may go to its endpoint, and can be encrypted for its key. Its host is
+    /// resolved and checked again for every message.
     ///
     /// # Errors
-    /// When the endpoint is no push service's, or the key is not a point of the curve.
+    /// If the endpoint is not a push service's, or the key is not a point of the curve.
     pub fn check(&self, subscription: &Subscription) -> Result<(), SubscriptionError> {
         self.permits(&subscription.endpoint)
             .map_err(|_| SubscriptionError::Endpoint)?;
@@ -157,11 +157,11 @@ impl Push {
         }
     }
 
-    /// Permits the push services of the usual browsers, and those that the configuration names: a person who is signed in chooses the
-    /// endpoint, and must not make the gateway send elsewhere.
+    /// Permits the push services of the usual browsers, and those in the configuration: a signed-in person chooses the
+    /// endpoint, and must not be able to make the gateway send elsewhere.
     fn permits(&self, endpoint: &Url) -> Result<(), ChannelError> {
         self.http.check(endpoint)?;
-        // Push services of browsers are at the usual port; another would be a way to try those of their hosts.
+        // Push services of browsers use the default port; others would allow port scans of their hosts.
         if self.is_public && endpoint.port().is_some() {
             return Err(ChannelError::Permanent(Reason::Address));
         }
@@ -240,7 +240,7 @@ fn seconds_now() -> u64 {
     since.unwrap_or_default().as_secs()
 }
 
-/// Returns 32 characters for a question: a later message replaces the earlier one that was not shown yet.
+/// Returns 32 characters for a question: a later message replaces an earlier one that was not shown yet.
 fn topic(question: &str) -> String {
     let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(question));
     hash[..32].to_owned()
@@ -290,7 +290,7 @@ impl Channel for Push {
         Box::pin(self.post(notice))
     }
 
-    /// Sends the new state with the same topic and tag, so that it takes the place of the first message.
+    /// Sends the new state with the same topic and tag, so that it replaces the first message.
     fn update<'a>(&'a self, _: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated> {
         Box::pin(async move { self.post(notice).await.map(|_| Updated::Changed) })
     }

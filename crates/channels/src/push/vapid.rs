@@ -9,10 +9,10 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::json;
 use url::Url;
 
-/// The time for which a token holds, in seconds; push services take at most 24 hours.
+/// The lifetime of a token, in seconds; push services accept at most 24 hours.
 const VALID: u64 = 12 * 60 * 60;
 
-/// The gateway's key for web push: P-256, kept as PKCS#8.
+/// The gateway's key for web push: P-256, stored as PKCS#8.
 pub struct VapidKey {
     pair: EcdsaKeyPair,
     random: SystemRandom,
@@ -27,16 +27,16 @@ impl fmt::Debug for VapidKey {
 /// A key that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VapidError {
-    /// The system gives no randomness.
+    /// The system has no randomness.
     #[error("cannot make a key for web push")]
     Random,
-    /// The kept key is damaged.
+    /// The stored key is damaged.
     #[error("the key for web push is not a P-256 key in PKCS#8")]
     Key,
 }
 
 impl VapidKey {
-    /// Makes a key, as PKCS#8 to be kept. A new key ends every subscription.
+    /// Generates a key as PKCS#8, for storage. A new key ends every subscription.
     pub fn generate() -> Result<Vec<u8>, VapidError> {
         let made =
             EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
@@ -44,7 +44,7 @@ impl VapidKey {
             .map_err(|_| VapidError::Random)
     }
 
-    /// Reads a kept key.
+    /// Reads a stored key.
     pub fn from_pkcs8(bytes: &[u8]) -> Result<Self, VapidError> {
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes, &random);

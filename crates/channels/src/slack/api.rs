@@ -10,7 +10,7 @@ use crate::channel::{ChannelError, Reason};
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::secret::SecretText;
 
-/// The longest time that Slack may take.
+/// The time limit for Slack.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A client of the Web API.
@@ -36,7 +36,7 @@ impl Api {
         read(&self.http.post(&url, headers, body).await?)
     }
 
-    /// Calls a method that takes no JSON, with one argument.
+    /// Calls a method without JSON, with one argument.
     pub(super) async fn look_up(
         &self,
         method: &str,
@@ -78,7 +78,7 @@ fn read(reply: &crate::http::Reply) -> Result<Value, ChannelError> {
         ) => ChannelError::Permanent(Reason::Credentials),
         Some("missing_scope") => ChannelError::Permanent(Reason::MissingScope),
         Some("not_in_channel") => ChannelError::Permanent(Reason::NotInChannel),
-        // The account may come, or its address be corrected.
+        // The account may be created, or its address corrected.
         Some("users_not_found" | "user_not_found") => ChannelError::Permanent(Reason::Address),
         Some("channel_not_found" | "is_archived" | "message_not_found") => {
             ChannelError::AddressGone

@@ -1,7 +1,7 @@
-//! The requests that Slack makes when a person clicks, searches or submits: verified, then turned into acts.
+//! Slack's requests when a person clicks, searches or submits: verified, then converted to actions.
 //!
-//! Slack wants an answer within three seconds. An answer that needs no waiting is in [`SlackReply`] at once; the work that is left
-//! is its `rest`, which the caller runs to its end.
+//! Slack requires a response within three seconds. A response that needs no waiting is in [`SlackReply`] at once; the
+//! remaining work is its `rest`, which the caller must run to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const BODY_LIMIT: usize = 256 * 1024;
 /// The time for which a signature is remembered.
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
-/// A request of Slack's, as it arrived.
+/// A request of Slack, as received.
 #[derive(Clone, Copy)]
 pub struct SlackRequest<'a> {
     /// `X-Slack-Request-Timestamp`
@@ -37,13 +37,13 @@ pub struct SlackRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// The answer to a request of Slack's.
+/// The response to a request of Slack.
 pub struct SlackReply {
     /// The status.
     pub status: u16,
     /// The body; empty for none.
     pub body: Option<Value>,
-    /// The work that is left, to be run to its end.
+    /// The remaining work, to be run to its end.
     pub rest: Option<BoxFuture<'static, ()>>,
 }
 
@@ -55,16 +55,16 @@ impl std::fmt::Debug for SlackReply {
     }
 }
 
-/// The effect of an act.
+/// The effect of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// The question is over.
     Ended,
-    /// More people must agree.
+    /// More people must confirm.
     Waits,
 }
 
-/// An act or a look that is refused. The words are for the person.
+/// The refusal of an action or a view. The words are for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason, for programs: `not-addressed`, `claimed`, `changed`, `ended`.
@@ -73,11 +73,11 @@ pub struct Refusal {
     pub words: String,
 }
 
-/// The acts that people do through Slack. The gateway implements it over the record and the table of roles: each method finds the
-/// person with exactly this mail address, and holds them to their role at that moment.
+/// The actions of people in Slack. The gateway implements it over the record and the table of roles: each method finds
+/// the person with exactly this mail address, and checks their current role.
 #[async_trait]
 pub trait Acts: Send + Sync {
-    /// Keeps the hash of a signature until then. `false` if it is kept already.
+    /// Stores the hash of a signature until then. Returns `false` if it is already stored.
     async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool;
 
     /// Returns a question, if this person may see and answer it.
@@ -96,11 +96,11 @@ pub trait Acts: Send + Sync {
     async fn decline(&self, who: &SlackUser, question: &str, version: u64)
     -> Result<Done, Refusal>;
 
-    /// Takes note of a request that was refused before it reached a question.
+    /// Records a request that was refused before it reached a question.
     fn refused(&self, _reason: &'static str) {}
 }
 
-/// A click, and where it was made.
+/// A click, and its location.
 struct Click {
     action: String,
     value: String,
@@ -121,7 +121,7 @@ fn reply(status: u16, body: Option<Value>) -> SlackReply {
 }
 
 impl Slack {
-    /// Answers a request of Slack's.
+    /// Responds to a request of Slack.
     pub async fn interact(
         self: &Arc<Self>,
         request: SlackRequest<'_>,
@@ -209,7 +209,8 @@ impl Slack {
         }
     }
 
-    /// Opens the modal. The trigger ends after three seconds, so a person who has to be looked up first sees that it loads.
+    /// Opens the modal. The trigger expires after three seconds, so a person who must be looked up first sees a loading
+    /// modal.
     async fn review(&self, click: &Click, acts: &dyn Acts, now: Timestamp) {
         let Some((question, _, _)) = parts(&click.value) else {
             return;
@@ -256,7 +257,7 @@ impl Slack {
         }
     }
 
-    /// Acts on a button of the message. The message itself changes when the record says so.
+    /// Handles a button of the message. The message itself changes when the record does.
     async fn choose(&self, click: &Click, acts: &dyn Acts, now: Timestamp) {
         let acted = async {
             let (question, version, word) = parts(&click.value).ok_or_else(unreadable)?;
@@ -286,7 +287,7 @@ impl Slack {
             "text": escape(&cut(&text, 1_000)),
             "parse": "none",
         });
-        // The act stands or falls in the record; a note that does not arrive changes nothing.
+        // The record has decided; a lost note changes nothing.
         let _ = self.api.call("chat.postEphemeral", &body).await;
     }
 
@@ -346,7 +347,7 @@ impl Slack {
         .boxed();
         let in_time = tokio::time::timeout(self.act_limit, &mut acted).await;
         let Ok(result) = in_time else {
-            // It goes on: an act that has begun is not broken off.
+            // It continues in a task: a started action is not interrupted.
             let slack = Arc::clone(self);
             let rest = async move {
                 let text = match acted.await {
@@ -438,14 +439,14 @@ const fn words(done: Done) -> &'static str {
     }
 }
 
-/// Reads the value of a button: the question, its version and a word.
+/// Parses the value of a button: the question, its version and a word.
 fn parts(value: &str) -> Option<(&str, u64, &str)> {
     let (rest, word) = value.rsplit_once(':')?;
     let (question, version) = rest.rsplit_once(':')?;
     Some((question, version.parse().ok()?, word))
 }
 
-/// Returns the draft for a word of a button; `None` where the form is not one for buttons.
+/// Returns the draft for the word of a button; `None` if the form does not support buttons.
 pub(super) fn chosen(form: &Form, word: &str) -> Option<Draft> {
     let mut draft = Draft::new();
     let field = match form.fields() {

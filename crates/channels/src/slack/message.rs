@@ -1,4 +1,4 @@
-//! The message that asks, and its state after the question ended.
+//! The message that asks, and its state after the end.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ pub(super) enum Offer {
     Page,
 }
 
-/// The ways to answer that the app is set up for.
+/// The ways to answer that the app supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offers {
     /// `true` if clicks reach the gateway.
@@ -60,14 +60,14 @@ pub(super) struct Offers {
     pub(super) options_url: bool,
 }
 
-/// Returns the way to answer. Buttons decide only beside everything that the decision is about; `is_whole` says if the message shows
-/// it without a cut.
+/// Returns the way to answer. Buttons are used only beside everything that the decision is about; `is_whole` is set if
+/// the message shows it uncut.
 pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole: bool) -> Offer {
     let form = match &summary.form {
         Some(form) if offers.acts && reveal != Reveal::Minimal && !summary.needs_page => form,
         _ => return Offer::Page,
     };
-    // A `no` beside an argument that may be changed reads like one to the call.
+    // A `no` beside an editable argument could be read as a "no" to the call.
     let is_plain = !summary.is_approval || form.fields().is_empty();
     let shows_arguments = reveal == Reveal::Arguments || all_arguments(summary).is_empty();
     if is_plain
@@ -84,7 +84,7 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole:
     }
 }
 
-/// Returns buttons for a form that is a confirmation, one boolean or one choice of few.
+/// Returns buttons for a form that is a confirmation: one boolean or one choice of few.
 fn buttons(summary: &Summary, form: &Form) -> Option<Vec<(String, String)>> {
     let own = |label: &str, word: &str| (label.to_owned(), word.to_owned());
     match form.fields() {
@@ -108,7 +108,7 @@ fn buttons(summary: &Summary, form: &Form) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// Returns `true` if no label of a server reads like a button of the gateway, or like another of its own.
+/// Returns `true` if no label of a server looks like a button of the gateway, or like another of its own.
 fn are_distinct(labels: &[(String, String)]) -> bool {
     let letters = |label: &str| -> String {
         let letters = label.chars().filter(|c| c.is_alphanumeric());
@@ -180,7 +180,7 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     Message { text, blocks }
 }
 
-/// Returns sections with the texts of the form that buttons answer: its own, and those of its only field.
+/// Returns sections with the texts of a form that buttons answer: its own, and those of its only field.
 fn asked(summary: &Summary) -> Vec<Value> {
     let mut blocks = modal::form_texts(summary);
     if let Some([field]) = summary.form.as_deref().map(Form::fields) {
@@ -192,7 +192,7 @@ fn asked(summary: &Summary) -> Vec<Value> {
     blocks
 }
 
-/// Returns the address of a question in url mode, with the reasons to be careful. It is never a link.
+/// Returns the address of a question in url mode, with its warnings. It is never a link.
 fn address(revealed: &Revealed<'_>, summary: &Summary) -> Vec<Value> {
     let Some(address) = revealed.address() else {
         return Vec::new();
@@ -347,7 +347,7 @@ mod tests {
             change(&mut longer, "x".repeat(300_000));
             assert_eq!(shown(longer).0, ["open"]);
         }
-        // Few characters, of which each is written out.
+        // Few characters, each of which is escaped.
         let mut hidden = approval();
         hidden.tool = Some("\u{202e}".repeat(100));
         assert_eq!(shown(hidden).0, ["review", "open"]);

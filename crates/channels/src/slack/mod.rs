@@ -1,11 +1,11 @@
-//! Slack: a message with buttons or a modal, and the acts that come back from it.
+//! Slack: a message with buttons or a modal, and the resulting actions.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | `message` | the message that asks, and its state after the end |
-//! | `modal` | the modal of a form, and the draft that it sends back |
-//! | [`interact`] | the requests that Slack makes |
-//! | `people` | the person behind a Slack user |
+//! | `modal` | the modal of a form, and the draft that it submits |
+//! | [`interact`] | Slack's requests |
+//! | `people` | the person of a Slack user |
 //! | `signature` | signatures of requests and of our notes in views |
 //! | `api` | requests to Slack |
 //! | `text` | plain texts and their limits |
@@ -39,13 +39,13 @@ use crate::secret::SecretText;
 
 /// The address of the Web API.
 const API: &str = "https://slack.com/api/";
-/// The longest time for an act, so that Slack has its answer within three seconds.
+/// The time limit for an action, so that Slack gets its response within three seconds.
 const ACT_LIMIT: Duration = Duration::from_millis(2_500);
 
 /// A Slack app in one workspace.
 pub struct Slack {
     api: Api,
-    /// `None` where messages only link to the inbox.
+    /// `None` if messages only link to the inbox.
     signer: Option<Signer>,
     team: String,
     options_url: bool,
@@ -67,8 +67,8 @@ pub enum SlackError {
 }
 
 impl Slack {
-    /// Creates the app of a configuration, with its bot token and its signing secret. Without the latter messages link to the inbox
-    /// and offer nothing else.
+    /// Creates the app of a configuration, with its bot token and its signing secret. Without the latter messages only
+    /// link to the inbox.
     pub fn new(
         config: &SlackConfig,
         token: SecretText,
@@ -91,7 +91,7 @@ impl Slack {
         })
     }
 
-    /// Has messages link to the inbox and offer nothing else, where nobody serves the requests of [`interact`](Self::interact).
+    /// Makes messages only link to the inbox, if the requests of [`interact`](Self::interact) are not served.
     #[must_use]
     pub fn links_only(mut self) -> Self {
         self.signer = None;
@@ -103,7 +103,7 @@ impl Slack {
         self.signer.is_some()
     }
 
-    /// Sets the longest time for an act before the person sees that it is being saved.
+    /// Sets the time limit for an action, after which the person sees that it is being saved.
     #[must_use]
     pub fn act_limit(mut self, limit: Duration) -> Self {
         self.act_limit = limit;

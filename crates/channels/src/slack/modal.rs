@@ -1,5 +1,5 @@
-//! The modal in which a form is filled in, and the draft that it sends back. A field is known by its place, so that no name of a
-//! server's meets Slack's own rules.
+//! The modal for filling in a form, and the draft that it submits. A field is identified by its position, so that a
+//! server's names need not meet Slack's rules.
 
 use jiff::tz::TimeZone;
 use mcp_elicit_core::answer::{Draft, DraftValue, Violation, Violations};
@@ -13,7 +13,7 @@ use crate::reveal::{all_arguments, caller};
 
 /// The most blocks of a view.
 const BLOCKS: usize = 100;
-/// The largest view without its note, in bytes; Slack takes 250,000.
+/// The largest view without its note, in bytes; Slack's limit is 250,000.
 const VIEW_BYTES: usize = 247_000;
 /// The longest text that a person can enter.
 const INPUT: u64 = 3_000;
@@ -24,18 +24,18 @@ const SHOWN: usize = 10;
 /// The most options of a menu, and of one reply to a search.
 const MENU: usize = 100;
 
-/// The id of every input element; blocks have ids of their own.
+/// The id of every input element; blocks have separate ids.
 const ACTION: &str = "v";
-/// The id of the view in which a form is filled in.
+/// The id of the view with a form.
 pub(super) const CALLBACK: &str = "answer";
 
-/// Returns one line of a server's text, harmless to look at.
+/// Returns a server's text on one line, safe to show.
 pub(super) fn shown(text: &str) -> String {
     sanitize::line(text, LABEL + 1)
 }
 
-/// Returns sections with the arguments, each on a line of its own: a value or a name that could pass for another argument is quoted
-/// as in JSON.
+/// Returns sections with the arguments, each on a separate line: a value or a name that could pass for another argument
+/// is quoted as in JSON.
 pub(super) fn arguments(arguments: &[(String, String)]) -> Vec<Value> {
     let lines = arguments.iter().map(|(name, value)| {
         let is_plain_name = |c: char| c.is_alphanumeric() || "_-./ ".contains(c);
@@ -88,7 +88,8 @@ pub(super) fn is_possible(summary: &Summary, options_url: bool) -> bool {
     view(summary, "", options_url, &TimeZone::UTC).is_some()
 }
 
-/// Returns the modal; `None` where a field or the whole does not fit, so that only the page can ask it. No text of it is cut.
+/// Returns the modal; `None` if a field or the whole does not fit, so that only the page can ask it. Its texts are
+/// never cut.
 pub(super) fn view(
     summary: &Summary,
     metadata: &str,
@@ -127,7 +128,7 @@ pub(super) fn view(
     (fits && view.to_string().len() <= VIEW_BYTES).then_some(view)
 }
 
-/// Returns a view that only says something.
+/// Returns a view with a text only.
 pub(super) fn words(text: &str, link: Option<&str>) -> Value {
     let mut blocks = sections(&cut(text, LABEL));
     if let Some(link) = link {
@@ -155,7 +156,7 @@ fn input(index: usize, field: &Field, options_url: bool, zone: &TimeZone) -> Opt
         Kind::Integer(number) => number_element(number, false),
         Kind::Boolean(boolean) => {
             let option = |yes: bool| json!({"text": plain(if yes { "Yes" } else { "No" }, OPTION), "value": if yes { "yes" } else { "no" }});
-            // An optional one can be left out, which radio buttons cannot.
+            // An optional choice can be left empty, which radio buttons do not allow.
             let kind = if optional {
                 "static_select"
             } else {
@@ -176,7 +177,7 @@ fn input(index: usize, field: &Field, options_url: bool, zone: &TimeZone) -> Opt
             element
         }
         Kind::Choices(choices) => {
-            // Nothing picked is an answer where no number is asked for; Slack takes it only from an optional block.
+            // Selecting nothing is an answer if no number is required; Slack accepts it only in an optional block.
             optional |= choices.min_items.unwrap_or_default() == 0;
             let default = choices.default.iter().flatten().map(String::as_str);
             let mut element = options_element(&choices.options, true, optional, options_url)?;
@@ -294,7 +295,7 @@ fn number_element(number: &Number, decimal: bool) -> Value {
         ("initial_value", &number.default),
     ] {
         let text = value.as_ref().map(ToString::to_string);
-        // Slack knows no exponents.
+        // Slack does not support exponents.
         if let Some(text) = text.filter(|text| !text.contains(['e', 'E'])) {
             element[name] = text.into();
         }
@@ -302,7 +303,7 @@ fn number_element(number: &Number, decimal: bool) -> Value {
     element
 }
 
-/// Returns the element for options; `None` where they need a search that is not set up, or a label is too long.
+/// Returns the element for options; `None` if they need a search that is not set up, or a label is too long.
 fn options_element(
     options: &ChoiceOptions,
     several: bool,
@@ -329,7 +330,7 @@ fn options_element(
     Some(json!({"type": kind, "options": objects}))
 }
 
-/// Returns an option. Its value is its place; a label over 75 goes on in the description.
+/// Returns an option. Its value is its position; a label over 75 continues in the description.
 fn option(options: &ChoiceOptions, index: usize) -> Option<Value> {
     let label = shown(options.get(index)?.label());
     let (text, rest) = split(&label, OPTION);
@@ -352,7 +353,7 @@ fn initial<'a>(
     places.map(|place| option(options, place)).collect()
 }
 
-/// Returns the options of a field that have this text in their label, at most 100.
+/// Returns the options of a field whose label contains this text, at most 100.
 pub(super) fn suggestions(form: &Form, block: &str, typed: &str) -> Vec<Value> {
     let field = field_index(block).and_then(|index| form.fields().get(index));
     let options = match field.map(Field::kind) {
@@ -373,8 +374,8 @@ fn field_index(block: &str) -> Option<usize> {
     block.strip_prefix('f')?.parse().ok()
 }
 
-/// Returns the draft that the state of a view holds. Every part of it was sent by Slack, so nothing is taken on trust:
-/// what cannot be read is as good as not entered, and the form's own check decides.
+/// Returns the draft in the state of a view. All of it comes from a client, so nothing is trusted: an unreadable part
+/// counts as not entered, and the form's own check decides.
 pub(super) fn draft(form: &Form, state: &Value, zone: &TimeZone) -> Draft {
     let mut draft = Draft::new();
     for (index, field) in form.iter().enumerate() {
@@ -433,7 +434,7 @@ fn date_time(seconds: i64, zone: &TimeZone) -> Option<DraftValue> {
     ))
 }
 
-/// Returns the errors beside fields, by block; `None` where one has no field in the view.
+/// Returns the errors of fields, by block; `None` if one has no field in the view.
 pub(super) fn errors(form: &Form, violations: &Violations) -> Option<Value> {
     let mut errors = Map::new();
     for violation in violations {

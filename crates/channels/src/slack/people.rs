@@ -1,4 +1,4 @@
-//! The person behind a Slack user, by a mail address that the workspace vouches for.
+//! The person of a Slack user, by a mail address that the workspace has verified.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::Slack;
 
-/// The time for which a user is known without asking Slack again.
+/// The time for which a user is cached.
 const KNOWN: Duration = Duration::from_secs(10 * 60);
-/// The most users that are remembered.
+/// The most cached users.
 const MOST: usize = 10_000;
 
 /// A full member of the workspace.
@@ -38,7 +38,7 @@ impl std::fmt::Debug for SlackUser {
     }
 }
 
-/// Users that were looked up.
+/// The cached users.
 #[derive(Default)]
 pub(super) struct KnownUsers(Mutex<HashMap<String, (Arc<SlackUser>, Timestamp)>>);
 
@@ -60,7 +60,7 @@ impl KnownUsers {
     }
 }
 
-/// The reason for which a Slack user is nobody here.
+/// The reason why a Slack user is not a person here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stranger {
     /// Slack cannot be asked.
@@ -70,7 +70,7 @@ pub(super) enum Stranger {
 }
 
 impl Slack {
-    /// Returns the user, from memory or from Slack.
+    /// Returns the user, from the cache or from Slack.
     pub(super) async fn user(
         &self,
         user: &str,
@@ -88,13 +88,13 @@ impl Slack {
     }
 }
 
-/// Reads a user object; `None` unless it is a full member of this workspace with an address. A flag that is not there is taken for
-/// the worse.
+/// Reads a user object; `None` unless it is a full member of this workspace with an address. A missing flag is assumed
+/// to be unfavourable.
 fn member(user: &Value, team: &str) -> Option<SlackUser> {
     let is_off = |flag: &str| user[flag] == false;
     // Only users of other workspaces have this flag.
     let is_stranger = user.get("is_stranger").is_some_and(|flag| flag != false);
-    // Not every workspace tells; where it does, the address has to be confirmed.
+    // Not every workspace reports it; if it does, the address must be confirmed.
     let is_unconfirmed = user
         .get("is_email_confirmed")
         .is_some_and(|flag| flag != true);
@@ -138,7 +138,7 @@ mod tests {
         let found = member(&sound, "T1").unwrap();
         assert_eq!(found.mail, "ops-1@example.com");
         assert!(!format!("{found:?}").contains("ops-1"));
-        // The sign for kelvin is `k` in lower case, and makes another mailbox.
+        // The lower case of the kelvin sign is `k`, which makes another mailbox.
         let mut kelvin = sound.clone();
         kelvin["profile"]["email"] = "\u{212a}im@example.com".into();
         let found = member(&kelvin, "T1").unwrap();

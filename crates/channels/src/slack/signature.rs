@@ -7,10 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::secret::SecretText;
 
-/// The greatest difference between Slack's clock and ours, in seconds.
+/// The tolerated difference between Slack's clock and ours, in seconds.
 const LEEWAY: u64 = 5 * 60;
 
-/// A request whose signature does not hold.
+/// The error of an invalid signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotSigned {
     Headers,
@@ -34,7 +34,7 @@ impl Signer {
         Some(mac)
     }
 
-    /// Verifies a request, and returns the hash by which a repetition is known.
+    /// Verifies a request, and returns the hash that identifies a repetition.
     pub(super) fn verify(
         &self,
         timestamp: Option<&str>,
@@ -72,7 +72,7 @@ impl Signer {
         format!("{text}:{}", mac.unwrap_or_default())
     }
 
-    /// Reads a note that this user's view holds.
+    /// Reads a note from this user's view.
     pub(super) fn read_note(&self, note: &str, user: &str) -> Option<(String, u64)> {
         let (text, mac) = note.rsplit_once(':')?;
         let given = HEXLOWER.decode(mac.as_bytes()).ok()?;

@@ -1,4 +1,4 @@
-//! Texts for Slack. What a server wrote is plain text, in which Slack sees no link, mention or emphasis.
+//! Texts for Slack. A server's text is plain text, without links, mentions or emphasis.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) const HEADER: usize = 150;
 /// The longest label of a button or text of an option.
 pub(super) const OPTION: usize = 75;
 
-/// Returns the length as Slack may count it at most: in UTF-16 units.
+/// Returns the maximum length that Slack may count: in UTF-16 units.
 pub(super) fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -34,7 +34,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     format!("{}…", split(text, most - 1).0)
 }
 
-/// Returns a plain text object. Slack takes no empty one, so a dash stands for it.
+/// Returns a plain text object. Slack rejects an empty one, so a dash replaces it.
 pub(super) fn plain(text: &str, most: usize) -> Value {
     let text = cut(text, most);
     let text = if text.trim().is_empty() {

@@ -38,7 +38,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults"])]
     pub(crate) cancel: bool,
 
-    /// Ask in the browser, on pages that this machine serves to itself
+    /// Ask in the browser, on pages served only to this machine
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel"])]
     pub(crate) browser: bool,
 
@@ -54,12 +54,12 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_enum, value_name = "MODES")]
     pub(crate) elicit: Option<Elicit>,
 
-    /// Ask line by line, without a screen: for screen readers, logs and slow lines
+    /// Ask line by line, without a screen: for screen readers, logs and slow connections
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     pub(crate) plain: bool,
 
-    /// The time to wait for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count
-    /// against the server. Without it, a minute for the server and any time for a person
+    /// Time limit for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count against the
+    /// server [default: one minute for the server, none for a person]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
@@ -181,10 +181,8 @@ pub(crate) fn prompt_arguments(
     }
     let arguments = call_arguments(words)?;
     match arguments.iter().find(|(_, value)| !value.is_string()) {
-        Some((name, _)) => Err(
-            Failure::usage(format!("the argument {name:?} is not a text"))
-                .hint("a prompt's arguments are texts: {\"name\": \"value\"}."),
-        ),
+        Some((name, _)) => Err(Failure::usage(format!("the argument {name:?} is not text"))
+            .hint("a prompt's arguments are text: {\"name\": \"value\"}.")),
         None => Ok(arguments),
     }
 }

@@ -201,9 +201,9 @@ enum AuthArg {
 /// The answers that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PresenceArg {
-    /// Those of pages, commands, programs and clients
+    /// Answers from pages, commands, programs and clients
     Any,
-    /// Those of pages only
+    /// Answers from pages only
     Page,
 }
 
@@ -241,7 +241,7 @@ impl GatewayArgs {
             let text = fs::read_to_string(path).map_err(|error| {
                 Failure::usage(format!("cannot read {}", path.display()))
                     .because(error)
-                    .hint("name the gateway's configuration file; docs/gateway.md has one to begin with.")
+                    .hint("name the gateway's configuration file; docs/gateway.md has an example.")
             })?;
             let config = Config::parse(&text)
                 .map_err(|fault| bad_config(&path.display().to_string(), &text, fault))?;

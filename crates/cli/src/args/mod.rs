@@ -42,10 +42,10 @@ Exit codes:
   3  no connection, or the peer broke the protocol
   4  a question could not be answered: no responder, no time or no input left
   5  a question was declined or cancelled, and the call ended there: a person's no is not an error
-  6  not done yet: a gateway still asks people; the same call, made again, goes on
-130  stopped with Ctrl-C or a signal; `gateway` and `demo-server --listen` end with 0 then
+  6  not done yet: a gateway is still asking people; repeat the same call to resume it
+130  stopped with Ctrl-C or a signal; `gateway` and `demo-server --listen` then exit with 0
 
-Output for a program goes to stdout, everything for people to stderr.";
+Output for programs goes to stdout, messages for people to stderr.";
 
 /// Reads the command line; the error is clap's own, which also carries `--help` and `--version`.
 pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {

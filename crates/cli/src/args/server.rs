@@ -106,10 +106,10 @@ const RESERVED: [&str; 8] = [
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let named: HeaderName = name
         .parse()
-        .map_err(|_| Failure::usage(format!("{name:?} is not a header's name")))?;
+        .map_err(|_| Failure::usage(format!("{name:?} is not a valid header name")))?;
     if RESERVED.contains(&named.as_str()) {
         return Err(Failure::usage(format!(
-            "the header {named} is written by the transport"
+            "the header {named} is set by the transport"
         )));
     }
     // The value may be a secret, so it is not repeated.

@@ -17,12 +17,12 @@ use crate::output;
 pub(crate) struct PolicyFile {
     /// The path.
     pub(crate) path: PathBuf,
-    /// `true` if the person named it: such a file must be there, since a misspelt name would restrict nothing.
+    /// `true` if the person named the file. A named file must exist, since a misspelt name would restrict nothing.
     pub(crate) named: bool,
 }
 
 impl PolicyFile {
-    /// The policy in it. The usual file allows everything as long as it is not there.
+    /// Reads the policy. A default file that does not exist allows everything.
     pub(super) fn read(&self) -> Result<Consent, Failure> {
         let shown = self.path.display();
         let text = match fs::read_to_string(&self.path) {
@@ -59,7 +59,7 @@ fn text_of(file: &Path) -> io::Result<String> {
     }
 }
 
-/// Saves permanent declines in the policy file, and says so where none are saved.
+/// Saves permanent declines in the policy file, or reports that none are saved.
 pub(super) struct ConsentWriter {
     file: Option<PolicyFile>,
     server: String,
@@ -102,14 +102,14 @@ enum SaveError {
     Policy(#[from] ConsentError),
 }
 
-/// Writes into the policy, as it is in the file now, that `server` is declined.
+/// Records in the policy file, as it is now, that `server` is declined.
 fn keep(file: &Path, server: &str) -> Result<(), SaveError> {
     let text = text_of(file)?;
     let changed = declining(&text, server)?;
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
         StateFolder::open(folder)?;
     }
-    // Beside it first, so that a crash leaves the old policy or the new one.
+    // Written to a second file first, so that a crash leaves either the old policy or the new one.
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     fs::write(&beside, changed)?;
@@ -117,7 +117,8 @@ fn keep(file: &Path, server: &str) -> Result<(), SaveError> {
     Ok(())
 }
 
-/// The policy `text` with `server` declined. What a person wrote stays as it is where the server has no table yet.
+/// Returns the policy `text` with `server` declined. The person's own text is unchanged if it has no table for the
+/// server.
 fn declining(text: &str, server: &str) -> Result<String, ConsentError> {
     let mut policy = Consent::from_toml(text)?;
     if policy.server.contains_key(server) {

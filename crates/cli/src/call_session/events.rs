@@ -1,4 +1,4 @@
-//! Reports events as they happen: one JSON object a line to a program, or a few words to a person.
+//! Reports events as they happen: one JSON object per line for a program, or a few words for a person.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ use crate::args::field_answers;
 use crate::failure::Failure;
 use crate::output;
 
-/// The most of a server's text that is shown to a person, in characters.
+/// The largest part of a server's text that is shown to a person, in characters.
 const TEXT: usize = 100_000;
 
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ fn print_result(result: &impl Serialize) -> Result<(), Failure> {
     output::print_json(&ResultEvent { event, result })
 }
 
-/// Tells what happens, and remembers why a question got no answer.
+/// Reports events, and remembers why a question got no answer.
 pub(crate) struct Events {
     json: bool,
     stop: CancellationToken,
@@ -87,30 +87,30 @@ impl Events {
         }
     }
 
-    /// Says what of these answers is sent in another spelling.
+    /// Also reports which of these answers are sent in a different spelling.
     pub(super) fn explaining(mut self, typed: Vec<(String, String)>) -> Self {
         self.typed = typed;
         self
     }
 
-    /// Names the policy where it answers.
+    /// Names the policy in events of questions that it answers.
     pub(super) fn under(mut self, policy: Option<PathBuf>) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Notes the action of an answer.
+    /// Records the action of an answer.
     pub(crate) fn note_action(&self, action: Action) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
     }
 
-    /// The action of the last answer, where it is a no.
+    /// Returns the action of the last answer unless it is `accept`.
     pub(crate) fn refusal(&self) -> Option<Action> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.filter(|action| *action != Action::Accept)
     }
 
-    /// Why a question got no answer, if one did not: the first of them.
+    /// Takes the first failure of a question; `None` if all were answered.
     pub(crate) fn ended(&self) -> Option<Failure> {
         self.ended
             .lock()
@@ -125,7 +125,7 @@ impl Events {
             .get_or_insert(failure);
     }
 
-    /// An event during the call: if stdout is closed, the call is stopped.
+    /// Prints an event of the call. If stdout is closed, the call is stopped.
     fn tell(&self, event: &Event<'_>) {
         if let Err(failure) = output::print_json(event) {
             self.end(failure);
@@ -163,7 +163,7 @@ impl Events {
         Ok(())
     }
 
-    /// Shows what came of the request.
+    /// Shows the result of the request.
     pub(super) fn got(&self, got: &Got) -> Result<(), Failure> {
         match got {
             Got::List(listing) => listing.show(self.json),
@@ -185,7 +185,7 @@ impl Events {
                     past(action)
                 )),
                 None if request::is_handed_back(result) => {}
-                // The gateway's words say that the server was not called, and why.
+                // The gateway's text already says that the server was not called, and why.
                 None if request::not_called(result).is_some() => {}
                 None => output::say(format_args!(
                     "{} the tool reported an error",
@@ -243,7 +243,7 @@ fn show_contents(contents: &ResourceContents) -> Result<(), Failure> {
     }
 }
 
-/// An action as something that happened to a question.
+/// Returns an action as a past participle, such as "declined".
 pub(super) fn past(action: Action) -> &'static str {
     match action {
         Action::Accept => "accepted",
@@ -252,7 +252,7 @@ pub(super) fn past(action: Action) -> &'static str {
     }
 }
 
-/// The last event of a conversation that failed.
+/// Prints the last event of a conversation that failed.
 pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
     if failure.is_silent() {
         return Ok(());
@@ -270,7 +270,7 @@ impl Observer for Events {
             self.tell(&Event::Asked {
                 mode: question.mode().as_str(),
                 message: question.message(),
-                // Written anew, because the server may have written it over several lines.
+                // Serialized anew, because the server may have written it on several lines.
                 schema: question
                     .schema()
                     .and_then(|schema| serde_json::from_str(schema.get()).ok()),
@@ -284,7 +284,7 @@ impl Observer for Events {
         self.note_action(done);
         let action = done.as_str();
         if self.json {
-            // The person asked for this: `--json` tells everything that was sent.
+            // The person asked for this: `--json` reports everything that was sent.
             let content = answer
                 .outcome()
                 .answers()

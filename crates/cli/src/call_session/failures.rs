@@ -1,4 +1,5 @@
-//! Errors of a connection, a call or a question, as failures with exit codes. No wildcard: a new error
+//! Errors of a connection, a call or a question, as failures with exit codes. There is no wildcard: a new error must
+//! not compile until its code is decided.
 //! must not compile until someone decides its code.
 
 use mcp_elicit_client::connection::Target;
@@ -17,25 +18,25 @@ use super::request::Got;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::step_up::{missing_scopes, parameter};
 
-/// The next step after a key or token that was sent and is not valid.
+/// The next step after the server has rejected a key or token.
 const OTHER_KEY: &str = "put another API key or token into the variable of `--token-env`. At the gateway, `mcp-elicit tokens list` shows which keys \
     are valid, and `mcp-elicit tokens make` makes another.";
 
-/// The number of options of a field that are listed.
+/// The largest number of a field's options that are listed.
 const OPTIONS: usize = 12;
 
-/// The server's output beside the protocol.
+/// The server's output outside the protocol.
 pub(crate) struct ServerOutput {
     /// The last lines of its stderr.
     pub(crate) stderr: Vec<String>,
-    /// Lines on its stdout that are not JSON.
+    /// The number of lines on its stdout that are not JSON.
     pub(crate) stray_lines: usize,
     /// The first of them.
     pub(crate) first_stray_line: Option<String>,
 }
 
 impl ServerOutput {
-    /// Returns what the server of this connection said.
+    /// Returns the output of this connection's server.
     pub(crate) fn from_connection<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
             stderr: connection.stderr(),
@@ -45,12 +46,12 @@ impl ServerOutput {
     }
 }
 
-/// The person, or the system, ended this process.
+/// Returns the failure for a process that the person or the system ended.
 pub(crate) fn stopped() -> Failure {
     Failure::interrupted("stopped; the server was notified")
 }
 
-/// No connection came about.
+/// Returns the failure for a connection that could not be established.
 pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
     let stderr = error.stderr().to_vec();
     let stray_line = error.first_stray_line().map(str::to_owned);
@@ -73,7 +74,7 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 .iter()
                 .any(|version| version.parse::<Revision>().is_ok())
             {
-                failure.hint("without `--protocol` the newest revision that both speak is taken.")
+                failure.hint("without `--protocol`, the newest revision that both support is used.")
             } else {
                 failure
             }
@@ -104,8 +105,8 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
     with_output(failure, &stderr, stray_line.as_deref())
 }
 
-/// The server takes no request without an authorization, or takes this one no more. It says why in its challenge, or in
-/// the body.
+/// Returns the failure for a request that the server rejected without an authorization, or with one that is no longer
+/// valid. The challenge or the body gives the reason.
 fn refused(words: &dyn std::fmt::Display, challenge: &str, reason: Option<&str>) -> Failure {
     let why = parameter(challenge, "error_description").or(reason);
     Failure::connection(match why.map(one_line).filter(|why| !why.is_empty()) {
@@ -114,19 +115,19 @@ fn refused(words: &dyn std::fmt::Display, challenge: &str, reason: Option<&str>)
     })
 }
 
-/// Returns `true` if the server says that the token which was sent is not valid.
+/// Returns `true` if the server says that the token is not valid.
 fn is_invalid(challenge: &str) -> bool {
     parameter(challenge, "error") == Some("invalid_token")
 }
 
-/// Nothing answered at the URL: one line says where, one why.
+/// Returns the failure for a URL at which nothing answered: one line with the URL, one with the reason.
 fn unreachable(why: &str, target: &Target) -> Failure {
     let at = target.describe();
     if why.to_ascii_lowercase().contains("connection refused") {
         return Failure::connection(format!("nothing listens at {at}"))
             .hint("start the server, or check the address and the port.");
     }
-    // The transport's own words repeat what it was doing; the last of them say what happened.
+    // The transport's message repeats the operation; only its last part says what happened.
     let last = why.rsplit(": ").next().unwrap_or(why);
     let failure = Failure::connection(format!("cannot reach {at}: {}", one_line(last)));
     if last.contains("404") {
@@ -136,7 +137,7 @@ fn unreachable(why: &str, target: &Target) -> Failure {
     }
 }
 
-/// The call brought no result. `refusal` is the last answer, where it was a no.
+/// Returns the failure for a call without a result. `refusal` is the action of the last answer unless it was `accept`.
 pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Action>) -> Failure {
     let failure = called(error, refusal);
     if failure.exit() != Exit::Connection {
@@ -152,19 +153,19 @@ pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Act
     with_output(failure, &said.stderr, said.first_stray_line.as_deref())
 }
 
-/// Returns `true` for the error with which a gateway hands back a call that has no other result, to be made again.
+/// Returns `true` for the error with which a gateway hands back a call, to be made again.
 fn is_handed_back(error: &ErrorData) -> bool {
     let data = error.data.as_ref();
     data.is_some_and(|data| data[HANDED_BACK] == true)
 }
 
-/// Returns why a gateway did not call the server, for an error of the gateway's.
+/// Returns the reason why a gateway did not call the server, if the error is the gateway's.
 fn not_called(error: &ErrorData) -> Option<&str> {
     error.data.as_ref()?[NOT_CALLED].as_str()
 }
 
-/// Returns `true` if this came from a gateway that handed the call back or did not call the server: advice on the tool's arguments does
-/// not help.
+/// Returns `true` if a gateway handed the call back or did not call the server: advice on the tool's arguments does not
+/// help then.
 pub(super) fn is_of_gateway(got: &Result<Got, CallError>) -> bool {
     match got {
         Ok(got) => got.is_handed_back() || got.not_called().is_some(),
@@ -215,11 +216,11 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
         CallError::Unauthorized { challenge, reason } => {
-            let words = "the server asks for another authorization";
+            let words = "the server requires another authorization";
             let failure = refused(&words, &challenge, reason.as_deref());
             match missing_scopes(&challenge) {
                 Some(scopes) => failure.hint(format!(
-                    "it wants the scope {}: sign in for it with `--sign-in --scope {}`.",
+                    "it requires the scope {}: sign in for it with `--sign-in --scope {}`.",
                     scopes.join(" "),
                     scopes.join(" --scope ")
                 )),
@@ -229,7 +230,7 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
                     failure.hint(OTHER_KEY)
                 }
                 None => failure.hint(
-                    "sign in with `--sign-in`, or name a token that it takes with `--token-env VARIABLE`.",
+                    "sign in with `--sign-in`, or name a token that it accepts with `--token-env VARIABLE`.",
                 ),
             }
         }
@@ -237,7 +238,7 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
     }
 }
 
-/// A question got no answer; `asked` is absent where it could not be read.
+/// Returns the failure for a question that got no answer; `asked` is `None` if it could not be read.
 pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Failure {
     let text = match asked {
         Some(asked) => format!("{}: {refusal}", which(asked)),
@@ -255,7 +256,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
     }
 }
 
-/// The question by its number in this call and its first words: a call may ask several.
+/// Names the question by its number in this call and its first words, since a call may ask several.
 fn which(asked: &Question) -> String {
     let message = sanitize::line(asked.message(), 60);
     format!("question {} ({message:?})", asked.id())
@@ -273,7 +274,7 @@ fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) ->
                 _ => failure,
             }
         }
-        // What was prepared came with the command line.
+        // The prepared answers came from the command line.
         ResponderError::Refused { .. } => {
             Failure::usage(text).hint("the answer was not sent; correct it and call again.")
         }
@@ -284,7 +285,7 @@ fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) ->
     }
 }
 
-/// The form's fields, each with what fits.
+/// Returns a line for each field of the form, with the values that it takes.
 fn field_lines(form: &Form) -> Vec<String> {
     let line = |field: &mcp_elicit_core::form::Field| {
         let view = FieldView::from_field(field);
@@ -308,7 +309,7 @@ fn field_lines(form: &Form) -> Vec<String> {
     form.fields().iter().map(line).collect()
 }
 
-/// Returns how an answer to this very question is prepared.
+/// Returns the advice on how to prepare an answer to this question.
 fn how_to_give(asked: Option<&Question>) -> String {
     let options: Vec<_> = asked
         .and_then(Question::form)
@@ -328,7 +329,7 @@ fn how_to_give(asked: Option<&Question>) -> String {
     format!("add {add}; without answer options you are asked.")
 }
 
-/// The fields that an answer must have; all of them where it may leave any out.
+/// Returns the fields that an answer must have, or all fields if none is required.
 fn needed_fields(form: &Form) -> Vec<&str> {
     let names = |required: bool| {
         form.fields()
@@ -362,7 +363,7 @@ fn with_output(failure: Failure, stderr: &[String], stray_line: Option<&str>) ->
     }
 }
 
-/// A server's words, harmless to look at.
+/// Returns a server's text as one line that is safe to show.
 fn one_line(text: &str) -> String {
     sanitize::line(text, 500)
 }

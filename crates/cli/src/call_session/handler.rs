@@ -8,10 +8,10 @@ use rmcp::service::NotificationContext;
 
 use crate::output;
 
-/// The handler that is wrapped to answer questions.
+/// The handler around which question handling is wrapped.
 pub(crate) struct Handler {
     quiet: bool,
-    /// The progress that was shown last: a server repeats it while it waits.
+    /// The progress that was shown last: a server may repeat it while it waits.
     last: Mutex<String>,
 }
 
@@ -25,7 +25,7 @@ impl Handler {
 }
 
 impl Handler {
-    /// Returns `true` if this is not what was shown last, and notes it.
+    /// Records the message and returns `true` if it differs from the last one shown.
     fn is_new(&self, message: &str) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = *last != message;

@@ -1,5 +1,5 @@
-//! Advice on an error that the server reported: which tools it has, which arguments a tool takes, and which mode
-//! of questions this call left out.
+//! Advice on an error that the server reported: the tools it has, the arguments a tool takes, and the mode of questions
+//! that this call did not declare.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use mcp_elicit_core::wire::Capability;
@@ -15,7 +15,7 @@ use crate::output;
 /// The largest number of tools that are named.
 const TOOLS: usize = 40;
 
-/// The advice on an error; often none.
+/// The advice on an error, which is often empty.
 #[derive(Debug, Default)]
 pub(super) struct Help {
     heading: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Help {
     next: Option<String>,
 }
 
-/// Finds what helps with the error in `got`, if there is one.
+/// Looks for advice on the error in `got`.
 pub(super) async fn find<H: ClientHandler>(
     request: &ServerRequest,
     got: &Result<Got, CallError>,
@@ -72,10 +72,10 @@ pub(super) async fn find<H: ClientHandler>(
     }
 }
 
-/// Returns what to do where the server wanted to ask in a mode that this call did not declare.
+/// Returns advice if the server wanted to ask in a mode that this call did not declare.
 fn undeclared(text: &str, declared: Capability) -> Option<String> {
     let text = text.to_ascii_lowercase();
-    // The word alone may be a part of a name.
+    // The word alone may be part of a name.
     let is_refused = [
         "support",
         "capab",
@@ -92,8 +92,8 @@ fn undeclared(text: &str, declared: Capability) -> Option<String> {
     Some(if declared.is_none() {
         "this call declared that it cannot be asked; leave out `--elicit off`, and look at the policy.".to_owned()
     } else if declared.form {
-        "this call declared forms only: `--answer`, `--accept-defaults`, `--elicit form` and a policy do. Call without them, \
-         or with `--answers FILE`, to be asked to visit a URL too."
+        "this call declared forms only: `--answer`, `--accept-defaults`, `--elicit form` or a policy causes this. Call without \
+         them, or with `--answers FILE`, to be asked to visit a URL too."
             .to_owned()
     } else {
         "this call declared URLs only: leave out `--elicit url`, and look at the policy.".to_owned()
@@ -130,7 +130,7 @@ fn of_tools(name: &str, tools: &[rmcp::model::Tool]) -> Help {
 }
 
 impl Help {
-    /// Adds it to the failure.
+    /// Adds the advice to the failure.
     pub(super) fn add_to(self, failure: Failure) -> Failure {
         let failure = match self.heading {
             Some(heading) => failure.telling(&heading, self.lines),
@@ -142,7 +142,7 @@ impl Help {
         }
     }
 
-    /// Shows it below a result.
+    /// Shows the advice below a result.
     pub(super) fn say(&self) {
         if let Some(heading) = &self.heading {
             output::say(format_args!("  {heading}"));

@@ -1,4 +1,4 @@
-//! A list of what a server has: tools with their arguments, prompts and resources.
+//! Lists a server's tools with their arguments, its prompts and its resources.
 
 use std::future::Future;
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::output;
 
-/// The largest number of pages that are read of one list, and of entries. A server may have no end of them.
+/// The largest number of pages and of entries that are read of one list. A server's list may never end.
 const MAX_PAGES: usize = 100;
 const MAX_ENTRIES: usize = 10_000;
 /// The longest description that is shown, in characters.
 const DESCRIPTION: usize = 300;
 
-/// The contents of a server. A kind that the server does not declare is not asked for, and is empty.
+/// The contents of a server. A kind that the server does not declare is not requested, and is empty.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     tools: Vec<Tool>,
@@ -28,7 +28,7 @@ pub(super) struct Listing {
     refused: Vec<RefusedList>,
 }
 
-/// A list that the server declares and does not give.
+/// A list that the server declares and refuses to give.
 #[derive(Debug, Serialize)]
 struct RefusedList {
     /// The method that was refused.
@@ -43,7 +43,7 @@ impl RefusedList {
     }
 }
 
-/// The lists that the server does not give, and the first error that said so.
+/// The lists that the server refused, and its first error.
 #[derive(Default)]
 struct Refused {
     lists: Vec<RefusedList>,
@@ -51,7 +51,7 @@ struct Refused {
 }
 
 impl Refused {
-    /// Returns the list, or an empty one where the server refuses this list alone.
+    /// Returns the list, or an empty one if the server refuses only this list.
     fn or_empty<T>(
         &mut self,
         method: &'static str,
@@ -107,7 +107,7 @@ pub(super) async fn read<H: ClientHandler>(
             Ok((page.resource_templates, page.next_cursor))
         });
         listing.templates = match templates.await {
-            // Servers that have resources and no templates often do not know the method.
+            // Servers with resources and no templates often do not know the method.
             Err(CallError::Server(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 Vec::new()
             }
@@ -135,7 +135,7 @@ pub(crate) async fn tools<H: ClientHandler>(
     .await
 }
 
-/// Reads one list page by page.
+/// Reads one list, page by page.
 async fn pages<T>(
     options: &CallOptions,
     page: impl AsyncFn(PaginatedRequestParams) -> Result<(Vec<T>, Option<String>), ServiceError>,
@@ -156,7 +156,7 @@ async fn pages<T>(
         cursor = next;
     }
     output::say(format_args!(
-        "a list of the server goes on after {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
+        "a list of the server continues beyond {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
     ));
     all.truncate(MAX_ENTRIES);
     Ok(all)
@@ -281,7 +281,7 @@ fn tool_lines(tool: &Tool) -> Vec<String> {
     lines
 }
 
-/// The arguments of a tool, one per line.
+/// Returns the arguments of a tool, one per line.
 pub(super) fn argument_lines(tool: &Tool) -> Vec<String> {
     let required = tool.input_schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| {
@@ -335,7 +335,7 @@ fn argument(name: &str, kind: Option<&str>, required: bool, about: Option<&str>)
     }
 }
 
-/// The values or the type that a schema allows, where it says so in the simplest way.
+/// Returns the values or the type that a schema allows, if it states them in the simplest form.
 fn kind(schema: &Value) -> Option<String> {
     let listed = |values: &Vec<Value>| {
         let values: Vec<_> = values

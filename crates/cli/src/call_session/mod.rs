@@ -1,16 +1,16 @@
-//! One request with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
+//! One request with its questions: connecting, answering, reporting events, ending. Shared by `call` and the demos.
 //!
-//! - [`consent`]: what the person allows servers, kept in a file
+//! - [`consent`]: the person's permissions for servers, kept in a file
 //! - [`events`]: the events of a call, for a program or a person
 //! - [`failures`]: errors of a connection, a call or a question, with their exit codes
-//! - [`handler`]: what the server says beside its questions
-//! - [`help`]: what to do about an error that the server reported
-//! - [`listing`]: what a server has
+//! - [`handler`]: the server's notifications
+//! - [`help`]: advice on an error that the server reported
+//! - [`listing`]: the contents of a server
 //! - [`progress`]: a sign of life while waiting for the server
 //! - [`private_link`]: opening a link that signs a browser in
-//! - [`request`]: the request to make of the server
-//! - [`responder_setup`]: the responder that the options name
-//! - [`stop`]: Ctrl-C and the like
+//! - [`request`]: the request to the server
+//! - [`responder_setup`]: the responder that the options choose
+//! - [`stop`]: Ctrl-C and other signals
 
 pub(crate) mod consent;
 pub(crate) mod events;
@@ -47,7 +47,7 @@ use events::Events;
 use handler::Handler;
 use request::{Got, ServerRequest};
 
-/// The time that a server may be silent by default.
+/// The default time that a server may be silent.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// One request to a server.
@@ -55,9 +55,9 @@ pub(crate) struct Call {
     pub(crate) target: Target,
     /// The credentials and the environment for the server.
     pub(crate) access: Access,
-    /// The way to sign in, where the person wants to.
+    /// The way to sign in, if the person wants to.
     pub(crate) sign_in: Option<SignIn>,
-    /// The name the person knows the server by.
+    /// The name by which the person knows the server.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
     pub(crate) request: ServerRequest,
@@ -66,7 +66,7 @@ pub(crate) struct Call {
     pub(crate) consent: Option<PolicyFile>,
 }
 
-/// Makes the request, shows its result, and says how the process ends.
+/// Makes the request, shows its result, and returns the exit code.
 pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
     let json = call.answers.json;
     match Box::pin(conversation(&call)).await {
@@ -130,13 +130,13 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         .stop(stop.clone());
     let mut got = Box::pin(call.request.get(&connection, call_options.clone())).await;
     if let Some((sign_in, scopes)) = wants_more(call, &got) {
-        // The request was refused before it was looked at, so it is made again.
+        // The request was rejected before it was processed, so it is made again.
         connection.close().await;
         connection = Box::pin(step_up(call, sign_in, scopes, eliciting, &stop)).await?;
         got = Box::pin(call.request.get(&connection, call_options.clone())).await;
     }
     let (refusal, ended) = (events.refusal(), events.ended());
-    // Nothing is looked up for a call that the person ended.
+    // A call that the person ended needs no advice.
     let help = match &ended {
         None if refusal.is_none() && !failures::is_of_gateway(&got) => {
             Box::pin(help::find(
@@ -167,7 +167,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
             }
             ended.map_or(shown, Err)
         }
-        // What went wrong with a question explains why the call failed after it.
+        // The failure of a question explains why the call failed after it.
         (Err(_), Some(ended)) => Err(ended),
         (Err(error), None) => Err(help.add_to(failures::calling(error, &said, refusal))),
     };
@@ -188,7 +188,7 @@ async fn connect(
     };
     if let Some(known) = sign_in.known().await? {
         match open(call, eliciting.clone(), &options, Some(known), stop).await? {
-            // The server does not take these tokens any more.
+            // The server no longer accepts these tokens.
             Err(ConnectError::Unauthorized { .. }) => sign_in.forget().await?,
             opened => return opened.map_err(|error| failures::connecting(error, &call.target)),
         }
@@ -210,7 +210,7 @@ fn options_of(call: &Call) -> ConnectOptions {
         .environment(call.access.environment.clone())
 }
 
-/// Returns the scopes that the server wants for this request, where the person can sign in for them.
+/// Returns the scopes that the server requires for this request, if the person can sign in for them.
 fn wants_more<'c>(
     call: &'c Call,
     got: &Result<Got, CallError>,
@@ -223,7 +223,7 @@ fn wants_more<'c>(
     }
 }
 
-/// Signs in once more for what the server wants beside what it granted, and connects with that.
+/// Signs in again for the scopes that the server requires beyond those it granted, and connects with the new tokens.
 async fn step_up(
     call: &Call,
     sign_in: &SignIn,
@@ -232,7 +232,7 @@ async fn step_up(
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
     output::say(format_args!(
-        "the server wants more for this than was granted: {}",
+        "the server requires more for this than was granted: {}",
         scopes.join(" ")
     ));
     let mut all = sign_in.granted().await?;
@@ -247,7 +247,7 @@ async fn step_up(
         .map_err(|error| failures::connecting(error, &call.target))
 }
 
-/// Connects, with an authorization where there is one.
+/// Connects, with an authorization if there is one.
 async fn open(
     call: &Call,
     eliciting: ElicitingClient<Handler>,
@@ -271,7 +271,7 @@ async fn open(
     }
 }
 
-/// Returns how the process ends when a result came.
+/// Returns the exit code for a call with a result.
 pub(crate) fn exit_of(is_error: bool, refusal: bool) -> Exit {
     match (is_error, refusal) {
         (false, _) => Exit::Done,

@@ -1,5 +1,5 @@
 //! Opening a link that signs a browser in. The arguments of a program can be read by every user of the machine, so the
-//! browser is given the name of a file that only its owner can read, and the file leads on to the link.
+//! browser gets the name of a file that only its owner can read, and the file redirects to the link.
 
 use std::io::{self, Write as _};
 
@@ -7,14 +7,14 @@ use tempfile::NamedTempFile;
 
 use super::stop;
 
-/// The file that leads to the link. It is removed when this is dropped.
+/// The file that redirects to the link. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct PrivateLink {
     _page: NamedTempFile,
 }
 
 impl PrivateLink {
-    /// Opens the link with the system's browser; what comes out has to live until the browser has read it.
+    /// Opens the link with the system's browser. The returned value must live until the browser has read the file.
     pub(crate) fn open(link: &str) -> io::Result<Self> {
         let mut page = tempfile::Builder::new()
             .prefix("mcp-elicit-")

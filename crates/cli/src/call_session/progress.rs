@@ -1,4 +1,4 @@
-//! A progress line on stderr while a server starts: package managers may download it first.
+//! A progress line on stderr while a server starts: a package manager may have to download it first.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -7,15 +7,15 @@ const FRAMES: [&str; 4] = ["|", "/", "-", "\\"];
 const BEAT: Duration = Duration::from_millis(120);
 /// The delay before the progress line: a fast server needs none.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
-/// The width of a terminal that does not say how wide it is.
+/// The width to assume for a terminal that does not report its width.
 const WIDTH: u16 = 80;
 
-/// Shown until it is dropped.
+/// A progress line, shown until it is dropped.
 pub(super) struct Waiting {
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
-/// Shows `what` with a moving mark, where stderr is a terminal.
+/// Shows `what` with a moving mark, if stderr is a terminal.
 pub(super) fn show(what: String, quiet: bool) -> Waiting {
     if quiet || !std::io::stderr().is_terminal() {
         return Waiting { task: None };
@@ -33,7 +33,8 @@ pub(super) fn show(what: String, quiet: bool) -> Waiting {
     Waiting { task: Some(task) }
 }
 
-/// One line that leaves the last column free: a full line would wrap, and `\r` would go back to its second half only.
+/// Formats a line that leaves the last column free: a full line would wrap, and `\r` would return to the start of its
+/// second half only.
 fn line(frame: &str, what: &str, seconds: u64, width: usize) -> String {
     let time = format!(" ({seconds} s)");
     let room = width.saturating_sub(frame.len() + 1 + time.len() + 1);

@@ -1,4 +1,4 @@
-//! The request to the server: a tool's call, a prompt, a resource, or a list of what it has.
+//! The request to the server: a tool's call, a prompt, a resource, or a list of its contents.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
@@ -17,18 +17,18 @@ pub(crate) enum ServerRequest {
     List,
     /// A call of a tool.
     Tool {
-        /// The tool.
+        /// The tool's name.
         name: String,
         /// Its arguments.
         arguments: JsonObject,
-        /// `true` if to call it as a task, where the revision leaves that to the caller.
+        /// `true` if the call is to be a task, in revisions that leave that to the caller.
         as_task: bool,
     },
     /// A prompt.
     Prompt {
-        /// The prompt.
+        /// The prompt's name.
         name: String,
-        /// Its arguments, which are texts.
+        /// Its arguments, which are strings.
         arguments: JsonObject,
     },
     /// The contents of a resource.
@@ -47,12 +47,12 @@ pub(super) enum Got {
 }
 
 impl Got {
-    /// Returns whether the tool says that it failed.
+    /// Returns `true` if the tool says that it failed.
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error == Some(true))
     }
 
-    /// Returns why a gateway did not call the server; `None` where the result is the server's.
+    /// Returns the reason why a gateway did not call the server; `None` if the result is the server's.
     pub(super) fn not_called(&self) -> Option<&str> {
         match self {
             Self::Tool(result) => not_called(result),
@@ -71,7 +71,7 @@ impl Got {
 }
 
 impl ServerRequest {
-    /// Asks the server for it; questions on the way are answered.
+    /// Sends the request and returns the result. Questions are answered in the meantime.
     pub(super) async fn get<H: ClientHandler>(
         &self,
         connection: &Connection<H>,
@@ -105,7 +105,7 @@ impl ServerRequest {
     }
 }
 
-/// Returns why a gateway did not call the server of this tool; `None` where the result is the server's.
+/// Returns the reason why a gateway did not call the server of this tool; `None` if the result is the server's.
 pub(crate) fn not_called(result: &CallToolResult) -> Option<&str> {
     let meta = result.meta.as_ref()?;
     meta.0.get(NOT_CALLED)?.as_str()

@@ -17,7 +17,7 @@ use crate::args::program::of_answer_command;
 use crate::failure::Failure;
 use crate::output;
 
-/// The responder.
+/// The responder, with the modes that it may declare.
 pub(crate) struct ResponderSetup {
     pub(crate) responder: Arc<dyn Responder>,
     /// The modes that may be declared.
@@ -36,19 +36,19 @@ impl ResponderSetup {
         }
     }
 
-    /// The modes that are declared: what the responder can show, within what `--elicit` allows.
+    /// Returns the modes to declare: those that the responder can show and `--elicit` allows.
     pub(super) fn modes(&self) -> Capability {
         self.responder.modes().and(self.allowed)
     }
 
-    /// Declares these modes at most.
+    /// Limits the declared modes to these.
     fn within(mut self, allowed: Capability) -> Result<Self, Failure> {
         self.allowed = allowed;
         if self.modes().is_none() && !allowed.is_none() {
-            return Err(Failure::usage(
-                "`--elicit url` does not go with answers that fit forms only",
-            )
-            .hint("leave out `--answer` and `--accept-defaults`, or use `--answers FILE`."));
+            return Err(
+                Failure::usage("`--elicit url` cannot be combined with answers for forms")
+                    .hint("leave out `--answer` and `--accept-defaults`, or use `--answers FILE`."),
+            );
         }
         if self.modes() != self.responder.modes() && !self.modes().is_none() {
             self.responder = Arc::new(Limited {
@@ -73,14 +73,15 @@ impl ResponderSetup {
         }
     }
 
-    /// Lets pages that are open show how it ended; they go with this process.
+    /// Lets open pages show the outcome before they end with this process.
     pub(super) async fn shutdown(&self) {
         if let Some(pages) = &self.pages {
             pages.shutdown().await;
         }
     }
 
-    /// A name that no form had is likely misspelt, and answers that were not needed are likely out of step.
+    /// Warns of unused answers: a name that no form had is probably misspelt, and unused whole answers are probably in
+    /// the wrong order.
     pub(crate) fn warn_of_unused(&self) {
         let Some(script) = &self.script else { return };
         let warning = output::styled(output::WARNING, "warning:");
@@ -99,7 +100,7 @@ impl ResponderSetup {
     }
 }
 
-/// Prepared answers or a program where there are any, and the person at the terminal or browser otherwise.
+/// Uses prepared answers or a program if given, and otherwise the person at the terminal or browser.
 pub(crate) async fn from_args(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
     let answering = who(args).await?;
     match args.elicit {
@@ -144,7 +145,7 @@ async fn who(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
     Ok(ResponderSetup::scripted(script, args.allow_credentials))
 }
 
-/// A responder of which only some modes are declared.
+/// A responder that declares only some of its modes.
 struct Limited {
     inner: Arc<dyn Responder>,
     modes: Capability,
@@ -172,7 +173,7 @@ impl Responder for Limited {
     }
 }
 
-/// The person at the terminal; `plain` for lines and no screen.
+/// Creates a responder for the person at the terminal; `plain` uses lines instead of the full screen.
 pub(crate) fn terminal(plain: bool) -> Result<ResponderSetup, Failure> {
     let frontend = if plain {
         Frontend::plain()
@@ -186,14 +187,15 @@ pub(crate) fn terminal(plain: bool) -> Result<ResponderSetup, Failure> {
     Ok(ResponderSetup::by(Terminal::new(frontend)))
 }
 
-/// The link to each question signs one browser in, once; it is shown to the person only, and opened for them.
+/// Creates a responder for the browser. The link to each question signs one browser in, once; it is shown and opened
+/// for the person only.
 async fn browser() -> Result<ResponderSetup, Failure> {
     let (links, opening) = std::sync::mpsc::channel::<String>();
-    // A link is opened for as long as the browser may need for it, which is until this process ends.
+    // The file of an opened link is kept until this process ends, since the browser may read it at any time.
     std::thread::spawn(move || {
         let mut opened = Vec::new();
         for link in opening {
-            // The person can copy it.
+            // The person can copy the link.
             opened.extend(PrivateLink::open(&link));
         }
     });

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 
-/// Cancelled when the person or the system wants this process to end: Ctrl-C, or SIGTERM and SIGHUP.
+/// Returns a token that is cancelled by Ctrl-C, SIGTERM or SIGHUP.
 pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     let stop = CancellationToken::new();
     let token = stop.clone();
@@ -41,11 +41,12 @@ pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     Ok(stop)
 }
 
-/// The time that the system's opener may take to report that there is no browser. One that runs longer is the browser.
+/// The time that the system's opener has to report that there is no browser. One that runs longer is the browser
+/// itself.
 const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Opens a link with the system's browser. Called only after the person agreed; the address is an argument of its own,
-/// so nothing in it is read as a command.
+/// Opens a link with the system's browser. Called only after the person agreed. The address is passed as an argument of
+/// its own, so that no part of it is read as a command.
 pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
     match opened(address)?.recv_timeout(OPENED_WITHIN) {
         Ok(Ok(status)) if !status.success() => Err(io::Error::other("there is no browser")),
@@ -54,8 +55,8 @@ pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
     }
 }
 
-/// Starts the system's opener; what comes out is how it ended. The browser may live on: only its starter is waited for,
-/// so that it leaves no zombie.
+/// Starts the system's opener and returns a channel for its exit status. A browser may keep running: only the opener is
+/// waited for, so that it leaves no zombie process.
 fn opened(address: &str) -> io::Result<Receiver<io::Result<ExitStatus>>> {
     let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])

@@ -1,4 +1,4 @@
-//! `audit`: what happened to every question, and whether the record of it is whole.
+//! `audit`: the events of every question, and the check that their record is complete.
 
 use std::path::PathBuf;
 
@@ -27,11 +27,11 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::events()))]
     event: Option<String>,
 
-    /// Only events of the question whose id begins like this
+    /// Only events of the question whose id begins with this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
-    /// Print JSON lines, each with its link of the chain
+    /// Print JSON lines, each with its link in the chain
     #[arg(long)]
     json: bool,
 
@@ -83,30 +83,30 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
             }
         }
         if !has_some {
-            output::say("no event fits `--server`, `--event` and `--question`");
+            output::say("no event matches `--server`, `--event` and `--question`");
         }
     }
     if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
         let file = folder.identity();
         return Err(Failure::refused(format!(
-            "{} events; whether the chain is whole cannot be said: {} is missing or holds no whole key",
+            "{} events; the chain cannot be verified: {} is missing or holds no complete key",
             links.len(),
             file.display()
         ))
         .hint("restore the key from a backup."));
     }
     if let ChainCheck::Whole { links } = verdict {
-        output::say(format_args!("{links} events, the chain is whole"));
+        output::say(format_args!("{links} events, the chain is intact"));
     }
     Ok(exit_of(verdict))
 }
 
-/// Says that the audit has nothing yet. With `--json`, standard output stays empty: there is no line.
+/// Reports that the audit is empty. With `--json`, standard output stays empty too.
 fn say_empty() {
     output::say("no events yet: nothing has happened that the audit records");
 }
 
-/// Returns the exit code for a chain. One that is broken is said to be.
+/// Returns the exit code for a chain, and reports a broken one.
 pub(super) fn exit_of(check: ChainCheck) -> Exit {
     match check {
         ChainCheck::Whole { .. } => Exit::Done,
@@ -119,7 +119,7 @@ pub(super) fn exit_of(check: ChainCheck) -> Exit {
     }
 }
 
-/// Names the API key that made the call, beside its id.
+/// Adds the name of the API key that made the call to its id.
 fn name_key(entry: &mut Value, keys: &ApiTokens) {
     let caller = entry["principal"].as_str();
     let Some(Principal::Key(id)) = caller.and_then(Principal::parse) else {
@@ -132,7 +132,7 @@ fn name_key(entry: &mut Value, keys: &ApiTokens) {
     }
 }
 
-/// The key of the chain, which the gateway keeps beside the record; `None` where it is lost.
+/// Returns the key of the chain, which the gateway keeps beside the record; `None` if it is lost.
 fn chain_key(folder: &StateFolder) -> Result<Option<ChainKey>, Failure> {
     let key = IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();
@@ -163,7 +163,7 @@ pub(crate) fn moment(millis: i64) -> Option<String> {
     Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// A moment, given as seconds since 1970, as people read it; a dash for none that a calendar has.
+/// Formats a time, given in seconds since 1970, for people; a dash if it is out of range.
 pub(super) fn moment_in_seconds(seconds: u64) -> String {
     i64::try_from(seconds)
         .ok()
@@ -172,7 +172,7 @@ pub(super) fn moment_in_seconds(seconds: u64) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-/// One event on one line.
+/// Formats one event as one line.
 fn line(entry: &Value) -> String {
     let word = |name: &str| entry[name].as_str().unwrap_or("-");
     let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
                 json!({"event": "sign-in", "by": "person:ada", "session": "3fa0"}),
                 "sign-in    session 3fa0  by person:ada",
             ),
-            // As earlier versions wrote it.
+            // The form written by earlier versions.
             (
                 json!({"event": "sign-in", "by": "ada, session 3fa0"}),
                 "sign-in    by ada, session 3fa0",

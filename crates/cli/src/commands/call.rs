@@ -1,4 +1,4 @@
-//! `call`: be the client of any server, and answer what it asks.
+//! `call`: acts as the client of any server, and answers its questions.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::{SignIn, SignInArgs};
 
-/// List what any server has, call a tool, get a prompt or read a resource, and answer what it asks on the way
+/// Call a tool, get a prompt, read a resource or list what a server has, and answer its questions
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CallArgs {
@@ -80,7 +80,7 @@ Exit codes:
     3  no connection, or the server broke the protocol
     4  a question could not be answered: no responder, no time or no input left
     5  a question or an approval was declined or cancelled, and the call ended there
-    6  not done yet: a gateway still asks people; the same call, made again, goes on
+    6  not done yet: a gateway is still asking people; repeat the same call to resume it
   130  stopped with Ctrl-C or a signal";
 
 /// Runs the command to its end.

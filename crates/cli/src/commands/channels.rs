@@ -1,4 +1,4 @@
-//! `channels`: messages to people and programs that could not be sent, or not yet.
+//! `channels`: messages to people and programs that have failed, or that wait for another try.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use super::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// The most failed messages that are looked at.
+/// The largest number of failed messages that are read.
 const MOST: usize = 100_000;
-/// The most messages that wait for another try and are counted beside those that failed.
+/// The largest number of messages waiting for another try that are counted beside the failed ones.
 const MOST_COUNTED: usize = 1_000;
-/// The number of an id's characters that people see.
+/// The number of an id's characters that are shown to people.
 const SHORT: usize = 8;
 
 /// The events of messages that ask people to act.
@@ -46,15 +46,15 @@ They fail after that, or when the receiver rejects them permanently. Reasons, am
   missing-scope   the Slack app lacks a scope: add it, and install the app again
   not-in-channel  the Slack app is not in that channel: invite it
   address         the person or group has no address on the channel, or nobody there has it
-  refused         the receiver says no, such as to an address that it does not know
-  address-gone    the channel, workspace or address no longer exists, or the channel is not in the
-                  gateway's file any more
-  too-late        its time was over before it could be sent
+  refused         the receiver rejects the message, such as for an unknown address
+  address-gone    the channel, workspace or address no longer exists, or the channel is no longer in
+                  the gateway's file
+  too-late        its deadline passed before it could be sent
 
 The gateway that uses this state folder sends retries. A message about a question that has ended
 is skipped.";
 
-/// List messages to people and programs that could not be sent, or not yet, and send them again
+/// List messages to people and programs that have failed or are being retried, and send them again
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChannelsArgs {
@@ -72,19 +72,19 @@ pub(crate) struct ChannelsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// List messages that have failed, the latest first
+    /// List messages that have failed, the newest first
     Failed {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// List messages that could not be sent so far and are tried again, the next try first
+    /// List messages that are being retried, the next attempt first
     Waiting {
         /// Maximum number of messages
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// Make the gateway send a message again, for an hour at most
+    /// Make the gateway try to send a message again, for at most an hour
     Retry {
         /// Its id, or the beginning of it
         id: Option<String>,
@@ -109,9 +109,15 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
         Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
-        Act::Retry { id: None, all: true } => retry_all(&record, args.json).await,
-        Act::Retry { id: None, all: false } => Err(Failure::usage("no message is named").hint(
-            "name one by its id, which `mcp-elicit channels failed` has, or all of them with `--all`.",
+        Act::Retry {
+            id: None,
+            all: true,
+        } => retry_all(&record, args.json).await,
+        Act::Retry {
+            id: None,
+            all: false,
+        } => Err(Failure::usage("no message is named").hint(
+            "name one by its id, as shown by `mcp-elicit channels failed`, or all with `--all`.",
         )),
     };
     record.flush().await.map_err(broken)?;
@@ -146,7 +152,7 @@ async fn list(record: &Record, most: usize, json: bool) -> Result<Exit, Failure>
             };
             let are = if count == 1 { "is" } else { "are" };
             output::say(format_args!(
-                "{failed}{count} could not be sent yet and {are} tried again: `mcp-elicit channels waiting`"
+                "{failed}{count} {are} being retried: `mcp-elicit channels waiting`"
             ));
         }
     }
@@ -176,7 +182,7 @@ async fn list_waiting(record: &Record, most: usize, json: bool) -> Result<Exit, 
         }
     }
     if waiting.is_empty() && !json {
-        output::say("no message waits for another try");
+        output::say("no message is being retried");
     }
     Ok(Exit::Done)
 }
@@ -193,12 +199,12 @@ async fn retry(record: &Record, id: &str, json: bool) -> Result<Exit, Failure> {
             "no failed message begins with `{}`",
             harmless(id)
         ))
-        .hint("`mcp-elicit channels failed` has them.")),
+        .hint("`mcp-elicit channels failed` lists them.")),
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "several failed messages begin with `{}`",
             harmless(id)
         ))
-        .hint("write more of the id; `mcp-elicit channels failed --json` has all of it.")),
+        .hint("write more of the id; `mcp-elicit channels failed --json` shows it in full.")),
     }
 }
 
@@ -232,11 +238,11 @@ async fn retry_all(record: &Record, json: bool) -> Result<Exit, Failure> {
 
 /// The outcome for a message that was to be sent again.
 enum Retried {
-    /// The gateway sends it.
+    /// The gateway will send it.
     Queued,
-    /// The gateway takes it off the list without sending it: it asks people about a question that has ended.
+    /// The gateway removes it from the list without sending it: the question about which it asks has ended.
     Skipped,
-    /// Another command was first.
+    /// Another command did so first.
     ByOthers,
 }
 
@@ -264,7 +270,7 @@ async fn again(record: &Record, message: &Notification, json: bool) -> Result<Re
     })
 }
 
-/// Returns `true` if the gateway would skip the message: it asks people about a question that has ended.
+/// Returns `true` if the gateway would skip the message because the question about which it asks has ended.
 async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failure> {
     if message.recipient == "endpoint" || !ASKING.contains(&&*message.event) {
         return Ok(false);
@@ -276,7 +282,7 @@ async fn is_over(record: &Record, message: &Notification) -> Result<bool, Failur
     }))
 }
 
-/// A recipient is a name of the file; its address is in no record.
+/// Returns a message as JSON. A recipient is named as in the configuration; the record has no addresses.
 fn shown(message: &Notification) -> Value {
     json!({
         "id": message.id,
@@ -312,7 +318,7 @@ fn line(message: &Notification) -> String {
     )
 }
 
-/// The line of a message that was not sent, with what to do about the reason.
+/// Returns the line of a message that was not sent, with advice on the reason.
 fn line_and_remedy(message: &Notification) -> String {
     match message.why.as_deref().and_then(remedy) {
         Some(remedy) => format!("{}: {remedy}", line(message)),
@@ -320,7 +326,7 @@ fn line_and_remedy(message: &Notification) -> String {
     }
 }
 
-/// Returns what to do about a reason; `None` where the word says all that is known.
+/// Returns advice on a reason; `None` if there is nothing to add to it.
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "unreachable" => {

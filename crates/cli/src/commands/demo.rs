@@ -1,4 +1,4 @@
-//! `demo`: a server asks, you answer; nothing else to install.
+//! `demo`: a server asks, and the person answers; nothing else needs to be installed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// See it work: a server asks where to deploy, and you answer; with `--team`, two people do
+/// Run a demo: a server asks where to deploy, and you answer; with `--team`, two people answer
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("kept").args(["team", "issuer"]))]
 pub(crate) struct DemoArgs {
@@ -30,7 +30,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, conflicts_with_all = ["gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     team: bool,
 
-    /// Run only the login of `--team`, for a gateway of your own on this machine: Ada and Bob, without passwords
+    /// Run only the login of `--team` (Ada and Bob, without passwords), for your own gateway on this machine
     #[arg(long, value_name = "ADDRESS", requires = "keep", conflicts_with_all = ["team", "gateway", "named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     issuer: Option<SocketAddr>,
 
@@ -54,7 +54,7 @@ const TRY_NEXT: [(&str, &str); 5] = [
     ),
     (
         "mcp-elicit demo --decline",
-        "say no, and see what the server makes of it",
+        "say no, and see how the server reacts",
     ),
     (
         "mcp-elicit demo --gateway",

@@ -1,8 +1,8 @@
 //! `demo --gateway`: a client that cannot ask, a server that asks, the gateway between them, and its inbox.
 //!
-//! Three processes play it as in a real setup: this one is the client and declares no elicitation, a gateway is
-//! started before `demo-server`, and the question is answered in the inbox. Prepared answers, and those given at this
-//! terminal, are handed in through the inbox's API by this process, and the record says so.
+//! Three processes take part, as in a real setup: this one is the client, which declares no elicitation; it starts a
+//! gateway, which starts `demo-server`; the question is answered in the inbox. Prepared answers, and those given at
+//! this terminal, are submitted through the inbox's API by this process, and the record says so.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ use crate::call_session::{exit_of, failures, responder_setup, stop};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, GOOD, HINT, styled};
 
-/// The tool that does not know where to deploy.
+/// The tool that asks where to deploy.
 const TOOL: &str = "deploy";
 
 /// Commands to try next.
@@ -47,11 +47,11 @@ const TRY_NEXT: [(&str, &str); 2] = [
     ),
     (
         "mcp-elicit gateway -- YOUR-SERVER",
-        "in your client's configuration, before your server's command",
+        "in your client's configuration, in front of your server's command",
     ),
 ];
 
-/// Plays the demo to its end.
+/// Runs the demo to its end.
 pub(crate) async fn run(args: AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let json = args.json;
     let played = Box::pin(play(&args, terminal)).await;
@@ -72,7 +72,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     if !json {
         introduce();
     }
-    // No responder: nothing is declared, so no server may ask this client.
+    // Without a responder nothing is declared, so no server may ask this client.
     let client = ElicitingClient::new(
         Handler::new(true),
         "gateway".to_owned(),
@@ -92,13 +92,13 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         let mut calling = std::pin::pin!(calling);
         let mut answering = std::pin::pin!(inbox.answer(who.as_ref(), json));
         tokio::select! {
-            // The question's end is reported before the result, whichever is known first.
+            // The question's end is reported before the result, even if the result is known first.
             called = &mut calling => if inbox.asked.get() {
                 answering.await.map(|()| called)
             } else {
                 Ok(called)
             },
-            // The call goes on with the answer; without one it would be held for nothing.
+            // The call goes on only after an answer; without one it would be held for nothing.
             answered = &mut answering => match answered {
                 Ok(()) => Ok(calling.await),
                 Err(failure) => Err(failure),
@@ -121,7 +121,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     ))
 }
 
-/// Returns who answers in this process; `None` for the person at the inbox's page.
+/// Returns the responder in this process; `None` if the person answers on the inbox's page.
 async fn who_answers(
     args: &AnswerArgs,
     terminal: bool,
@@ -141,7 +141,7 @@ async fn who_answers(
     Ok(None)
 }
 
-/// The gateway before the demo's server, both this very program.
+/// Returns the command line of the gateway in front of the demo's server. Both are this program.
 fn gateway(state: &Path) -> Result<Target, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::usage("cannot find this program to start the gateway").because(error)
@@ -161,7 +161,7 @@ fn gateway(state: &Path) -> Result<Target, Failure> {
 fn introduce() {
     output::say("Starting three programs, as in a real setup:");
     for (name, what) in [
-        ("client", "this demo, which cannot ask anybody anything"),
+        ("client", "this demo, which cannot ask"),
         ("gateway", "mcp-elicit gateway -- mcp-elicit demo-server"),
         (
             "server",
@@ -172,7 +172,7 @@ fn introduce() {
     }
 }
 
-/// The time that a login link of the demo waits for its one use.
+/// The validity of a login link of the demo.
 const LOGIN_LIFE: Duration = Duration::from_secs(60 * 60);
 
 #[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
@@ -184,16 +184,16 @@ fn now() -> SystemTime {
 struct Inbox {
     client: InboxClient,
     folder: StateFolder,
-    /// `true` if a question came.
+    /// `true` once a question has come.
     asked: Cell<bool>,
     /// The person's action.
     action: Cell<Option<Action>>,
-    /// Sends the browser that was started to the login.
+    /// The link file that was opened in the browser.
     opened: Cell<Option<PrivateLink>>,
 }
 
 impl Inbox {
-    /// Returns the address that the gateway wrote into the state folder before it answered the client.
+    /// Reads the inbox's address, which the gateway wrote into the state folder before it answered the client.
     async fn find(state: &Path) -> Result<Self, Failure> {
         let folder = StateFolder::at(state);
         let client = InboxClient::running(&folder).await.map_err(failed)?;
@@ -207,7 +207,7 @@ impl Inbox {
         })
     }
 
-    /// Waits for the questions of the call, one after the other, and sees each answered.
+    /// Waits for the questions of the call, one after the other, until each is answered.
     async fn answer(&self, who: Option<&Arc<dyn Responder>>, json: bool) -> Result<(), Failure> {
         let changes = self.client.changes().await.map_err(failed)?;
         let mut changes = std::pin::pin!(changes);
@@ -268,12 +268,12 @@ impl Inbox {
             );
         }
         if on_page {
-            // Each link signs one browser in, once: for the person at this screen only.
+            // Each link signs one browser in, once, and is shown only to the person at this terminal.
             let shown = self.login_link()?;
             output::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
             if !json {
                 let link = self.login_link()?;
-                // A person without a browser here copies the other one.
+                // If no browser opens here, the person copies the other link.
                 self.opened.set(PrivateLink::open(&link).ok());
             }
         }
@@ -304,7 +304,7 @@ impl Inbox {
     }
 }
 
-/// The question that the inbox shows, for a responder.
+/// Returns the inbox's question in the form that a responder takes.
 fn readable(shown: &Value) -> Option<Question> {
     let message = shown["message"].as_str()?.to_owned();
     let origin = view::Origin::new(shown["server"].as_str()?).connected("through the gateway");
@@ -345,7 +345,7 @@ fn report_answered(question: &Value, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns how the question ended, in words. Where nobody ended it, the call does not go on either.
+/// Returns the outcome of the question in words. Unless a person ended it, the call does not go on either.
 fn answered_words(question: &Value) -> String {
     let word = |name: &str| question[name].as_str().unwrap_or_default();
     let (phase, by) = (word("phase"), view::sanitize::line(word("by"), 80));
@@ -353,7 +353,7 @@ fn answered_words(question: &Value) -> String {
         return format!("The question is {phase}.");
     }
     format!(
-        "{} {phase} {by}. The call goes on:",
+        "{} {phase} {by}. The call continues:",
         styled(GOOD, "The question is")
     )
 }
@@ -373,7 +373,7 @@ mod tests {
         let answered = json!({"phase": "answered", "by": "in the browser"});
         let words = answered_words(&answered);
         assert!(
-            words.ends_with("answered in the browser. The call goes on:"),
+            words.ends_with("answered in the browser. The call continues:"),
             "{words}"
         );
     }

@@ -1,4 +1,4 @@
-//! `gateway`: stand between any client and any server, with a person who can answer.
+//! `gateway`: runs between any client and any server, and lets a person answer.
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let from = ConfiguredIn::of(file.as_deref());
     let refused = |fault| unusable(fault, &from, check);
     check_addresses(&config).map_err(refused)?;
-    // What a secret is read from may not be there: all of that is told at once.
+    // The sources of secrets may be missing: all of them are reported at once.
     check_channels(&config).map_err(refused)?;
     if check {
         output::say(format_args!(
@@ -42,8 +42,8 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     served.map(|()| Exit::Done)
 }
 
-/// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read
-/// gets the address alone.
+/// Reports the address at which people answer. A link that signs a browser in is for the person at a terminal; a log,
+/// which others may read, gets only the address.
 fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
     let Some(address) = runtime.inbox() else {
         return;
@@ -100,7 +100,7 @@ impl ConfiguredIn {
     }
 }
 
-/// The configuration cannot be used: before anything was started, or where it was only to be checked.
+/// Returns the failure for a configuration that cannot be used, at the start or with `--check`.
 fn unusable(fault: StartError, from: &ConfiguredIn, check: bool) -> Failure {
     let is_secret = matches!(fault, StartError::Channels(_));
     let failure = cannot_start(fault, from);
@@ -123,7 +123,7 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
     let runtime = Runtime::open(&mut config)
         .await
         .map_err(|fault| cannot_start(fault, &from))?;
-    // Nobody is told of an inbox whose gateway does not start.
+    // Nothing may announce an inbox whose gateway does not start.
     let listener = match config.listen {
         Some(at) => {
             let bound = tokio::net::TcpListener::bind(at).await;
@@ -136,7 +136,7 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
     }
     for server in config.servers.iter().filter(|server| server.share_child) {
         output::say(format_args!(
-            "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
+            "{}: one child for all calls of a client (share-child); calls in which it may ask run one after the other",
             server.settings.server
         ));
     }
@@ -205,13 +205,14 @@ async fn serve_clients(
     }
 }
 
-/// Explains a gateway that is started in a terminal and seems to do nothing: clients start it.
+/// Explains a gateway that is started in a terminal and seems to do nothing: it waits for a client, which normally
+/// starts it.
 fn say_what_is_waited_for() {
     output::say(
-        "waiting for an MCP client on stdin; this command belongs into a client's configuration",
+        "waiting for an MCP client on stdin; this command belongs in a client's configuration",
     );
     output::say(format_args!(
-        "{} to try it, put it behind `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
+        "{} to try it, prefix it with `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
          to end it, press Ctrl-C",
         output::styled(output::HINT, "next:")
     ));
@@ -221,11 +222,11 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     let failure = match &fault {
         StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
             Failure::usage("cannot start the gateway")
-                .hint("say again who may answer with `--presence page` or `--presence any`.")
+                .hint("set again who may answer, with `--presence page` or `--presence any`.")
         }
         StartError::State { .. } | StartError::NoState => {
             Failure::usage("cannot start the gateway")
-                .hint("name a folder that you may write with `--state DIR`.")
+                .hint("name a writable folder with `--state DIR`.")
         }
         StartError::Keys(fault) => {
             let otherwise = || {
@@ -247,7 +248,7 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
         StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
-            "let callers show an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that checks who calls and name its address with `public-url`, or take the risk with `--insecure`.",
+            "require an API key with `--auth keys`, listen at 127.0.0.1 behind a proxy that authenticates callers and set `public-url` to its address, or accept the risk with `--insecure`.",
         ),
         StartError::Auth { .. } => Failure::usage("cannot start the gateway")
             .hint("see `[auth]` in its configuration file."),
@@ -264,7 +265,7 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     failure.because(fault)
 }
 
-/// Returns what to do where an address cannot be served.
+/// Returns advice if an address cannot be served.
 fn why_not_there(at: SocketAddr, error: &std::io::Error, from: &ConfiguredIn) -> String {
     use std::io::ErrorKind;
     match error.kind() {
@@ -286,7 +287,7 @@ fn why_not_there(at: SocketAddr, error: &std::io::Error, from: &ConfiguredIn) ->
     }
 }
 
-/// Starts the log on stderr, with what `MCP_ELICIT_LOG` lets through.
+/// Starts the log on stderr, filtered by `MCP_ELICIT_LOG`.
 fn start_log(form: Log) -> Result<(), Failure> {
     let wanted = std::env::var("MCP_ELICIT_LOG").unwrap_or_else(|_| "warn".to_owned());
     let targets: Targets = wanted.parse().map_err(|error| {
@@ -302,7 +303,7 @@ fn start_log(form: Log) -> Result<(), Failure> {
         Log::Text => layer.boxed(),
         Log::Json => layer.json().boxed(),
     };
-    // Only one log can be started; a second start would be another command's.
+    // Only one log can be started; an earlier command in this process may have started it.
     drop(
         tracing_subscriber::registry()
             .with(layer.with_filter(targets))

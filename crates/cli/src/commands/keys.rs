@@ -25,11 +25,11 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Encrypt values with a new key from now on. The key before is kept to decrypt older values, until the next
+    /// Encrypt values with a new key from now on. The previous key is kept to decrypt older values, until the next
     /// change; running gateways use it until they are restarted
     Rotate,
-    /// Move the record away and begin a new one, if a key is lost: pending questions, kept answers and results are
-    /// lost with it. Gateways on the state folder must be stopped first
+    /// Rename the record and begin a new one, if a key is lost: pending questions, stored answers and results are lost.
+    /// Stop all gateways of the state folder first
     StartOver,
 }
 
@@ -61,11 +61,11 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     let aside = folder.key_files().set_record_aside().await;
     let aside = aside.map_err(unusable)?.unwrap_or_else(|| folder.record());
     output::say(format_args!(
-        "the record was set aside as {}; the next start makes a new one, and new keys in place of lost ones",
+        "the record was renamed to {}; the next start makes a new one, and new keys in place of lost ones",
         aside.display()
     ));
     output::say(
-        "lost with it: questions that wait, answers and results that were kept; programs that call again are asked again",
+        "lost: pending questions, stored answers and results; when a program repeats its call, people are asked again",
     );
     Ok(Exit::Done)
 }
@@ -81,6 +81,6 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     Encryption::rotate(&folder.seal())
         .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
     inbox::note(folder, Event::Rotated).await;
-    output::say("the key was changed; restart gateways that run, so that they use the new one");
+    output::say("the key was changed; restart running gateways, so that they use the new one");
     Ok(Exit::Done)
 }

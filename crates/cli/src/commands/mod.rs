@@ -1,6 +1,5 @@
-//! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
-//! line in [`run`]; a command that waits for anything goes through [`in_runtime`]
-//! or [`in_order`].
+//! The subcommands, one file each. A new one needs a variant here (its doc comment is on its `Args`), a file, and a
+//! line in [`run`]; a command that waits for I/O uses [`in_runtime`] or [`in_order`].
 
 mod audit;
 mod call;
@@ -30,7 +29,7 @@ use clap::Subcommand;
 use crate::args::gateway::GatewayArgs;
 use crate::failure::{Exit, Failure};
 
-/// The command.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoArgs),
@@ -65,13 +64,13 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Runs what waits on sockets, children or timers, for as many at once as there are processors.
+/// Runs work that waits on sockets, children or timers, on as many threads as there are processors.
 pub(crate) fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     on(&mut tokio::runtime::Builder::new_multi_thread(), work)
 }
 
-/// Runs what serves one person. On one thread, so that questions which arrive together are asked in the order in which
-/// they came; several threads would race each other to the person.
+/// Runs work that serves one person, on one thread: questions that arrive together are asked in order of arrival, which
+/// several threads would not guarantee.
 pub(crate) fn in_order<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     on(&mut tokio::runtime::Builder::new_current_thread(), work)
 }
@@ -85,7 +84,7 @@ fn on<T>(
         .build()
         .map_err(|error| Failure::usage("cannot start the async runtime").because(error))?;
     let done = runtime.block_on(work);
-    // A thread that still reads stdin cannot be woken, and must not keep the process.
+    // A thread that still reads stdin cannot be woken, and must not delay the exit.
     runtime.shutdown_background();
     done
 }

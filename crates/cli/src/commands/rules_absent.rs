@@ -1,4 +1,4 @@
-//! `mcp-elicit rules` in a build without the feature `full`: says how to get it.
+//! `mcp-elicit rules` in a build without the feature `full`: reports how to get it.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 
 /// Check and simulate a gateway's rules; not included in this build (feature `full`)
 ///
-/// The command belongs to the cargo feature `full`, which a first build goes without. To have it:
+/// This command needs the cargo feature `full`, which is off by default. To build with it:
 /// `cargo install --locked --profile dist --path crates/cli --features full`.
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {
@@ -15,7 +15,7 @@ pub(crate) struct RulesArgs {
     _rest: Vec<std::ffi::OsString>,
 }
 
-/// Tells how to get the command.
+/// Reports how to get the command.
 pub(crate) fn run(_args: RulesArgs) -> Result<Exit, Failure> {
     Err(
         Failure::usage("this build has no `rules`: it belongs to the cargo feature `full`").hint(

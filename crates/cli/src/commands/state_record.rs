@@ -1,4 +1,4 @@
-//! The record in a gateway's state folder, as commands find and read it.
+//! Finds and opens the record in a gateway's state folder, for the commands.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use mcp_elicit_record::store::{ChainKey, Sqlite};
 
 use crate::failure::Failure;
 
-/// Returns the path of the state folder: the one that was named, else the usual one.
+/// Returns the path of the state folder: the given one, else the default.
 pub(super) fn path(state: Option<PathBuf>) -> Result<PathBuf, Failure> {
     state.or_else(StateFolder::usual).ok_or_else(|| {
         Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
     })
 }
 
-/// Returns the option that names the same state folder to another command; nothing for the usual one.
+/// Returns the option that names the same state folder to another command; empty for the default.
 pub(super) fn option(state: Option<&Path>) -> String {
     state.map_or_else(String::new, |state| format!(" --state {}", state.display()))
 }
 
-/// Refuses a state folder without a record.
+/// Rejects a state folder without a record.
 pub(super) fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
     if folder.record().exists() {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
         .hint("name the gateway's state folder with `--state DIR`."))
 }
 
-/// Returns the state folder, if it holds a gateway's record. Nothing is made in any other.
+/// Returns the state folder, if it holds a gateway's record. Nothing is created in any other.
 pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failure> {
     let folder = StateFolder::at(&path(state)?);
     check_exists(&folder)?;
@@ -40,10 +40,10 @@ pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failur
     Ok(folder)
 }
 
-/// Returns the state folder, and `false` where a gateway has used it, or is about to, and nothing has been recorded so far.
+/// Returns the state folder, and `false` if nothing has been recorded in it so far.
 ///
 /// # Errors
-/// When it is no gateway's, or has something else in the place of the record.
+/// If the folder is not a gateway's, or has something else in place of the record.
 pub(super) async fn folder_and_record(
     state: Option<PathBuf>,
 ) -> Result<(StateFolder, bool), Failure> {
@@ -58,7 +58,7 @@ pub(super) async fn folder_and_record(
     Ok((self::folder(state).await?, true))
 }
 
-/// Returns the record of a folder to be read, whatever key its audit was made with.
+/// Returns the record of a folder for reading, for any key of its audit.
 pub(super) fn to_read(folder: &StateFolder, key: Option<ChainKey>) -> Sqlite {
     let store = Sqlite::at(&folder.record()).with_any_key();
     match key {

@@ -1,4 +1,4 @@
-//! `tokens`: API tokens of programs, and callers that are blocked.
+//! `tokens`: API tokens of programs, and blocked callers.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// The most questions of each list in which other callers' issuers are looked for.
+/// The largest number of questions of each list in which other callers' issuers are looked for.
 const LOOKED_AT: usize = 1_000;
-/// The most issuers that are named.
+/// The largest number of issuers that are named.
 const KNOWN: usize = 5;
 /// The longest time until a token expires.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
@@ -35,9 +35,9 @@ Examples:
   mcp-elicit tokens revoke 4f1c9a0b7d22
   mcp-elicit tokens block https://id.example.com 248289761001
 
-A token is shown once, when it is made; the state folder has its hash only. A change is in force at
-the next request, and calls that a revoked token or a blocked caller still waits for are ended
-within a second.";
+A token is shown only once, when it is made; the state folder has only its hash. A change takes
+effect at the next request, and pending calls of a revoked token or a blocked caller end within a
+second.";
 
 /// Make, list and revoke API tokens of programs, and block callers
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ enum Act {
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Duration>,
     },
-    /// The tokens, without their secrets, and the callers that are blocked
+    /// List tokens, without their secrets, and blocked callers
     List,
     /// Block a caller immediately, identified by issuer and subject
     Block {
@@ -84,7 +84,7 @@ enum Act {
         /// The subject at the issuer, as shown by the inbox and the audit
         subject: String,
     },
-    /// Let a blocked caller call again
+    /// Allow a blocked caller to call again
     Unblock {
         /// The issuer
         issuer: String,
@@ -93,10 +93,10 @@ enum Act {
     },
     /// End a token
     Revoke {
-        /// Its id, which `tokens list` has
+        /// Its id, as shown by `tokens list`
         id: String,
     },
-    /// Remove tokens that were revoked or have expired from the list; earlier questions then show their id and no name
+    /// Remove revoked and expired tokens from the list; earlier questions then show their id instead of their name
     Prune,
 }
 
@@ -163,7 +163,7 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Says that no gateway knows the folder: a name that is misspelt makes one.
+/// Warns that no gateway uses the folder: a misspelt name creates a new one.
 fn say_if_unused(folder: &StateFolder) {
     if !folder.identity().exists() {
         output::say(format_args!(
@@ -196,7 +196,7 @@ async fn tell_made(
         output::print(&text)
     };
     if let Err(failure) = printed {
-        // Nobody has seen it.
+        // The token has not been shown to anyone.
         let discarded = folder.api_tokens().discard(token.id());
         discarded.map_err(|error| unusable(&error))?;
         return Err(failure);
@@ -255,8 +255,8 @@ async fn tell_blocked(
     let now = if is_blocked { "blocked" } else { "not blocked" };
     let words = output::harmless(subject);
     if !is_changed {
-        return Err(Failure::usage(format!("{words} is {now} already"))
-            .hint("`mcp-elicit tokens list` has who is blocked."));
+        return Err(Failure::usage(format!("{words} is already {now}"))
+            .hint("`mcp-elicit tokens list` shows the blocked callers."));
     }
     let caller = format!("{subject} ({issuer})");
     inbox::note_about(folder, event, ("caller", &caller)).await;
@@ -264,7 +264,7 @@ async fn tell_blocked(
     Ok(Exit::Done)
 }
 
-/// Says that nothing was asked yet for a caller who was blocked: a name that is misspelt blocks nobody.
+/// Warns that no question came for a blocked caller so far: a misspelt name blocks no caller.
 async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
     let Some(issuers) = issuers_without(folder, issuer, subject).await else {
         return;
@@ -282,11 +282,11 @@ async fn say_if_never_seen(folder: &StateFolder, issuer: &str, subject: &str) {
         known => format!(" (it has: {})", output::harmless(&known.join(", "))),
     };
     output::say(format_args!(
-        "{note} the record has no question for any caller of {shown}{known}: the issuer has to be written exactly as `[auth]` has it"
+        "{note} the record has no question for any caller of {shown}{known}: the issuer must be written exactly as in `[auth]`"
     ));
 }
 
-/// Returns the issuers of the callers in the record; `None` where it has this very caller, or cannot be read.
+/// Returns the issuers of the callers in the record; `None` if it has this caller, or cannot be read.
 async fn issuers_without(
     folder: &StateFolder,
     issuer: &str,
@@ -316,9 +316,9 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
     let revoked = folder.api_tokens().revoke(id, now());
     if !revoked.map_err(|error| unusable(&error))? {
         return Err(
-            // Not repeated: it may be a token's whole text.
-            Failure::usage("there is no token of this id that could be revoked")
-                .hint("`mcp-elicit tokens list` has them."),
+            // The id is not repeated: it may be the whole text of a token.
+            Failure::usage("there is no token with this id to revoke")
+                .hint("`mcp-elicit tokens list` shows the tokens."),
         );
     }
     inbox::note_about(folder, Event::TokenRevoked, ("token", id)).await;
@@ -376,7 +376,7 @@ fn scope(name: &str) -> Result<Scope, String> {
         .map_err(|error: mcp_elicit_inbox::api_tokens::UnknownScope| error.to_string())
 }
 
-/// Reads a number of minutes, hours or days.
+/// Parses a number of minutes, hours or days.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let wrong = || "write it like 30m, 12h or 90d".to_owned();
     let unit = match text.chars().last() {
@@ -391,7 +391,10 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     }
     let lifetime = Duration::from_secs(u64::from(number) * unit);
     if lifetime > LONGEST_LIFETIME {
-        return Err("a token expires within 100 years, or without this option never".to_owned());
+        return Err(
+            "a token must expire within 100 years; without this option, it never expires"
+                .to_owned(),
+        );
     }
     Ok(lifetime)
 }

@@ -1,4 +1,4 @@
-//! The page of this machine that the browser comes back to after a sign-in (RFC 8252, section 7.3).
+//! The page on this machine to which the browser returns after a sign-in (RFC 8252, section 7.3).
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,20 +14,20 @@ use tokio::sync::oneshot;
 
 const PATH: &str = "/callback";
 
-/// The result with which the browser came back.
+/// The result with which the browser returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CameBack {
-    /// With a code; the whole address.
+    /// A code, with the whole address.
     Code(String),
-    /// The person said no.
+    /// The person denied the authorization.
     Denied,
-    /// With another error, by its code.
+    /// Another error, by its code.
     Failed(String),
-    /// The page ended before that.
+    /// The page ended before the browser returned.
     Never,
 }
 
-/// The page, before anybody comes.
+/// The page, before the browser returns.
 pub(super) struct Callback {
     listener: TcpListener,
     at: SocketAddr,
@@ -40,19 +40,19 @@ struct Expected {
 }
 
 impl Callback {
-    /// Listens on this port of the loopback address; 0 chooses a free one.
+    /// Listens on this port of the loopback address; 0 picks a free one.
     pub(super) async fn listen(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let at = listener.local_addr()?;
         Ok(Self { listener, at })
     }
 
-    /// The redirect URI.
+    /// Returns the redirect URI.
     pub(super) fn address(&self) -> String {
         format!("http://{}{PATH}", self.at)
     }
 
-    /// Waits until the browser comes back from this link. Requests with another `state` are none of its business.
+    /// Waits until the browser returns from this link. Requests with another `state` are ignored.
     pub(super) async fn wait(self, link: &str) -> CameBack {
         let (tell, told) = oneshot::channel();
         let query = link.split_once('?').map_or("", |(_, query)| query);
@@ -73,7 +73,7 @@ impl Callback {
                 .await
         });
         let came_back = told.await.unwrap_or(CameBack::Never);
-        // The page that says so is sent before the program goes on.
+        // The response is sent before the program goes on.
         let _gone = end.send(());
         let _sent = tokio::time::timeout(std::time::Duration::from_secs(1), serving).await;
         came_back
@@ -114,14 +114,14 @@ async fn come_back(State(expected): State<Arc<Expected>>, RawQuery(query): RawQu
     }
 }
 
-/// One parameter of a query, decoded.
+/// Returns one parameter of a query, decoded.
 fn parameter(query: &str, name: &str) -> Option<String> {
     let mut found = query
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .filter(|(known, _)| *known == name);
     let (_, value) = found.next()?;
-    // A parameter that is there twice can be read in two ways.
+    // A parameter that occurs twice is ambiguous.
     if found.next().is_some() {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Signing in where a server over HTTP wants OAuth: the person agrees in the browser, and the tokens are kept for later
-//! calls. rmcp discovers, registers, exchanges and refreshes; this is the person's side of it.
+//! Sign-in at a server over HTTP that requires OAuth: the person agrees in the browser, and the tokens are kept for
+//! later calls. rmcp discovers, registers, exchanges and refreshes; this module handles the person's part.
 //!
-//! - [`callback`]: the page of this machine that the browser comes back to
-//! - [`step_up`]: the scopes that a server wants for one call more
-//! - [`store`]: tokens in a file of the state folder, for their owner only
+//! - [`callback`]: the page on this machine to which the browser returns
+//! - [`step_up`]: the additional scopes that a server requires for one call
+//! - [`store`]: tokens in a file of the state folder, readable by their owner only
 
 mod callback;
 pub(crate) mod step_up;
@@ -39,7 +39,7 @@ pub(crate) struct SignInArgs {
     #[arg(long, requires = "url", conflicts_with_all = ["command", "token_env"])]
     sign_in: bool,
 
-    /// The id of a client that is registered already; without it, this client registers itself
+    /// Id of a client that you registered; by default, this client registers itself
     #[arg(long, value_name = "ID", requires = "sign_in")]
     client_id: Option<String>,
 
@@ -47,11 +47,11 @@ pub(crate) struct SignInArgs {
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
 
-    /// Scope to request; repeat for more. Without it, the scopes that the server names
+    /// Scope to request; repeat for more [default: the scopes that the server names]
     #[arg(long = "scope", value_name = "SCOPE", requires = "sign_in")]
     scopes: Vec<String>,
 
-    /// The port of http://127.0.0.1:PORT/callback, where it is registered; a free one by default
+    /// Port of http://127.0.0.1:PORT/callback, if that address is registered [default: a free port]
     #[arg(
         long,
         value_name = "PORT",
@@ -62,19 +62,19 @@ pub(crate) struct SignInArgs {
     callback_port: u16,
 }
 
-/// A sign-in, ready to be done.
+/// A sign-in that has not been done yet.
 pub(crate) struct SignIn {
     url: String,
     args: SignInArgs,
     secret: Option<String>,
     store: FileStore,
-    /// `true` if nothing but JSON goes to stdout, so that a program watches.
+    /// `true` if only JSON is printed to stdout, for a program.
     json: bool,
     within: Option<Duration>,
 }
 
 impl SignIn {
-    /// The sign-in that the options ask for; `state` is the state folder.
+    /// Returns the sign-in that the options ask for; `state` is the state folder.
     pub(crate) fn from_args(
         args: &SignInArgs,
         target: &Target,
@@ -86,13 +86,13 @@ impl SignIn {
             return Ok(None);
         };
         if without_userinfo(url) != url.as_str() {
-            return Err(
-                Failure::usage("a user name in the URL does not go with `--sign-in`")
-                    .hint("leave out the name and the password: the sign-in stands for them."),
-            );
+            return Err(Failure::usage(
+                "a user name in the URL cannot be combined with `--sign-in`",
+            )
+            .hint("leave out the name and the password: the sign-in replaces them."));
         }
         let state = state.ok_or_else(|| {
-            Failure::usage("there is no folder to keep the sign-in in")
+            Failure::usage("there is no folder for the tokens of the sign-in")
                 .hint("name one with `--state DIR`.")
         })?;
         let secret = match &args.client_secret_env {
@@ -113,7 +113,7 @@ impl SignIn {
         }))
     }
 
-    /// The authorization of a sign-in before, where its tokens can still be used.
+    /// Returns the authorization of an earlier sign-in, if its tokens can still be used.
     pub(crate) async fn known(&self) -> Result<Option<AuthorizationManager>, Failure> {
         let mut manager = self.manager().await?;
         let stored = self
@@ -157,8 +157,8 @@ impl SignIn {
         }
     }
 
-    /// Signs in: the person is shown a link, agrees in the browser and comes back. `more` are scopes to ask for beside
-    /// those of the command line.
+    /// Signs in: the person opens a link, agrees in the browser and returns. `more` are scopes to request in addition
+    /// to those of the command line.
     pub(crate) async fn in_browser(
         &self,
         stop: &CancellationToken,
@@ -194,7 +194,7 @@ impl SignIn {
         output::say(format_args!("sign in here: {}", output::harmless(&link)));
         if !self.json {
             let link = link.clone();
-            // Who has no browser here can copy the link.
+            // A person without a browser here can copy the link.
             drop(tokio::task::spawn_blocking(move || {
                 stop::open_in_browser(&link)
             }));
@@ -230,14 +230,14 @@ impl SignIn {
         }
     }
 
-    /// Returns the scopes that the server grants with the tokens that are kept.
+    /// Returns the scopes that the server granted with the stored tokens.
     pub(crate) async fn granted(&self) -> Result<Vec<String>, Failure> {
         let stored = self.store.load().await;
         let stored = stored.map_err(|error| self.failed(error))?;
         Ok(stored.map_or_else(Vec::new, |stored| stored.granted_scopes))
     }
 
-    /// Forgets the tokens, which the server does not take any more.
+    /// Deletes the tokens, which the server no longer accepts.
     pub(crate) async fn forget(&self) -> Result<(), Failure> {
         self.store.clear().await.map_err(|error| self.failed(error))
     }
@@ -251,7 +251,7 @@ impl SignIn {
         Ok(manager)
     }
 
-    /// Errors of the flow. None of them holds a token or a code.
+    /// Returns the failure for an error of the flow, which contains no token and no code.
     fn failed(&self, error: AuthError) -> Failure {
         let failure = Failure::connection(format!("cannot sign in at {}", self.url));
         let hint = match &error {

@@ -1,11 +1,11 @@
-//! A server that wants more scopes for one call than the tokens have: it says which in its `WWW-Authenticate` header
+//! Reads the scopes that one call requires and the tokens lack, which a server names in its `WWW-Authenticate` header
 //! (RFC 6750, section 3).
 
-/// The most scopes that are read, and the longest one in bytes.
+/// The largest number of scopes that are read, and the length of the longest one in bytes.
 const MOST: usize = 20;
 const LONGEST: usize = 200;
 
-/// Returns the scopes that are missing, where a challenge says that some are.
+/// Returns the missing scopes, if a challenge names any.
 pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     if parameter(challenge, "error")? != "insufficient_scope" {
         return None;
@@ -19,13 +19,13 @@ pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     (are_scopes && !scopes.is_empty()).then_some(scopes)
 }
 
-/// Returns whether a text is a scope (RFC 6749, section 3.3).
+/// Returns `true` if a text is a scope (RFC 6749, section 3.3).
 fn is_scope(text: &str) -> bool {
     let may_stand = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     text.len() <= LONGEST && text.bytes().all(may_stand)
 }
 
-/// A parameter of the challenge, quoted or not.
+/// Returns a parameter of the challenge, quoted or not.
 pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
     let (_scheme, mut rest) = challenge.trim().split_once(' ')?;
     loop {

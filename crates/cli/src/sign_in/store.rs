@@ -12,7 +12,7 @@ use rmcp::transport::auth::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The folder within the state folder.
+/// The subfolder of the state folder.
 const FOLDER: &str = "sign-in";
 
 /// The tokens for one server.
@@ -24,13 +24,13 @@ pub(super) struct FileStore {
 
 #[derive(Serialize, Deserialize)]
 struct SavedTokens {
-    /// For people who look into the folder.
+    /// The server's URL, for people who read the folder.
     server: String,
     credentials: StoredCredentials,
 }
 
 impl FileStore {
-    /// The tokens for the server at `url`, below the state folder.
+    /// Creates a store for the tokens of the server at `url`, below the state folder.
     pub(super) fn new(state: &Path, url: &str) -> Self {
         Self {
             state: state.to_owned(),
@@ -87,7 +87,7 @@ impl FileStore {
     }
 }
 
-/// A new file that only its owner reads.
+/// Creates a file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -110,7 +110,7 @@ impl CredentialStore for FileStore {
         self.remove().map_err(|error| self.failed(&error))
     }
 
-    /// Two calls at once must not spend one refresh token twice.
+    /// Guards against two simultaneous calls that spend one refresh token twice.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let path = self.file("lock");
         let locked = tokio::task::spawn_blocking(move || {

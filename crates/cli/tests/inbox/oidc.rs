@@ -495,7 +495,7 @@ fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_
     let slash = format!("{}/", issuer.url());
     let said = change("block", &slash, "ada");
     assert!(
-        said.contains("exactly as `[auth]` has it") && said.contains(issuer.url()),
+        said.contains("exactly as in `[auth]`") && said.contains(issuer.url()),
         "{said}"
     );
     accept(&gateway, asked[0]["id"].as_str().unwrap(), "kept");

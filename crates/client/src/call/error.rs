@@ -1,4 +1,4 @@
-//! Why a call brought no result, sorted by blame.
+//! The reasons why a call returned no result, sorted by blame.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::connection::{Health, TransportError};
 use crate::dispatch::QuestionError;
 
-/// Why a call brought no result.
+/// The reason why a call returned no result.
 ///
 /// ```
 /// use mcp_elicit_client::CallError;
@@ -27,24 +27,24 @@ use crate::dispatch::QuestionError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server answered with an error.
+    /// The server returned an error.
     #[error("the server reported error {}: {}", .0.code.0, .0.message)]
     Server(ErrorData),
-    /// A question found no answer, so the call cannot go on. Where the person stopped the program, or the question was
-    /// taken off the screen on this side, every call ends so; a question pushed to this client (2025-06-18, 2025-11-25)
-    /// that ends otherwise is sent to the server, which decides.
+    /// A question got no answer, so the call cannot go on. Every call ends this way if the person stopped the program
+    /// or the question was withdrawn by this client. A question pushed to this client (2025-06-18, 2025-11-25) that
+    /// ends otherwise is sent to the server, which decides.
     #[error(transparent)]
     Question(#[from] QuestionError),
-    /// The server came back with questions too often.
+    /// The server asked too many times.
     #[error("the server asked again after {limit} rounds")]
     TooManyRounds {
         /// The most rounds that one call may take.
         limit: usize,
     },
-    /// The server asked the very same thing again, as if nothing had been answered.
+    /// The server asked exactly the same again, as if it had received no answer.
     #[error("the server asked the very same thing again after it was answered")]
     SameAgain,
-    /// The server wants the same visit again, after it was done.
+    /// The server requires the same visit again, after it was done.
     #[error("the server wants the same URL visited again (at {host}) after the visit was done")]
     SameVisitAgain {
         /// The host of the URL.
@@ -62,19 +62,19 @@ pub enum CallError {
     /// The transport failed for this request.
     #[error("the request could not be delivered: {0}")]
     Undelivered(String),
-    /// The server wants an authorization, or another one, for this call.
+    /// The server requires an authorization, or another one, for this call.
     #[error("the server asks for authorization")]
     Unauthorized {
-        /// Its `WWW-Authenticate` header, which says where to get one and for what.
+        /// Its `WWW-Authenticate` header, which names the authorization server and the scope.
         challenge: String,
-        /// The server's words: the message of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
+        /// The server's message: that of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
         /// that were sent.
         reason: Option<String>,
     },
-    /// The server said nothing for too long.
+    /// The server sent nothing for too long.
     #[error("the server said nothing for {} s", after.as_secs_f32())]
     Silent {
-        /// The longest silence that is borne.
+        /// The longest accepted silence.
         after: Duration,
     },
     /// The caller stopped the call, and the server was notified.
@@ -88,8 +88,7 @@ pub enum CallError {
     UnexpectedResponse,
 }
 
-/// Converts the error of a request that was made with rmcp's own methods on
-/// [`Connection::peer`](crate::Connection::peer).
+/// Converts the error of a request made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
 impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         Self::from_rmcp(error, &Health::default())

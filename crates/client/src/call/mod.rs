@@ -1,8 +1,7 @@
-//! Calls that may ask on their way: from a tool, prompt or resource to its final result, whatever the server wants to
-//! know in between.
+//! Calls during which the server may ask: from a tool, prompt or resource to its final result, answering every question
+//! in between.
 //!
-//! - [`single_request`]: one request and its response, watched for silence, the connection's end and the caller's wish
-//!   to stop
+//! - [`single_request`]: one request and its response; watches for silence, the connection's end and the caller's stop
 //! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
 //! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
 //! - [`pushed_tasks`]: tasks that the caller asks for (2025-11-25)
@@ -50,12 +49,12 @@ use crate::connection_state::Interruption;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
+    /// The longest time without a message of the server. A person's time does not count, and progress restarts it.
     pub silence: Option<Duration>,
     /// Cancelled by the caller to stop the call; the server is notified.
     pub stop: CancellationToken,
-    /// Calls a tool as a task, which some servers require for what takes long (2025-11-25, `taskSupport`). On
-    /// 2026-07-28 the server decides, and on 2025-06-18 there are no tasks: there this changes nothing.
+    /// Calls a tool as a task, which some servers require for long calls (2025-11-25, `taskSupport`). It has no effect
+    /// on 2026-07-28, where the server decides, and on 2025-06-18, which has no tasks.
     pub as_task: bool,
 }
 
@@ -83,7 +82,7 @@ impl CallOptions {
 }
 
 impl<H: ClientHandler> Connection<H> {
-    /// Calls a tool and answers what it asks on the way.
+    /// Calls a tool and answers its questions.
     ///
     /// ```
     /// use mcp_elicit_client::{CallError, CallOptions, Connection};
@@ -109,7 +108,7 @@ impl<H: ClientHandler> Connection<H> {
         }
     }
 
-    /// Gets a prompt and answers what it asks on the way.
+    /// Gets a prompt and answers its questions.
     ///
     /// ```
     /// use mcp_elicit_client::rmcp::model::GetPromptRequestParams;
@@ -132,7 +131,7 @@ impl<H: ClientHandler> Connection<H> {
         }
     }
 
-    /// Reads a resource and answers what it asks on the way.
+    /// Reads a resource and answers its questions.
     ///
     /// ```
     /// use mcp_elicit_client::rmcp::model::ReadResourceRequestParams;
@@ -167,8 +166,7 @@ impl<H: ClientHandler> Connection<H> {
             options,
         };
         let ended = self.drive_to_end(wanted, &context).await;
-        // Whatever the server makes of a question that was interrupted, the call ends in the same way on every
-        // revision.
+        // Whatever the server makes of an interrupted question, the call ends in the same way on every revision.
         match context.interruption.take() {
             Some(refusal) => Err(CallError::Question(refusal)),
             None => ended,
@@ -180,7 +178,7 @@ impl<H: ClientHandler> Connection<H> {
         mut wanted: CallRequest,
         context: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
-        // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
+        // Withdraws the call's questions when it is over, also when this future is dropped.
         let _over = context.over.clone().drop_guard();
         let limit = self.eliciting().dispatcher().rounds();
         let mut rounds = Rounds::new(limit);
@@ -204,7 +202,7 @@ impl<H: ClientHandler> Connection<H> {
         }
     }
 
-    /// One attempt: as a task where the caller wants one and the revision leaves that to the caller.
+    /// Makes one attempt: as a task if the caller wants one and the revision lets the caller decide.
     async fn attempt(
         &self,
         wanted: &CallRequest,
@@ -220,7 +218,7 @@ impl<H: ClientHandler> Connection<H> {
     }
 }
 
-/// The context that every step to one result shares.
+/// The context shared by all requests of one call.
 pub(crate) struct CallContext<'o> {
     pub(crate) call: view::CallView,
     /// Cancelled when the call is over.
@@ -230,7 +228,7 @@ pub(crate) struct CallContext<'o> {
     pub(crate) options: &'o CallOptions,
 }
 
-/// rmcp guesses a result's type from its members and may guess another; the caller knows what it asked for.
+/// rmcp guesses a result's type from its members and may guess wrong; the caller knows the type.
 fn reread<T: DeserializeOwned>(result: ServerResult) -> Result<T, CallError> {
     let value = serde_json::to_value(result).map_err(|_| CallError::UnexpectedResponse)?;
     serde_json::from_value(value).map_err(|_| CallError::UnexpectedResponse)

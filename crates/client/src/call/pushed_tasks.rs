@@ -1,5 +1,5 @@
-//! Tasks of 2025-11-25: the caller asks for one, and the server asks on the way of `tasks/result`, which it holds until
-//! the task has ended (2025-11-25, tasks). rmcp has no types for them, so they are sent and read as plain JSON.
+//! Tasks of 2025-11-25: the caller requests one, and the server asks on the stream of `tasks/result`, which it holds
+//! until the task has ended (2025-11-25, tasks). rmcp has no types for them, so they are sent and read as plain JSON.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::connection::Connection;
 /// The time that a server has to notice that its task was cancelled.
 const CANCEL_WAIT: Duration = Duration::from_secs(1);
 
-/// Returns whether a call is made as a task: the caller asks for it and the revision supports it.
+/// Returns `true` if a call is made as a task: the caller requests it and the revision supports it.
 pub(super) fn are_used(revision: Revision, context: &CallContext<'_>) -> bool {
     context.options.as_task && revision == Revision::V2025_11_25
 }
 
-/// Calls the tool as a task and waits for its result; whatever it asks on the way is pushed and answered as ever.
+/// Calls the tool as a task and waits for its result. Questions on the way are pushed and answered as usual.
 pub(super) async fn run<H: ClientHandler>(
     connection: &Connection<H>,
     params: &CallToolRequestParams,
@@ -36,7 +36,7 @@ pub(super) async fn run<H: ClientHandler>(
     )?;
     let task = &created["task"];
     let Some(id) = task["taskId"].as_str() else {
-        // A server that makes no task of it has answered already.
+        // A server that creates no task has answered already.
         return Ok(ServerResult::CustomResult(CustomResult::new(created)));
     };
     let poll = pause(task["pollInterval"].as_u64());
@@ -52,7 +52,7 @@ pub(super) async fn run<H: ClientHandler>(
     ended
 }
 
-/// Waits for the result, and meanwhile looks whether the task is alive: its server may work in silence.
+/// Waits for the result, and meanwhile polls the task, whose server may work in silence.
 async fn to_end<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
@@ -66,13 +66,13 @@ async fn to_end<H: ClientHandler>(
         result = &mut result => result,
         gone = &mut looking => match gone {
             Some(why) => Err(why),
-            // It is over, so the result is on its way.
+            // The task is over, so the result is on its way.
             None => result.await,
         },
     }
 }
 
-/// Polls until the task has ended; gives why it cannot be looked after any more, if that is so.
+/// Polls until the task has ended; returns the reason why it can no longer be polled, if there is one.
 async fn look_after<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
@@ -85,7 +85,7 @@ async fn look_after<H: ClientHandler>(
         let found = connection.once(look, context).await;
         let task = match found.and_then(|found| value_of(&found)) {
             Ok(task) => task,
-            // Its result may have taken the task with it; `tasks/result` says what became of it.
+            // The task may have been deleted with its result, which `tasks/result` returns.
             Err(CallError::Server(_)) => return None,
             Err(why) => return Some(why),
         };

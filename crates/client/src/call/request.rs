@@ -30,7 +30,7 @@ impl CallRequest {
         }
     }
 
-    /// As the person sees it.
+    /// Returns the call as the person sees it.
     pub(super) fn call(&self) -> view::CallView {
         match self {
             Self::Tool(params) => with(
@@ -45,7 +45,7 @@ impl CallRequest {
         }
     }
 
-    /// The next attempt carries these answers and returns this state, and nothing of the attempts before.
+    /// Prepares the next attempt, with these responses and this state, and nothing of earlier attempts.
     pub(super) fn go_on(&mut self, responses: Option<InputResponses>, state: Option<String>) {
         let (old_responses, old_state) = match self {
             Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
@@ -56,7 +56,7 @@ impl CallRequest {
         *old_state = state;
     }
 
-    /// The next attempt is the first one again.
+    /// Makes the next attempt equal to the first.
     pub(super) fn again(&mut self) {
         self.go_on(None, None);
     }

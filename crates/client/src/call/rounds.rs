@@ -1,5 +1,5 @@
-//! The rounds era (2026-07-28, multi round-trip requests): answers to an `input_required`, with a cap, and a stop where
-//! a server does not listen.
+//! The rounds era (2026-07-28, multi round-trip requests): answers to an `input_required`, with a limit on rounds and a
+//! check for servers that ignore answers.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::dispatch::CALL_OVER;
 use crate::eliciting::result_of;
 use crate::raw_params;
 
-/// The longest wait between attempts when the server wants nothing but another attempt.
+/// The longest wait before the next attempt when the server asks nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The rounds of one call so far.
@@ -40,7 +40,7 @@ impl Rounds {
         }
     }
 
-    /// Answers one `input_required`: what the next attempt carries.
+    /// Answers one `input_required`, and returns the contents of the next attempt.
     pub(super) async fn answer<H: ClientHandler>(
         &mut self,
         connection: &Connection<H>,
@@ -58,7 +58,7 @@ impl Rounds {
         Ok((Some(responses), required.request_state))
     }
 
-    /// A server that asks the same with the same state has ignored the answers, and will again.
+    /// Counts a round. A server that asks the same with the same state has ignored the answers, and will do so again.
     fn count(&mut self, required: &InputRequiredResult) -> Result<(), CallError> {
         if self.done == self.limit {
             return Err(CallError::TooManyRounds { limit: self.limit });
@@ -83,8 +83,8 @@ impl Rounds {
     }
 }
 
-/// Answers every request of a round; they stand in the person's queue in the server's order. The first that finds no
-/// answer ends the call, and takes the others off the screen.
+/// Answers every request of a round, queued for the person in the server's order. The first one without an answer ends
+/// the call and withdraws the others.
 pub(super) async fn answer_all<H: ClientHandler>(
     connection: &Connection<H>,
     requests: rmcp::model::InputRequests,
@@ -161,7 +161,7 @@ async fn answer_one<H: ClientHandler>(
     }
 }
 
-/// Sampling and roots are the wrapped handler's business.
+/// Passes sampling and roots to the wrapped handler.
 async fn pass_on<H: ClientHandler>(
     connection: &Connection<H>,
     key: &str,

@@ -14,7 +14,7 @@ use crate::connection::{Connection, TransportError};
 use crate::connection_state::ConnectionState;
 
 impl<H: ClientHandler> Connection<H> {
-    /// Sends the request and waits for its response. Every early end tells the server.
+    /// Sends the request and waits for its response. Every early end notifies the server.
     pub(super) async fn once(
         &self,
         request: ClientRequest,
@@ -55,7 +55,7 @@ impl<H: ClientHandler> Connection<H> {
     }
 }
 
-/// A request whose response is waited for. Dropped before that, it tells the server not to go on.
+/// A request that waits for its response. If it is dropped before, it cancels the request at the server.
 struct Sent {
     handle: Option<RequestHandle<RoleClient>>,
 }
@@ -82,7 +82,7 @@ impl Drop for Sent {
     }
 }
 
-/// Completes when the server was silent for so long. While a question is open the silence is the person's.
+/// Completes when the server has been silent for `most`. While a question is open, the silence is the person's.
 async fn silence(line: &ConnectionState, most: Option<Duration>) -> Duration {
     let Some(most) = most else {
         return std::future::pending().await;

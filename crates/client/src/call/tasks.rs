@@ -1,4 +1,4 @@
-//! Tasks (2026-07-28, the tasks extension): the call goes on by itself on the server, and asks through `tasks/get`.
+//! Tasks (2026-07-28, the tasks extension): the call runs on the server, and asks through `tasks/get`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const USUAL_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(50);
 const LONGEST_POLL: Duration = Duration::from_secs(30);
 
-/// Follows a task to its result, answering what it asks. Each key is answered once, however often a poll lists it.
+/// Follows a task to its result, and answers its questions. Each key is answered once, however often a poll lists it.
 pub(super) async fn follow<H: ClientHandler>(
     connection: &Connection<H>,
     task: Task,

@@ -17,7 +17,7 @@ use crate::dispatch::CALL_OVER;
 /// The time to wait for the end of a visit before the call is tried again anyway.
 const VISIT_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// Returns whether the error is the one that requires visits.
+/// Returns `true` if the error is the one that requires visits.
 pub(super) fn are_required(error: &ErrorData) -> bool {
     i64::from(error.code.0) == pushed::URL_REQUIRED_CODE
 }
@@ -30,7 +30,7 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// Visits that a server may require at most so many times in one call.
+    /// Creates the count for a call, in which a server may require at most `limit` visits.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -39,8 +39,8 @@ impl Visits {
         }
     }
 
-    /// Puts the listed URLs before the person, one by one, and waits until the server or the person says that they are
-    /// done. A URL that comes back after that stops the call, and so does a server that wants new ones without end.
+    /// Shows the listed URLs to the person, one by one, and waits until the server or the person says that they are
+    /// done. A URL that comes back after that stops the call, and so do too many new ones.
     pub(super) async fn go<H: ClientHandler>(
         &mut self,
         connection: &Connection<H>,
@@ -121,7 +121,7 @@ async fn wait<H: ClientHandler>(
     tokio::select! {
         () = eliciting.line().all_done(ids) => Ok(()),
         said = eliciting.dispatcher().visited(hosts) => said.map_err(CallError::Question),
-        // Trying again tells whether the visit was done; the same URL coming back then ends it.
+        // The next attempt shows whether the visit was done; if the same URL comes back, the call ends.
         () = tokio::time::sleep(VISIT_WAIT) => Ok(()),
         () = context.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {

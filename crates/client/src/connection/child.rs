@@ -1,4 +1,4 @@
-//! A server started as a child: its own process group, its stderr kept, and nothing of it left behind.
+//! A server started as a child process, in its own process group, with its last stderr lines; nothing of it survives.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 use super::stdio::Lines;
 use super::transport_error::{Health, TransportError};
 
-/// The time that a server may take to end after its stdin closed, and again after SIGTERM.
+/// The time that a server has to exit after its stdin closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// The number of stderr lines that are kept to explain an end.
+/// The number of stderr lines that are kept to explain an exit.
 const STDERR_LINES: usize = 20;
-/// The time that the rest of a server's stderr is waited for once it has ended.
+/// The longest wait for the rest of a server's stderr after its exit.
 const DRAIN_WAIT: Duration = Duration::from_millis(500);
-/// The part of one stderr line that is kept, in bytes.
+/// The longest kept stderr line, in bytes.
 const STDERR_LINE: u64 = 2_000;
 
-/// The last lines a server wrote to stderr, for people who ask why it ended.
+/// The last lines that a server wrote to stderr, to explain its exit.
 ///
 /// ```
 /// use mcp_elicit_client::connection::Stderr;
@@ -43,7 +43,7 @@ pub struct Stderr {
 }
 
 impl Stderr {
-    /// The lines so far, oldest first, at most twenty.
+    /// Returns the lines so far, oldest first, at most twenty.
     pub fn lines(&self) -> Vec<String> {
         self.lines
             .lock()
@@ -53,8 +53,8 @@ impl Stderr {
             .collect()
     }
 
-    /// Waits until the stderr of a server that has ended is read to its end; at most half a second, since a child of
-    /// the server may keep the pipe open.
+    /// Waits until the stderr of an exited server has been read to its end; at most half a second, since a child of the
+    /// server may keep the pipe open.
     pub(super) async fn drained(&self) {
         let _still_open = tokio::time::timeout(DRAIN_WAIT, self.ended.cancelled()).await;
     }
@@ -114,13 +114,13 @@ impl Child {
         ))
     }
 
-    /// Closes stdin, waits, asks the process to end, waits, and ends the whole group: the shutdown of the
+    /// Closes stdin, waits, terminates the process, waits, and kills the whole group: the shutdown of the
     /// specification's stdio transport.
     async fn end(&mut self) -> io::Result<()> {
         if self.ended {
             return Ok(());
         }
-        // One that has not read what it was sent does not see the end of its input either.
+        // A server that has not read its input does not see the end of it either.
         let sees_end = self.lines.close_soon().await;
         if !(sees_end && self.has_exited_within(GRACE).await) {
             #[cfg(unix)]
@@ -132,13 +132,13 @@ impl Child {
             }
         }
         self.ended = true;
-        // Grandchildren outlive a server that does not end them; the group still names them.
+        // Grandchildren survive a server that does not end them; the group still includes them.
         let _nobody_left = self.process.start_kill();
         let _reaped = tokio::time::timeout(GRACE, self.process.wait()).await;
         Ok(())
     }
 
-    /// A server that closes its stdout has mostly ended, and then how it ended says more.
+    /// Returns the reason for the end: a server that closes its stdout has usually exited, and its status says more.
     async fn how_it_ended(&mut self) -> TransportError {
         match tokio::time::timeout(GRACE, self.process.inner_mut().wait()).await {
             Ok(Ok(status)) => TransportError::Ended {
@@ -148,7 +148,7 @@ impl Child {
         }
     }
 
-    /// Watches the process itself, not its group: a server may leave helpers that never end.
+    /// Watches the process itself and not its group: a server may leave helpers that never exit.
     async fn has_exited_within(&mut self, grace: Duration) -> bool {
         tokio::time::timeout(grace, self.process.inner_mut().wait())
             .await
@@ -169,7 +169,8 @@ impl Transport<RoleClient> for Child {
         let sent = self.lines.send(message);
         async move {
             match sent.await {
-                // The process is gone or going; its end, which the reading side sees, says more than a broken pipe.
+                // The process has exited or is exiting; its status, which the reading side sees, says more than a
+                // broken pipe.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 sent => sent,
             }
@@ -191,7 +192,7 @@ impl Transport<RoleClient> for Child {
     }
 }
 
-/// A connection that is dropped without being closed still leaves no process behind.
+/// Kills the process of a connection that is dropped without being closed.
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.ended {

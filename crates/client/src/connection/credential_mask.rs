@@ -1,4 +1,4 @@
-//! The mask over credentials that a server repeats in its words.
+//! A mask for credentials that a server repeats in its messages.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) struct CredentialMask(Vec<String>);
 
 impl CredentialMask {
-    /// Takes the credentials of a request.
+    /// Collects the credentials of a request.
     pub(super) fn of(token: Option<&str>, headers: &Headers) -> Self {
         let values = headers.values().filter(|value| value.is_sensitive());
         let values = values.filter_map(|value| value.to_str().ok());
@@ -23,14 +23,14 @@ impl CredentialMask {
         )
     }
 
-    /// Returns a server's words with the credentials masked.
+    /// Returns a server's text with the credentials masked.
     pub(super) fn apply_to(&self, words: &str) -> String {
         let mask = |words: String, secret: &String| words.replace(secret, "***");
         self.0.iter().fold(words.to_owned(), mask)
     }
 }
 
-/// Returns a credential, and what follows its scheme: of `Bearer TOKEN` a server may repeat either.
+/// Returns a credential, and the part after its scheme: of `Bearer TOKEN` a server may repeat either.
 fn with_and_without_scheme(value: &str) -> [Option<&str>; 2] {
     let after = value.split_once(' ').map(|(_scheme, after)| after.trim());
     [Some(value), after]

@@ -1,4 +1,4 @@
-//! Why no connection came about, sorted by blame.
+//! The reasons why a connection failed, sorted by blame.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::transport_error::{Health, TransportError};
 
 /// The largest number of a server's revisions that an error names.
 const OFFERED: usize = 20;
-/// The longest name of a revision in an error, in bytes: a server may say what it likes.
+/// The longest name of a revision in an error, in bytes. Servers choose these names.
 const LONGEST_REVISION: usize = 100;
 
-/// Returns a server's name for its revision, cut where it is too long to be one.
+/// Returns a server's name for its revision, cut if it is too long.
 pub(super) fn shortened(mut revision: String) -> String {
     if revision.len() > LONGEST_REVISION {
         revision.truncate(beginning(&revision, LONGEST_REVISION).len());
@@ -23,7 +23,7 @@ pub(super) fn shortened(mut revision: String) -> String {
     revision
 }
 
-/// Why no connection came about.
+/// The reason why a connection failed.
 ///
 /// ```
 /// use mcp_elicit_client::ConnectError;
@@ -55,30 +55,30 @@ pub enum ConnectError {
         /// The URL, without a user name and a password.
         url: String,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     #[error("cannot set up HTTP")]
     Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server broke the connection, or the protocol.
     #[error("{source}")]
     Broken {
-        /// The event.
+        /// The error.
         source: TransportError,
-        /// The last lines its process wrote to stderr.
+        /// The last lines that its process wrote to stderr.
         stderr: Vec<String>,
-        /// The first line its process wrote to stdout that is not JSON.
+        /// The first line that its process wrote to stdout and that is not JSON.
         stdout: Option<String>,
     },
-    /// No answer in time.
+    /// The server did not respond in time.
     #[error("no answer within {} s", within.as_secs_f32())]
     TimedOut {
-        /// The longest time to the first answer.
+        /// The longest time to the first response.
         within: Duration,
-        /// The last lines its process wrote to stderr.
+        /// The last lines that its process wrote to stderr.
         stderr: Vec<String>,
-        /// The first line its process wrote to stdout that is not JSON.
+        /// The first line that its process wrote to stdout and that is not JSON.
         stdout: Option<String>,
     },
-    /// The server and we have no revision in common.
+    /// The server and this client have no revision in common.
     #[error("the server does not speak {asked}; it offers {}", offered.join(", "))]
     NoCommonRevision {
         /// The revision that was requested.
@@ -86,27 +86,27 @@ pub enum ConnectError {
         /// The revisions that the server offers.
         offered: Vec<String>,
     },
-    /// The server refused to begin.
+    /// The server refused the connection.
     #[error("the server refused to begin: {message} (error {code})")]
     Refused {
         /// The JSON-RPC error code.
         code: i32,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The server wants to know who we are first.
+    /// The server requires an authorization first.
     #[error("the server asks for authorization first")]
     Unauthorized {
-        /// Its `WWW-Authenticate` header, which says where to get one; empty where it does not say.
+        /// Its `WWW-Authenticate` header, which names the authorization server; empty if there is none.
         challenge: String,
-        /// The server's words: the message of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
+        /// The server's message: that of the JSON-RPC error in the body, cut to 2,000 bytes, without the credentials
         /// that were sent.
         reason: Option<String>,
     },
-    /// The transport failed before anything was said.
+    /// The transport failed before the first message.
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
-    /// The server's first words were not what the protocol says.
+    /// The server's first messages broke the protocol.
     #[error("the server's first answer breaks the protocol")]
     UnexpectedResponse,
 }
@@ -148,7 +148,7 @@ impl ConnectError {
                 stderr: Vec::new(),
                 stdout: None,
             },
-            // The others carry whole messages; what they have in common is that the answer made no sense.
+            // The others carry whole messages, which made no sense.
             _ => Self::UnexpectedResponse,
         }
     }
@@ -165,7 +165,7 @@ impl ConnectError {
         self
     }
 
-    /// The first line that the server's process wrote to stdout and that is not JSON, cut to 2,000 bytes.
+    /// Returns the first line that the server's process wrote to stdout and that is not JSON, cut to 2,000 bytes.
     ///
     /// ```
     /// use mcp_elicit_client::ConnectError;
@@ -181,7 +181,7 @@ impl ConnectError {
         }
     }
 
-    /// The last lines the server's process wrote to stderr, oldest first; empty where there was no process.
+    /// Returns the last lines that the server's process wrote to stderr, oldest first; empty without a process.
     pub fn stderr(&self) -> &[String] {
         match self {
             Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } => stderr,
@@ -190,7 +190,7 @@ impl ConnectError {
     }
 }
 
-/// The challenge of a server that wants an authorization, or another one, if that is what failed.
+/// Returns the challenge of a server that requires an authorization, or another one, if that is the error.
 #[cfg(feature = "http")]
 pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};

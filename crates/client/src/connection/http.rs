@@ -1,5 +1,5 @@
-//! Streamable HTTP, with limits and the exact parameters of questions kept. rmcp drives sessions, streams and retries;
-//! this file posts a message and reads what comes back.
+//! Streamable HTTP, with limits, and with the exact parameters of questions preserved. rmcp drives sessions, streams
+//! and retries; this file posts a message and reads the response.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,9 +32,9 @@ const BOTH: &str = "application/json, text/event-stream";
 const SESSION: &str = "mcp-session-id";
 /// The part of an error page that is read, in bytes.
 const ERROR_LIMIT: usize = 64 * 1024;
-/// The time that a refusal may take to say why.
+/// The time in which the body of a refusal is read.
 const REFUSAL: Duration = Duration::from_secs(5);
-/// The part of a refusal's words that is kept, in bytes.
+/// The longest kept message of a refusal, in bytes.
 const LONGEST_REASON: usize = 2_000;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -60,7 +60,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// The client for the server at this URL.
+    /// Creates the client for the server at this URL.
     pub(super) fn for_server(
         url: &str,
         options: &ConnectOptions,
@@ -74,14 +74,14 @@ impl Http {
         }
         let client = crate::tls::client()
             .connect_timeout(options.within)
-            // Headers and arguments are for this server, and for none that it names.
+            // Headers and arguments are meant for this server only, and not for one that it redirects to.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| ConnectError::Setup(Box::new(error)))?;
         Ok(Self::new(client, options.frame_limit, health))
     }
 
-    /// Frames of at most `limit` bytes.
+    /// Creates a client that reads frames of at most `limit` bytes.
     pub(crate) fn new(client: reqwest::Client, limit: usize, health: Health) -> Self {
         Self {
             client,
@@ -145,8 +145,9 @@ impl Http {
         }
     }
 
-    /// A failure keeps the JSON-RPC error in its body, if there is one. A refused `server/discover` always becomes an
-    /// error response: it is how an older server says that it is one (2026-07-28, transports, backward compatibility).
+    /// Reads a failed response, and keeps the JSON-RPC error in its body, if there is one. A rejected `server/discover`
+    /// always becomes an error response, because that is how an older server can be recognised (2026-07-28, transports,
+    /// backward compatibility).
     async fn read_failure(
         &self,
         response: Response,
@@ -158,7 +159,7 @@ impl Http {
         if status.is_redirection() {
             return Err(redirected(&response));
         }
-        // The code that asks for an authorization reads the challenge.
+        // The code that requests an authorization reads the challenge.
         let challenge = text_of(&response, WWW_AUTHENTICATE.as_str());
         let refused = match (status, challenge) {
             (StatusCode::UNAUTHORIZED, challenge) => {
@@ -232,7 +233,7 @@ impl Http {
         StreamableHttpError::Deserialize(error)
     }
 
-    /// The events of a response, each within the limit and with its questions kept.
+    /// Returns the events of a response, each within the limit and with its questions preserved.
     fn events(&self, response: Response) -> Events {
         let limit = self.limit;
         let health = self.health.clone();
@@ -262,7 +263,7 @@ impl Http {
     }
 }
 
-/// Returns the start of a body, or nothing of one that cannot be read.
+/// Returns the start of a body, or nothing if it cannot be read.
 async fn start_of(response: Response) -> Bytes {
     let mut stream = response.bytes_stream();
     let mut body = BytesMut::new();
@@ -275,7 +276,7 @@ async fn start_of(response: Response) -> Bytes {
     body.freeze()
 }
 
-/// Returns the JSON-RPC error that a body is, if it is one.
+/// Returns the JSON-RPC error in a body, if it is one.
 fn error_in(body: &[u8]) -> Option<ErrorData> {
     match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
         Ok(ServerJsonRpcMessage::Error(error)) => Some(error.error),
@@ -291,8 +292,8 @@ enum EventFailed {
     TooLarge { limit: usize },
 }
 
-/// Keeps the parameters in an event. rmcp skips an event that it cannot read, and the call behind it would wait for
-/// ever, so such an event is recorded here.
+/// Preserves the parameters in an event. rmcp skips an event that it cannot read, and its call would wait for ever, so
+/// such an event is recorded here.
 fn preserve(mut event: Sse, health: &Health) -> Sse {
     if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {
         if let Cow::Owned(rewritten) = raw_params::keep(data.as_bytes())
@@ -308,7 +309,7 @@ fn preserve(mut event: Sse, health: &Health) -> Sse {
     event
 }
 
-/// rmcp reports only the first of a client error's causes; the last one names the problem.
+/// Returns the error with the last of its causes, which names the problem; rmcp reports only the first.
 fn undelivered(error: reqwest::Error) -> Failed {
     StreamableHttpError::Io(std::io::Error::other(with_causes(&error.without_url())))
 }

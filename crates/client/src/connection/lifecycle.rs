@@ -1,8 +1,9 @@
-//! Finding the era. The one file here that knows how each begins.
+//! Detection of the era. The only file here that knows how each era begins.
 //!
-//! rmcp does the handshakes; three of its habits are minded here. Its default client info names 2026-07-28 inside
-//! `initialize`, so the version is always set. Its probe gives up after ten seconds and then takes a late answer for
-//! the wrong one, so [`LateAnswers`] drops those. And a server that dies of an unknown method is started again.
+//! rmcp does the handshakes, with three behaviours that are handled here. Its default client info names 2026-07-28
+//! inside `initialize`, so the version is always set. Its probe times out after ten seconds and then takes a late
+//! response for the wrong one, so [`LateAnswers`] drops those. And a server that exits on an unknown method is started
+//! again.
 
 use std::collections::HashSet;
 #[cfg(feature = "process")]
@@ -26,7 +27,7 @@ use super::stdio::Lines;
 use super::{ConnectError, ConnectOptions, Connection, Health};
 use crate::eliciting::ElicitingClient;
 
-/// The newest revision with a handshake, asked for when a server turns out to be older.
+/// The newest revision with a handshake, requested when a server turns out to be older.
 const OLDER: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
@@ -89,7 +90,7 @@ pub(super) async fn open_child<H: ClientHandler>(
         }
     };
     match (attempt(options.revision).await, options.revision) {
-        // It ended at a method it does not know: an older server that takes the probe badly.
+        // It exited on an unknown method: an older server that does not survive the probe.
         (
             Err(ConnectError::Broken {
                 source: TransportError::Ended { .. } | TransportError::Closed,
@@ -100,7 +101,7 @@ pub(super) async fn open_child<H: ClientHandler>(
             tracing::debug!("the server ended at the probe; started again for a handshake");
             attempt(Some(Revision::V2025_11_25)).await
         }
-        // It took longer to start than rmcp's probe waits, as through a package manager, and then minded the handshake.
+        // It took longer to start than rmcp's probe waits, as with a package manager, and then failed the handshake.
         (
             Err(ConnectError::Refused {
                 code: code::UNSUPPORTED_REVISION,
@@ -224,15 +225,15 @@ where
     Ok(connection)
 }
 
-/// Returns whether this version is not supported, so that the connection must not go on (2025-11-25, Lifecycle,
-/// "Version Negotiation"). What is older than the first published version differs in nothing that matters here.
+/// Returns `true` if this version is not supported, so that the connection must not go on (2025-11-25, Lifecycle,
+/// "Version Negotiation"). Drafts before the first published version differ in nothing that matters here.
 fn is_foreign(version: &str) -> bool {
     let known = ProtocolVersion::KNOWN_VERSIONS;
     known.iter().all(|known| known.as_str() != version)
         && known.first().is_some_and(|first| version >= first.as_str())
 }
 
-/// Drops answers to a probe that was given up on, so that they are not taken for the answer to `initialize`.
+/// A transport that drops responses to a timed-out probe, so that they are not taken for the response to `initialize`.
 struct LateAnswers<T> {
     inner: T,
     probes: HashSet<RequestId>,

@@ -1,5 +1,5 @@
-//! From the name of a server to a connection that answers its questions: starting or reaching it, finding the era,
-//! limits on what it may send, and an end that leaves nothing behind.
+//! From a server's address to a connection that answers its questions: starting or reaching it, detecting the era,
+//! limiting its messages, and a clean shutdown.
 
 #[cfg(feature = "process")]
 mod child;
@@ -52,7 +52,7 @@ use crate::eliciting::ElicitingClient;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// A program to start and speak to over its stdin and stdout.
+    /// A program to start and talk to over its stdin and stdout.
     #[cfg(feature = "process")]
     Command {
         /// The program, looked up in `PATH`.
@@ -67,7 +67,7 @@ pub enum Target {
 
 #[cfg(any(feature = "process", feature = "http"))]
 impl Target {
-    /// Returns how a person knows it: the command line, or the URL without a user name and a password.
+    /// Returns the description for people: the command line, or the URL without a user name and a password.
     pub fn describe(&self) -> String {
         match self {
             #[cfg(feature = "process")]
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    /// The transport's name: `stdio` or `http`.
+    /// Returns the transport's name: `stdio` or `http`.
     pub fn transport(&self) -> &'static str {
         match self {
             #[cfg(feature = "process")]
@@ -115,26 +115,25 @@ impl Target {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
-    /// `initialize` when the server is older.
+    /// The revision to speak. `None` detects the era as the specification says: `server/discover` first, and
+    /// `initialize` if the server is older.
     pub revision: Option<Revision>,
-    /// The longest time to the first answer. A program started through a package manager may have to be fetched first.
+    /// The longest time to the first response. A program started by a package manager may have to be downloaded first.
     pub within: Duration,
-    /// The largest message read, in bytes.
+    /// The largest message that is read, in bytes.
     pub frame_limit: usize,
     /// The bearer token for an HTTP server; `None` for none.
     #[cfg(feature = "http")]
     pub token: Option<BearerToken>,
-    /// Headers for every request to a server over HTTP, beside those of the protocol. Their values are in no `Debug`.
+    /// Headers for every HTTP request, in addition to the protocol's. `Debug` shows only their names.
     #[cfg(feature = "http")]
     pub headers: Vec<(::http::HeaderName, ::http::HeaderValue)>,
-    /// Environment variables for a server that is started, beside those that it inherits. Their values are in no
-    /// `Debug`.
+    /// Environment variables for a started server, in addition to the inherited ones. `Debug` shows only their names.
     #[cfg(feature = "process")]
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Values of headers and variables may be secrets, so only their names are shown.
+/// Shows only the names of headers and variables, because their values may be secrets.
 impl std::fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ConnectOptions");
@@ -180,14 +179,14 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the longest time to the first answer.
+    /// Sets the longest time to the first response.
     #[must_use]
     pub fn within(mut self, longest: Duration) -> Self {
         self.within = longest;
         self
     }
 
-    /// Sets the largest message read, in bytes.
+    /// Sets the largest message that is read, in bytes.
     #[must_use]
     pub fn frame_limit(mut self, bytes: usize) -> Self {
         self.frame_limit = bytes;
@@ -202,7 +201,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the [`headers`](Self::headers) for every request to a server over HTTP.
+    /// Sets the [`headers`](Self::headers) for every HTTP request.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn headers(mut self, headers: Vec<(::http::HeaderName, ::http::HeaderValue)>) -> Self {
@@ -210,7 +209,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the [`environment`](Self::environment) variables for a server that is started.
+    /// Sets the [`environment`](Self::environment) variables for a started server.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn environment(mut self, variables: Vec<(OsString, OsString)>) -> Self {
@@ -219,7 +218,7 @@ impl ConnectOptions {
     }
 }
 
-/// A server that we are connected to, and whose questions are answered.
+/// A connection to a server, whose questions are answered.
 ///
 /// ```
 /// use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
@@ -257,7 +256,7 @@ impl<H: ClientHandler> std::fmt::Debug for Connection<H> {
 }
 
 impl<H: ClientHandler> Connection<H> {
-    /// Connects to `target`; questions go to `eliciting` from the first moment.
+    /// Connects to `target`; its questions go to `eliciting` from the first message.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Terminal;
@@ -288,8 +287,8 @@ impl<H: ClientHandler> Connection<H> {
         }
     }
 
-    /// Connects to a Streamable HTTP endpoint through `wrap`, which gets the HTTP client of this connection and may put
-    /// something around it: rmcp's `AuthClient` for a server behind OAuth, a client that adds headers.
+    /// Connects to a Streamable HTTP endpoint through `wrap`, which receives the HTTP client of this connection and may
+    /// wrap it: in rmcp's `AuthClient` for a server behind OAuth, or in a client that adds headers.
     ///
     /// ```
     /// use mcp_elicit_client::{ConnectError, ConnectOptions, Connection, ElicitingClient};
@@ -312,7 +311,7 @@ impl<H: ClientHandler> Connection<H> {
         lifecycle::open_http(url, eliciting, options, wrap).await
     }
 
-    /// Connects over a pair of byte streams that carry MCP's stdio framing: a pipe, a socket, memory.
+    /// Connects over a pair of byte streams with MCP's stdio framing: a pipe, a socket, memory.
     ///
     /// ```
     /// use mcp_elicit_client::{ConnectError, ConnectOptions, Connection, ElicitingClient};
@@ -336,7 +335,7 @@ impl<H: ClientHandler> Connection<H> {
         lifecycle::open_pipe(read, write, eliciting, options).await
     }
 
-    /// rmcp's view of the server, for requests that this crate does not know.
+    /// Returns rmcp's handle of the server, for requests that this crate does not have.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -349,7 +348,7 @@ impl<H: ClientHandler> Connection<H> {
         self.service.peer()
     }
 
-    /// rmcp's running service; its own `call_tool` answers questions through the same responder.
+    /// Returns rmcp's running service; its own `call_tool` answers questions through the same responder.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -369,7 +368,7 @@ impl<H: ClientHandler> Connection<H> {
         &self.health
     }
 
-    /// Returns what the server says it is.
+    /// Returns the server's name and version, as it reports them.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -383,7 +382,7 @@ impl<H: ClientHandler> Connection<H> {
             .and_then(|info| info.server_info.clone())
     }
 
-    /// The revision spoken, as the server and we agreed.
+    /// Returns the negotiated revision.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -403,7 +402,7 @@ impl<H: ClientHandler> Connection<H> {
             .map(|info| info.protocol_version.clone())
     }
 
-    /// Returns what broke the connection, if something did.
+    /// Returns the error that broke the connection, if there is one.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -417,7 +416,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.transport_error()
     }
 
-    /// Returns how many lines the server wrote to its stdout that are not JSON and were passed over.
+    /// Returns how many lines of the server's stdout were not JSON and were skipped.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -431,7 +430,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.stray_lines()
     }
 
-    /// The first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
+    /// Returns the first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -443,7 +442,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.first_stray_line()
     }
 
-    /// The last lines the server's process wrote to stderr.
+    /// Returns the last lines that the server's process wrote to stderr.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -458,7 +457,7 @@ impl<H: ClientHandler> Connection<H> {
         self.stderr.as_ref().map(Stderr::lines).unwrap_or_default()
     }
 
-    /// Ends the connection and, with it, the server's process and all that it started.
+    /// Closes the connection, and ends the server's process and everything that it started.
     ///
     /// ```
     /// use mcp_elicit_client::{CallError, CallOptions, Connection};

@@ -1,5 +1,5 @@
-//! MCP's stdio framing, one JSON message per line, with a limit on what is read and the exact parameters of questions
-//! kept.
+//! MCP's stdio framing, one JSON message per line, with a limit on reads, and with the exact parameters of questions
+//! preserved.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 use super::transport_error::{Health, TransportError};
 use crate::raw_params;
 
-/// Bytes that may wait for a server to read, with the memory that each message takes beside its own.
+/// The most bytes that may wait for a server to read them, including each message's overhead.
 const UNREAD: usize = 16 * 1024 * 1024;
-/// The memory that a message takes beside its own while it waits, in bytes, about.
+/// The approximate memory overhead of a waiting message, in bytes.
 const EACH: usize = 1024;
-/// The time that the last messages may take to be read once the connection is to end.
+/// The time in which the last messages must be read once the connection closes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A client's transport over a pair of byte streams.
@@ -32,22 +32,22 @@ pub(crate) struct Lines<R, W> {
     health: Health,
     limit: usize,
     unread: Arc<AtomicUsize>,
-    /// Cancelled once too much waits for the server to read.
+    /// Cancelled once too many bytes wait for the server.
     overfull: CancellationToken,
-    /// `true` after a request: whoever responds to it comes first, so that responses are counted as fast as requests come.
+    /// `true` after a request: its response is sent first, so that responses are counted as fast as requests come.
     yields: bool,
-    /// Cancelled once nothing is to be written any more.
+    /// Cancelled once nothing more is to be written.
     closing: CancellationToken,
 }
 
-/// A message that waits for the server to read, counted until this is dropped.
+/// A message that waits for the server to read it, counted until it is dropped.
 struct Unread {
     bytes: usize,
     of: Arc<AtomicUsize>,
 }
 
 impl Unread {
-    /// Counts a message; `None` where too much waits before it. One alone may be as long as it is.
+    /// Counts a message; `None` if too much waits before it. A single message may have any length.
     fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Self> {
         let bytes = bytes + EACH;
         let before = of.fetch_add(bytes, Ordering::AcqRel);
@@ -64,7 +64,7 @@ impl Drop for Unread {
 }
 
 impl<R: AsyncRead, W> Lines<R, W> {
-    /// Frames of at most `limit` bytes.
+    /// Creates a transport for frames of at most `limit` bytes.
     pub(crate) fn new(read: R, write: W, limit: usize, health: Health) -> Self {
         let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), limit);
         Self {
@@ -79,8 +79,8 @@ impl<R: AsyncRead, W> Lines<R, W> {
         }
     }
 
-    /// Closes the writing side; what is being written may take half a second more. Returns `false` where the server has not read it by
-    /// then, so that it may not see the end of its input.
+    /// Closes the writing side; a write in progress may take half a second more. Returns `false` if the server has not
+    /// read it by then, so that it may not see the end of its input.
     pub(crate) async fn close_soon(&mut self) -> bool {
         if let Ok(mut write) = tokio::time::timeout(LAST_WORDS, self.write.lock()).await {
             write.take();
@@ -91,14 +91,14 @@ impl<R: AsyncRead, W> Lines<R, W> {
         false
     }
 
-    /// The next message, or why there is none any more. Safe to drop between polls: a partial line stays in the frame
-    /// reader.
+    /// Returns the next message, or the error that ends the stream. Safe to drop between polls: a partial line stays in
+    /// the frame reader.
     pub(crate) async fn next(&mut self) -> Result<ServerJsonRpcMessage, TransportError>
     where
         R: Unpin,
     {
         if self.yields {
-            // Before a message is taken, which would be lost where this is dropped.
+            // Before a message is taken, because it would be lost if this future were dropped.
             tokio::task::yield_now().await;
             self.yields = false;
         }
@@ -176,7 +176,7 @@ where
         }
     }
 
-    /// `None` ends the connection; why is in its [`Health`] by then.
+    /// Returns the next message. `None` ends the connection; its [`Health`] holds the reason by then.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         match self.next().await {
             Ok(message) => Some(message),
@@ -193,8 +193,8 @@ where
     }
 }
 
-/// Servers print by mistake what belongs to stderr; a line that does not even begin like JSON is passed over, as the
-/// official SDKs do. One that begins like a message and is none means that an answer is lost, so it ends the
+/// Reads a line. Servers print to stdout by mistake, so a line that does not even begin like JSON is skipped, as the
+/// official SDKs do. A line that begins like a message and is not one means that a response is lost, so it ends the
 /// connection rather than letting a call wait for ever.
 fn read_line(line: &[u8]) -> Result<Option<ServerJsonRpcMessage>, TransportError> {
     let line = line

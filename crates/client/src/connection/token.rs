@@ -4,8 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` and in
-/// no error.
+/// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` output
+/// and in no error.
 ///
 /// ```
 /// use mcp_elicit_client::connection::BearerToken;
@@ -18,7 +18,7 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken(String);
 
-/// Why there is no token.
+/// The reason why there is no token.
 ///
 /// ```
 /// use mcp_elicit_client::connection::{BearerToken, TokenError};
@@ -40,7 +40,7 @@ pub enum TokenError {
 }
 
 impl BearerToken {
-    /// A token as the authorization server issued it (`b64token`, RFC 6750, 2.1).
+    /// Creates a token from the text that the authorization server issued (`b64token`, RFC 6750, section 2.1).
     pub fn new(text: impl Into<String>) -> Result<Self, TokenError> {
         let text = text.into();
         let body = text.trim_end_matches('=');
@@ -53,8 +53,8 @@ impl BearerToken {
         Ok(Self(text))
     }
 
-    /// The token in an environment variable: a command line is seen by every user of the machine, its environment is
-    /// not.
+    /// Reads the token from an environment variable, which other users of the machine cannot see, unlike a command
+    /// line.
     ///
     /// ```
     /// use mcp_elicit_client::connection::{BearerToken, TokenError};
@@ -71,7 +71,7 @@ impl BearerToken {
         }
     }
 
-    /// Its text, to be sent and not to be shown.
+    /// Returns the token's text, to be sent and not to be shown.
     pub fn secret(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The error that broke a connection, reported once and kept: rmcp only says that a transport closed.
+//! The error that broke a connection, stored here because rmcp only reports that a transport closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-/// Why a connection can no longer be used. Carries nothing of what was sent over it.
+/// The reason why a connection can no longer be used. Contains nothing that was sent over it.
 ///
 /// ```
 /// use mcp_elicit_client::connection::TransportError;
@@ -22,31 +22,31 @@ pub enum TransportError {
     /// A frame that is not JSON.
     #[error("the server sent broken JSON ({why})")]
     BrokenJson {
-        /// The parser's finding, by position only.
+        /// The parser's message, with positions only.
         why: String,
     },
     /// JSON that is not a JSON-RPC message of MCP.
     #[error("the server sent JSON that is not an MCP message")]
     NotAMessage,
-    /// A frame above the limit.
+    /// A frame larger than the limit.
     #[error("the server sent a message larger than {limit} bytes")]
     TooLarge {
-        /// The most that is read, in bytes.
+        /// The largest frame that is read, in bytes.
         limit: usize,
     },
-    /// The server does not read what it is sent.
+    /// The server does not read its input.
     #[error("the server does not read what it is sent: more than {limit} bytes wait for it")]
     Unread {
-        /// The most that may wait, in bytes.
+        /// The most that may wait for the server, in bytes.
         limit: usize,
     },
     /// The server's process ended.
     #[error("the server ended ({status})")]
     Ended {
-        /// The exit code or signal, as the system words it.
+        /// The exit code or signal, in the system's words.
         status: String,
     },
-    /// The server closed its side.
+    /// The server closed its end of the connection.
     #[error("the server closed the connection")]
     Closed,
     /// Reading or writing failed.
@@ -54,10 +54,10 @@ pub enum TransportError {
     Failed(String),
 }
 
-/// The part of a line that is not JSON that is kept, in bytes.
+/// The longest kept line that is not JSON, in bytes.
 const STRAY_LINE: usize = 2_000;
 
-/// The state of one connection, shared by its transport and everyone who waits on it.
+/// The state of one connection, shared by its transport and all waiting tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Health {
     error: Arc<Mutex<Option<TransportError>>>,
@@ -69,7 +69,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Notes a line that is not JSON and was passed over.
+    /// Records a line that is not JSON and was skipped.
     pub(crate) fn heard_stray_line(&self, line: &[u8]) {
         self.stray_lines.fetch_add(1, Ordering::Relaxed);
         let line = line.trim_ascii();
@@ -80,23 +80,24 @@ impl Health {
         }
     }
 
-    /// The first such line that has any text.
+    /// Returns the first such line that has any text.
     pub(crate) fn first_stray_line(&self) -> Option<String> {
         self.first_stray_line.get().cloned()
     }
 
-    /// Returns how many lines were passed over.
+    /// Returns how many lines were skipped.
     pub(crate) fn stray_lines(&self) -> usize {
         self.stray_lines.load(Ordering::Relaxed)
     }
 
-    /// Notes the words with which the server refused a request without an authorization that it takes, if it had any.
+    /// Records the message with which the server rejected a request for lack of an accepted authorization, if it had
+    /// any.
     #[cfg(feature = "http")]
     pub(crate) fn was_refused(&self, words: Option<String>) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
-    /// Returns the words of the last such refusal.
+    /// Returns the message of the last such rejection.
     #[cfg(feature = "http")]
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal
@@ -115,7 +116,7 @@ impl Health {
         self.ended.cancel();
     }
 
-    /// Returns what broke the connection, if something did.
+    /// Returns the error that broke the connection, if there is one.
     pub(crate) fn transport_error(&self) -> Option<TransportError> {
         self.error
             .lock()
@@ -123,7 +124,7 @@ impl Health {
             .clone()
     }
 
-    /// Cancelled when the connection ends, for whatever reason.
+    /// Returns a token that is cancelled when the connection ends, for whatever reason.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.ended
     }

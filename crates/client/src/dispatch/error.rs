@@ -1,4 +1,4 @@
-//! Why a server gets no answer to a question. Nothing here is a person's act, so nothing here becomes one.
+//! The reasons why a server gets no answer to a question. None of them is a person's action, or is sent as one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::limit::LimitReached;
 use crate::consent::PolicyViolation;
 use crate::responder::ResponderError;
 
-/// Why a server gets no answer to a question.
+/// The reason why a server gets no answer to a question.
 ///
 /// ```
 /// use mcp_elicit_client::QuestionError;
@@ -29,7 +29,7 @@ use crate::responder::ResponderError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum QuestionError {
-    /// The question is not what the protocol says. The server is to blame.
+    /// The question breaks the protocol. The server is to blame.
     #[error("the server's question is malformed: {0}")]
     Malformed(#[from] WireError),
     /// The form is not legal. The server is to blame.
@@ -38,7 +38,7 @@ pub enum QuestionError {
     /// The URL must not be shown. The server is to blame.
     #[error("the server's URL cannot be used: {0}")]
     BadLink(#[from] LinkError),
-    /// The server asked in a mode that was not declared to it.
+    /// The server asked in a mode that this client did not declare.
     #[error("the server asked in {mode} mode, which this client did not declare")]
     Undeclared {
         /// The mode.
@@ -49,10 +49,10 @@ pub enum QuestionError {
     /// The policy forbids the question.
     #[error(transparent)]
     Forbidden(#[from] PolicyViolation),
-    /// The server asks too often or too much.
+    /// The server exceeds a limit.
     #[error("the server asks too much: {0}")]
     TooMuch(#[from] LimitReached),
-    /// The question's own time ran out.
+    /// The question's time limit passed.
     #[error("no answer within {} s", after.as_secs_f32())]
     TimedOut {
         /// The time that the question was open.
@@ -61,7 +61,7 @@ pub enum QuestionError {
     /// The question was withdrawn, or its call ended.
     #[error("the question was withdrawn: {why}")]
     Withdrawn {
-        /// Why, in words for a person.
+        /// The reason, written for a person.
         why: String,
     },
     /// No responder was available.
@@ -73,13 +73,13 @@ pub enum QuestionError {
         #[source]
         why: ResponderError,
     },
-    /// The answer does not fit the form, so it was not sent. The responder is to blame.
+    /// The answer breaks the form's rules, so it was not sent. The responder is to blame.
     #[error("the answer does not fit the form: {0}")]
     WrongAnswer(Violations),
     /// The form seems to ask for a credential, and answering it was not explicitly allowed.
     #[error("the form seems to ask for a credential ({fields}); answering it was not explicitly allowed", fields = fields.join(", "))]
     CredentialNotAllowed {
-        /// The fields, and `message` for the message.
+        /// The fields; `message` stands for the message.
         fields: Vec<String>,
     },
 }
@@ -101,16 +101,16 @@ pub enum QuestionError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Blame {
-    /// The server broke the protocol or asked what it must not.
+    /// The server broke the protocol or asked a forbidden question.
     Server,
     /// No answer was given, or the answer could not be sent.
     NoAnswer,
-    /// The person's policy or a limit stopped it.
+    /// The person's policy or a limit prevented it.
     Policy,
 }
 
 impl QuestionError {
-    /// Returns who has to act.
+    /// Returns the party that has to act.
     ///
     /// ```
     /// use mcp_elicit_client::dispatch::{Blame, QuestionError};
@@ -133,8 +133,8 @@ impl QuestionError {
         }
     }
 
-    /// Returns `true` if the call ends with the question, on every revision: the person stopped, or the question was
-    /// taken off the screen on this side.
+    /// Returns `true` if the call ends with the question, on every revision: the person stopped the program, or this
+    /// client withdrew the question.
     pub(crate) fn ends_the_call(&self) -> bool {
         matches!(
             self,
@@ -145,7 +145,7 @@ impl QuestionError {
         )
     }
 
-    /// A word for the record.
+    /// Returns a word for the record.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionError;
@@ -172,7 +172,7 @@ impl QuestionError {
 }
 
 impl QuestionError {
-    /// Returns the error for the server, as its revision spells it. It holds no value of a person.
+    /// Returns the error for the server, as its revision spells it. It contains no values of a person.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionError;
@@ -185,7 +185,7 @@ impl QuestionError {
     pub fn to_error(&self, revision: Revision) -> ErrorData {
         let error = match self.fault() {
             Some(fault) => fault.to_error(revision),
-            // No person declined, and nothing broke: the person's policy says no beforehand.
+            // No person declined, and nothing failed: the person's policy forbids the question beforehand.
             None => ErrorObject {
                 code: code::SERVER,
                 message: "Elicitation refused by policy".to_owned(),
@@ -237,7 +237,7 @@ impl QuestionError {
     }
 }
 
-/// Returns the fault that a responder's error is for the server.
+/// Converts a responder's error into the fault for the server.
 fn responder_fault(mode: Mode, why: &ResponderError) -> Fault {
     match why {
         ResponderError::TimedOut { within } => LimitFault::TimedOut {

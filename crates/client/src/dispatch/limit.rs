@@ -17,9 +17,9 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Questions in any minute.
+    /// The most questions in any minute.
     pub per_minute: usize,
-    /// Questions that wait at once.
+    /// The most questions that wait at once.
     pub pending: usize,
 }
 
@@ -50,20 +50,20 @@ pub enum LimitReached {
     /// Too many questions in a minute.
     #[error("more than {limit} questions in a minute")]
     PerMinute {
-        /// The number that is allowed.
+        /// The limit.
         limit: usize,
-        /// When the next one is let through.
+        /// The time until the next one is admitted.
         retry_after: Duration,
     },
-    /// Too many questions wait.
+    /// Too many questions are waiting.
     #[error("{limit} questions already wait for the person")]
     Pending {
-        /// The number that may wait.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Counts the questions of one server.
+/// The rate limiter of one server's questions.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
     state: Mutex<State>,
@@ -76,7 +76,8 @@ struct State {
 }
 
 impl RateLimiter {
-    /// Lets a question in at `now`, or says which limit it meets. It counts as pending until the pass is dropped.
+    /// Admits a question at `now`, or returns the limit that it exceeds. It counts as pending until the permit is
+    /// dropped.
     pub(crate) fn admit(&self, limits: Limits, now: Instant) -> Result<Permit<'_>, LimitReached> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.pending >= limits.pending {
@@ -96,7 +97,7 @@ impl RateLimiter {
     }
 }
 
-/// A question that was let in.
+/// An admitted question.
 #[derive(Debug)]
 pub(crate) struct Permit<'m> {
     limiter: &'m RateLimiter,

@@ -1,6 +1,6 @@
 //! The pipeline of a question, in every era: from the server's request to its response.
 //!
-//! Read, limits, policy, queue, responder, check, record: in this order, each step in a file of its own.
+//! Read, limits, policy, queue, responder, check, record: in this order, each step in its own file.
 
 mod error;
 mod limit;
@@ -36,13 +36,13 @@ use limit::RateLimiter;
 /// The reason given when a question is withdrawn because its call no longer waits for it.
 pub(crate) const CALL_OVER: &str = "its call is over";
 
-/// A question as it came, with what the connection knows about it.
+/// A received question, with the connection's data about it.
 pub(crate) struct Incoming<'a> {
     pub(crate) params: &'a RawValue,
     pub(crate) revision: Revision,
     pub(crate) origin: view::Origin,
     pub(crate) call: Option<view::CallView>,
-    /// Each of these takes the question back when it is cancelled, for the reason beside it.
+    /// Each of these withdraws the question when it is cancelled, for the reason beside it.
     pub(crate) ends: Vec<(CancellationToken, &'static str)>,
     pub(crate) line: &'a ConnectionState,
 }
@@ -75,7 +75,7 @@ impl Dispatcher {
         self.settings.rounds
     }
 
-    /// Returns what is declared to the server: what the responder can show and the policy allows.
+    /// Returns the modes to declare to the server: those that the responder can show and the policy allows.
     pub(crate) fn modes(&self) -> Capability {
         match &self.settings.responder {
             Some(responder) => responder.modes().and(self.rule().modes()),
@@ -91,7 +91,7 @@ impl Dispatcher {
         rule
     }
 
-    /// Puts the question before the person and brings back what the server gets.
+    /// Shows the question to the person and returns the answer for the server.
     pub(crate) async fn ask(&self, incoming: Incoming<'_>) -> Result<Answer, QuestionError> {
         let question = match self.read(incoming.params, &incoming) {
             Ok(question) => question,
@@ -184,13 +184,14 @@ impl Dispatcher {
         if let Some(answer) = rule.standing_answer() {
             return Ok(answer);
         }
-        // Known before it is shown: a server may announce the end of a visit before the person has come back.
+        // Registered before the question is shown: a server may announce the end of a visit before the person has come
+        // back.
         if let Some(id) = question.elicitation_id() {
             incoming.line.knows_visit(id);
         }
-        // Whatever ends this future early takes the question off the screen.
+        // Withdraws the question if this future ends early.
         let _gone = TakeBack(&question.withdrawal);
-        // Pinned out here, so that the reason is known before the responder is dropped.
+        // Pinned here, so that the reason is known before the responder is dropped.
         let mut answering = std::pin::pin!(self.in_turn(question));
         tokio::select! {
             answer = &mut answering => answer,
@@ -213,7 +214,7 @@ impl Dispatcher {
         } else {
             place.turn().await
         };
-        // What the person said to the question before may have been said to this one too.
+        // The answer to the previous question may also have covered this one.
         if let Some(answer) = self.rule().standing_answer() {
             return Ok(answer);
         }
@@ -225,7 +226,7 @@ impl Dispatcher {
                 question.shown = until(question.shown, within);
                 let mut responding = std::pin::pin!(self.responded(&question));
                 tokio::select! {
-                    // A frontend counts the same time down, and may see its end first.
+                    // A frontend has the same deadline, and may see it pass first.
                     answer = &mut responding => answer.map_err(|refusal| match refusal {
                         QuestionError::NoResponder { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
                         other => other,
@@ -239,7 +240,7 @@ impl Dispatcher {
         }
     }
 
-    /// Asks, and checks again what came back: a responder may hold answers of another form.
+    /// Asks, and checks the answer again: a responder may return the answer to another form.
     async fn responded(&self, question: &Question) -> Result<Answer, QuestionError> {
         let Some(responder) = &self.settings.responder else {
             return Err(QuestionError::Undeclared {
@@ -288,7 +289,7 @@ impl Dispatcher {
             })
     }
 
-    /// The person said no to this server, once and for all.
+    /// Records that the person permanently declined this server.
     pub(crate) fn decline_always(&self) -> Consent {
         let policy = self.settings.consent.clone();
         let queue = &self.settings.queue;
@@ -301,7 +302,7 @@ impl Dispatcher {
 }
 
 impl Rule {
-    /// The answer that the person's standing word gives.
+    /// Returns the answer that the person's policy gives, if any.
     fn standing_answer(&self) -> Option<Answer> {
         (self.answer == Some(StandingAnswer::Decline))
             .then(|| Answer::from(Outcome::Decline).with_responder("policy".into()))
@@ -317,7 +318,7 @@ impl Drop for TakeBack<'_> {
 }
 
 /// A question whose end has not been reported. If its answer is no longer waited for, as when another question of its
-/// round got none, the observers are still notified that it was withdrawn.
+/// round got none, the observers are still notified of its withdrawal.
 struct Unfinished<'d> {
     dispatcher: &'d Dispatcher,
     question: &'d Question,

@@ -5,9 +5,9 @@ use crate::answer::Answer;
 use crate::consent::Consent;
 use crate::question::Question;
 
-/// Observes questions as they come and go. Called in order for each question; must not block.
+/// An observer of questions, called in order for each question. It must not block.
 ///
-/// `answered` is the only method that gets a person's values. An observer that stores them does so deliberately.
+/// `answered` is the only method that receives a person's values. An observer that stores them does so deliberately.
 ///
 /// ```
 /// use mcp_elicit_client::dispatch::Observer;
@@ -37,7 +37,7 @@ use crate::question::Question;
 /// let settings = ClientSettings::default().observer(Progress);
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A question came and was let in.
+    /// A question was admitted.
     fn asked(&self, question: &Question) {
         let _ = question;
     }
@@ -47,13 +47,13 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (question, answer);
     }
 
-    /// The server gets no answer. `question` is absent where it could not even be read.
+    /// The server gets no answer. `question` is absent if it could not be read.
     fn refused(&self, question: Option<&Question>, why: &QuestionError) {
         let _ = (question, why);
     }
 
-    /// The person said no to a server once and for all. This is the policy that says so, with every other server that
-    /// the same [`QuestionQueue`](super::QuestionQueue) declined, to be kept. Called for one change at a time.
+    /// The person permanently declined a server. `consent` is the updated policy to store; it includes every other
+    /// server declined in the same [`QuestionQueue`](super::QuestionQueue). Called for one change at a time.
     fn consent_changed(&self, consent: &Consent) {
         let _ = consent;
     }

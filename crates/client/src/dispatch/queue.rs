@@ -1,4 +1,4 @@
-//! The questions that wait for one person: all can be seen, one is shown at a time, in the order they came.
+//! The questions that wait for one person: all are listed, one is shown at a time, in the order of arrival.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use crate::consent::Consent;
 use crate::question::Question;
 
-/// One person: their queue, and the servers they declined permanently. Give the same `QuestionQueue` to every server
+/// One person's queue, with the servers that they permanently declined. Give the same `QuestionQueue` to every server
 /// whose questions the same person answers.
 ///
 /// ```
@@ -28,11 +28,11 @@ pub struct QuestionQueue {
     pending: Arc<Mutex<BTreeMap<u64, Entry>>>,
     count: Arc<watch::Sender<usize>>,
     declined: Arc<Mutex<BTreeSet<String>>>,
-    /// Held while a policy with a new decline is handed out, so that the last one handed out is the newest.
+    /// Held while a policy with a new decline is passed on, so that the last one passed on is the newest.
     handing_out: Arc<Mutex<()>>,
 }
 
-/// A question that waits, as a list shows it.
+/// A waiting question, as a list shows it.
 ///
 /// ```
 /// use mcp_elicit_client::QuestionQueue;
@@ -48,9 +48,9 @@ pub struct QuestionQueue {
 pub struct Pending {
     /// The question's number.
     pub id: u64,
-    /// Which server asks, safe to show.
+    /// The name of the server, safe to show.
     pub server: String,
-    /// The tool, prompt or resource whose call asks, where it is known, safe to show.
+    /// The tool, prompt or resource whose call asks, if known, safe to show.
     pub call: Option<String>,
     /// The server's message, safe to show.
     pub message: String,
@@ -58,7 +58,7 @@ pub struct Pending {
     pub mode: Mode,
 }
 
-/// A question in the list, and as a frontend shows it behind another.
+/// A queued question, in the list and in the view that a frontend shows behind another question.
 #[derive(Debug)]
 struct Entry {
     pending: Pending,
@@ -88,8 +88,8 @@ impl QuestionQueue {
         self.lock_declined().contains(server)
     }
 
-    /// Declines every later question of `server`, and passes `policy`, with this and every earlier decision of the
-    /// person in it, to `keep`.
+    /// Declines every later question of `server`, and passes `policy` to `keep`, with this and every earlier decision
+    /// of the person.
     pub(crate) fn decline_always(
         &self,
         server: &str,
@@ -112,7 +112,7 @@ impl QuestionQueue {
         self.declined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that waits for this person, in the order it came; the first is being shown.
+    /// Returns every waiting question in the order of arrival; the first is being shown.
     pub fn pending(&self) -> Vec<Pending> {
         self.lock()
             .values()
@@ -120,7 +120,7 @@ impl QuestionQueue {
             .collect()
     }
 
-    /// Returns how many questions wait, the shown one included; changes as they come and go.
+    /// Returns how many questions wait, including the one shown; updated as they come and go.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionQueue;
@@ -132,7 +132,7 @@ impl QuestionQueue {
         self.count.subscribe()
     }
 
-    /// Puts the question into the list. It leaves when the place is dropped.
+    /// Adds the question to the queue. It leaves when the entry is dropped.
     ///
     /// ```
     /// use mcp_elicit_client::{Question, QuestionQueue};
@@ -165,7 +165,7 @@ impl QuestionQueue {
         }
     }
 
-    /// Returns what waits behind the question of this number.
+    /// Returns the questions that wait behind the one with this number.
     pub(crate) fn behind(&self, id: u64) -> Vec<view::PendingView> {
         self.lock()
             .range(id + 1..)
@@ -184,7 +184,7 @@ impl QuestionQueue {
     }
 }
 
-/// A question's place in the queue.
+/// A question's entry in the queue.
 ///
 /// ```
 /// use mcp_elicit_client::dispatch::QueueEntry;
@@ -200,7 +200,7 @@ pub struct QueueEntry<'p> {
 }
 
 impl<'p> QueueEntry<'p> {
-    /// Waits until every question before it has been answered or withdrawn. Dropping the turn admits the next one.
+    /// Waits until every earlier question has been answered or withdrawn. Dropping the permit admits the next one.
     pub async fn turn(&self) -> Option<SemaphorePermit<'p>> {
         self.queue.turn.acquire().await.ok()
     }

@@ -1,4 +1,4 @@
-//! The settings by which a server's questions are answered.
+//! The settings for answering a server's questions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::queue::QuestionQueue;
 use crate::consent::Consent;
 use crate::responder::Responder;
 
-/// The settings by which a server's questions are answered. Without a responder, no capability is declared.
+/// The settings for answering a server's questions. Without a responder, no capability is declared.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,36 +54,37 @@ impl Default for ClientSettings {
 }
 
 impl ClientSettings {
-    /// Questions go to this responder.
+    /// Sets the responder that questions go to.
     #[must_use]
     pub fn responder(mut self, responder: impl Responder) -> Self {
         self.responder = Some(Arc::new(responder));
         self
     }
 
-    /// Sets what the person allows. The [`queue`](Self::queue) remembers a permanent decline, for all their servers.
+    /// Sets the person's policy. The [`queue`](Self::queue) remembers permanent declines, for all of the person's
+    /// servers.
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
         self
     }
 
-    /// Sets the queue of the person who is asked: one queue and one set of declined servers for each person, across servers.
+    /// Sets the queue of the person who is asked: one queue and one set of declined servers per person, across servers.
     #[must_use]
     pub fn queue(mut self, queue: QuestionQueue) -> Self {
         self.queue = queue;
         self
     }
 
-    /// Sets how long a question waits for its answer once it is shown. Running out is a timeout, never an action.
-    /// Without it, a question waits until it is withdrawn.
+    /// Sets how long a question waits for its answer once it is shown. Expiry is a timeout, never an action. By
+    /// default, a question waits until it is withdrawn.
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
         self.answer_within = Some(time);
         self
     }
 
-    /// The largest form that is shown.
+    /// Sets the limits of forms that are shown.
     #[must_use]
     pub fn form_limits(mut self, limits: form::Limits) -> Self {
         self.form_limits = limits;
@@ -104,8 +105,8 @@ impl ClientSettings {
         self
     }
 
-    /// Sets how many times a server may come back within one call: with questions (2026-07-28), or with visits that
-    /// it requires first (2025-11-25, `-32042`).
+    /// Sets how often a server may ask within one call: rounds of questions (2026-07-28), or visits that it requires
+    /// first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {
         self.rounds = most;

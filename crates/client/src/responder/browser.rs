@@ -9,7 +9,7 @@ use super::{RespondFuture, Responder, VisitFuture, error};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// Asks the person in their browser, on pages that this machine serves to itself.
+/// A responder that asks the person in their browser, on pages served by this machine.
 ///
 /// ```no_run
 /// use mcp_elicit_client::ClientSettings;
@@ -28,7 +28,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// These pages.
+    /// Creates a responder that asks on these pages.
     ///
     /// ```no_run
     /// use mcp_elicit_client::forms::web;
@@ -43,8 +43,8 @@ impl Browser {
         Self { pages }
     }
 
-    /// Starts pages at a free port of this machine. `tell` gets the link to each question, which holds the login
-    /// secret: it is for the person only.
+    /// Starts pages on a free local port. `tell` receives the link to each question, which contains the login secret
+    /// and is for the person only.
     ///
     /// ```no_run
     /// use mcp_elicit_client::responder::Browser;
@@ -57,7 +57,7 @@ impl Browser {
         Ok(Self::new(web::Browser::start().await?.announcing(tell)))
     }
 
-    /// Waits until open pages have shown how their questions ended, for a program that is about to end.
+    /// Waits until open pages have shown how their questions ended, for a program that is about to exit.
     ///
     /// ```
     /// # use mcp_elicit_client::responder::Browser;
@@ -79,7 +79,7 @@ impl Responder for Browser {
         Capability::BOTH
     }
 
-    /// Its pages list everything that waits.
+    /// Returns the pages list every waiting question.
     fn has_own_queue(&self) -> bool {
         true
     }
@@ -93,7 +93,7 @@ impl Responder for Browser {
         })
     }
 
-    /// The page of a link is answered with "Yes, open it".
+    /// Returns the "Yes, open it" of the link's page counts as the end of the visit.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

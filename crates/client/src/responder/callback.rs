@@ -8,7 +8,7 @@ use super::{RespondFuture, Responder, ResponderError};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// A closure as a responder. It gets the question and gives the person's act, made with [`Question::accept`],
+/// A closure as a responder. It receives the question and returns the person's action, made with [`Question::accept`],
 /// [`decline`](crate::answer::decline) or [`cancel`](crate::answer::cancel).
 ///
 /// ```
@@ -35,7 +35,7 @@ where
     F: Fn(Question) -> A + Send + Sync + 'static,
     A: Future<Output = Result<Answer, ResponderError>> + Send + 'static,
 {
-    /// A closure that can show questions of these modes.
+    /// Creates a responder from a closure that can show questions in these modes.
     ///
     /// ```
     /// use mcp_elicit_client::answer::decline;
@@ -48,7 +48,7 @@ where
         Self { modes, ask }
     }
 
-    /// A closure that can show forms.
+    /// Creates a responder from a closure that can show forms.
     ///
     /// ```
     /// use mcp_elicit_client::answer::cancel;

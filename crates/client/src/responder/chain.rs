@@ -9,8 +9,8 @@ use mcp_elicit_core::wire::Capability;
 use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::question::Question;
 
-/// Tries responders in their order. One that cannot show a question passes it on; what a person did, and what went
-/// wrong while a person was asked, is final.
+/// A list of responders, tried in order. One that cannot show a question passes it on; a person's action, or an error
+/// while a person was asked, is final.
 ///
 /// ```
 /// use mcp_elicit_client::responder::{Chain, Defaults, Script};
@@ -21,12 +21,12 @@ use crate::question::Question;
 #[derive(Clone, Default)]
 pub struct Chain {
     links: Vec<Arc<dyn Responder>>,
-    /// The place of the link that agreed to a visit last: it says when the visit is done.
+    /// The index of the responder that last agreed to a visit; it reports the end of that visit.
     agreed: Arc<AtomicUsize>,
 }
 
 impl Chain {
-    /// A chain without links, which can show nothing.
+    /// Creates an empty chain, which can show nothing.
     ///
     /// ```
     /// use mcp_elicit_client::core::wire::Capability;

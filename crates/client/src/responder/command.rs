@@ -1,4 +1,4 @@
-//! A program that answers: a hook in any language.
+//! A responder that runs a program: a hook in any language.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -15,11 +15,12 @@ use crate::question::Question;
 /// The longest answer that is read, in bytes.
 const ANSWER_LIMIT: u64 = 1024 * 1024;
 
-/// Runs a program for each question: the question stands on its stdin as one line of JSON, and it writes
-/// `{"action", "content"}` to its stdout. No output means that it cannot show the question; another exit code than zero
-/// that it failed. Content that the form refuses is given back to it, with every violation, twice.
+/// A program run for each question. It reads the question from stdin as one line of JSON, and writes `{"action",
+/// "content"}` to stdout. No output means that it cannot show the question; an exit code other than zero means that it
+/// failed. Invalid content is returned to it with every violation, up to twice.
 ///
-/// The program may add `"reason"` to a decline, and must add `"allowCredentials": true` where the question says `asksForCredential`.
+/// The program may add `"reason"` to a decline, and must add `"allowCredentials": true` if the question has
+/// `asksForCredential`.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
@@ -37,7 +38,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program that shows forms and URLs.
+    /// Creates a responder from a program that shows forms and URLs.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Command;
@@ -55,7 +56,7 @@ impl Command {
         }
     }
 
-    /// The modes that the program can show.
+    /// Sets the modes that the program can show.
     ///
     /// ```
     /// use mcp_elicit_client::core::wire::Capability;
@@ -92,12 +93,12 @@ impl Program for Command {
             ));
         };
         let telling = async move {
-            // A program that does not read its stdin is free not to.
+            // A program may ignore its stdin.
             let _closed_early = stdin.write_all(format!("{line}\n").as_bytes()).await;
         };
         let mut answer = String::new();
         let mut stdout = stdout.take(ANSWER_LIMIT);
-        // At the same time: a program may write before it has read all of a long question.
+        // Concurrently, because a program may write before it has read all of a long question.
         let ((), read) = tokio::join!(telling, stdout.read_to_string(&mut answer));
         read.map_err(failed)?;
         drop(stdout);
@@ -112,7 +113,7 @@ impl Program for Command {
     }
 }
 
-/// A program that is ended, with all its children, when its answer is no longer waited for.
+/// A running program, killed with all its children when its answer is no longer waited for.
 struct Running(Box<dyn ChildWrapper>);
 
 impl Drop for Running {

@@ -1,4 +1,4 @@
-//! Accepts what the form itself proposes.
+//! A responder that accepts the form's defaults.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,9 @@ use super::{RespondFuture, Responder, ResponderError};
 use crate::answer::accept_with_defaults;
 use crate::question::Question;
 
-/// Accepts with the defaults where every required field has one, and otherwise says which have none.
+/// A responder that accepts the defaults if every required field has one; the error names the fields without one.
 ///
-/// For servers that the person trusts completely. A url is never accepted so: no person agreed to open it.
+/// For servers that the person trusts completely. A URL is never accepted, because no person agreed to open it.
 ///
 /// ```
 /// use mcp_elicit_client::responder::Defaults;

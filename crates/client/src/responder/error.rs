@@ -1,4 +1,4 @@
-//! Why a responder brought no answer. None of these is a decline or a cancel: no person chose one.
+//! The reasons why a responder obtained no answer. None is a decline or a cancel, because no person chose one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use mcp_elicit_core::answer::Violations;
 use mcp_elicit_forms::view::FrontendError;
 use thiserror::Error;
 
-/// Why a responder brought no answer.
+/// The reason why a responder obtained no answer.
 ///
 /// ```
 /// use mcp_elicit_client::responder::ResponderError;
@@ -19,22 +19,22 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResponderError {
-    /// It cannot show this question.
+    /// The responder cannot show this question.
     #[error("cannot show the question: {why}")]
     CannotShow {
-        /// Why, in words for a person.
+        /// The reason, written for a person.
         why: String,
     },
-    /// It cannot show this question, and the form's fields say why.
+    /// The responder cannot show this question, because fields have no default.
     #[error("the form's defaults are not a valid answer: {violations}")]
     NoDefaults {
         /// The fields without a usable default.
         violations: Violations,
     },
-    /// Its answer does not fit the form, and there is no person to correct it.
+    /// The answer does not fit the form, and there is no person to correct it.
     #[error("the prepared answer does not fit: {violations}")]
     Refused {
-        /// Every field that is wrong.
+        /// The violation of every wrong field.
         violations: Violations,
     },
     /// There is no prepared answer left.
@@ -43,34 +43,34 @@ pub enum ResponderError {
     /// The input ended before the answer was complete.
     #[error("the input ended before the question was answered")]
     EndOfInput,
-    /// The person stopped the program, which says nothing about the question.
+    /// The person stopped the program, which is not an action on the question.
     #[error("interrupted before the question was answered")]
     Interrupted,
-    /// The time that this responder gives passed without an answer.
+    /// The responder's own time limit passed.
     #[error("no answer within {} s", within.as_secs_f32())]
     TimedOut {
-        /// The time it gives.
+        /// The time limit.
         within: Duration,
     },
-    /// The question's own time ran out while it was shown.
+    /// The question's time limit passed while it was shown.
     #[error("the time to answer ran out")]
     Expired,
     /// The question was withdrawn while it was shown.
     #[error("the question was withdrawn: {why}")]
     Withdrawn {
-        /// Why, in words for a person.
+        /// The reason, written for a person.
         why: String,
     },
-    /// It broke.
+    /// The responder failed.
     #[error("the responder failed: {why}")]
     Failed {
-        /// The event. Nothing a person typed.
+        /// The reason, without any input of a person.
         why: String,
     },
 }
 
 impl ResponderError {
-    /// It cannot show this question.
+    /// Returns the error of a responder that cannot show this question.
     ///
     /// ```
     /// use mcp_elicit_client::responder::ResponderError;
@@ -81,7 +81,7 @@ impl ResponderError {
         Self::CannotShow { why: why.into() }
     }
 
-    /// It broke.
+    /// Returns the error of a responder that failed.
     ///
     /// ```
     /// use mcp_elicit_client::responder::ResponderError;
@@ -92,7 +92,8 @@ impl ResponderError {
         Self::Failed { why: why.into() }
     }
 
-    /// Returns whether another responder should be tried: this one could not, as opposed to a person who walked away.
+    /// Returns `true` if another responder should be tried: this one was unable, which differs from a person who walked
+    /// away.
     ///
     /// ```
     /// use mcp_elicit_client::responder::ResponderError;
@@ -107,7 +108,7 @@ impl ResponderError {
     }
 }
 
-/// Converts the error of a frontend, where a question ended without an action.
+/// Converts the error of a frontend whose question ended without an action.
 #[cfg(any(feature = "terminal", feature = "browser"))]
 pub(super) fn from_frontend(why: FrontendError) -> ResponderError {
     match why {
@@ -116,7 +117,7 @@ pub(super) fn from_frontend(why: FrontendError) -> ResponderError {
         FrontendError::Withdrawn { why } => ResponderError::Withdrawn { why },
         FrontendError::Expired => ResponderError::Expired,
         FrontendError::NoTerminal => ResponderError::cannot_show("there is no terminal"),
-        // What the system says of reading and writing; nothing a person typed.
+        // The system's message about reading and writing; it contains no input of a person.
         FrontendError::Broken(error) => ResponderError::failed(error.to_string()),
         other => ResponderError::failed(other.to_string()),
     }

@@ -1,4 +1,4 @@
-//! A second responder for when the first brings nothing.
+//! A second responder for questions that the first one does not answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// Asks the first responder, and the second when the first brings no answer: in its time, where it has one, or at all.
-/// The first one's question is off its screen before the second asks.
+/// Asks the first responder, and the second if the first obtains no answer, or none within its time limit if it has
+/// one. The first one's question is off its screen before the second asks.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,12 +28,12 @@ pub struct Fallback {
     first: Arc<dyn Responder>,
     within: Option<Duration>,
     second: Arc<dyn Responder>,
-    /// `true` if the second responder agreed to the last visit: it then says when the visit is done.
+    /// `true` if the second responder agreed to the last visit; it then reports the end of that visit.
     second_agreed: Arc<AtomicBool>,
 }
 
 impl Fallback {
-    /// Asks `first`, and `second` when it brings no answer.
+    /// Creates a responder that asks `first`, and `second` if the first obtains no answer.
     ///
     /// ```
     /// use mcp_elicit_client::responder::{Defaults, Fallback, Script};
@@ -109,7 +109,7 @@ impl Responder for Fallback {
         Box::pin(async move {
             match self.ask_first(question).await {
                 Ok(answer) => Ok(self.remember_who_agreed(answer, false)),
-                // The person ended the program, or the question has ended: the second responder is not asked.
+                // The person stopped the program, or the question has ended: the second responder is not asked.
                 Err(error @ (ResponderError::Interrupted | ResponderError::Withdrawn { .. })) => {
                     Err(error)
                 }

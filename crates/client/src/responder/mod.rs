@@ -1,7 +1,7 @@
-//! Whatever puts a question before a person and brings back the outcome.
+//! Responders: they show a question to a person and return the outcome.
 //!
-//! - [`Script`]: answers prepared beforehand, in order or by name
-//! - [`Defaults`]: accepts what the form itself proposes
+//! - [`Script`]: prepared answers, in order or by name
+//! - [`Defaults`]: the form's defaults
 //! - [`Callback`]: a closure
 //! - [`Command`]: a program in any language
 //! - [`Chain`] and [`Fallback`]: several, one after the other
@@ -50,16 +50,16 @@ pub use webhook::{Webhook, WebhookError};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// The future of a responder that waits for the person.
+/// The future of a responder that waits for the answer.
 pub type RespondFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Answer, ResponderError>> + Send + 'a>>;
 
 /// The future of a responder while the person is on a visit.
 pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError>> + Send + 'a>>;
 
-/// Puts a question before a person and brings back what the person did.
+/// A component that shows a question to a person and returns the person's action.
 ///
-/// An [`Answer`] is a person's act. Everything else (no screen, no time, no more prepared answers, a crash) is
+/// An [`Answer`] is a person's action. Everything else (no screen, no time, no more prepared answers, a crash) is a
 /// [`ResponderError`] and reaches the server as an error or not at all, never as a decline.
 ///
 /// ```
@@ -102,24 +102,24 @@ pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError
 /// # let _ = ClientSettings::default().responder(WorkingHours { inside: mcp_elicit_client::responder::Defaults, is_open: || true });
 /// ```
 pub trait Responder: Send + Sync + 'static {
-    /// A word for the record: `terminal`, `script`.
+    /// Returns a word for the record: `terminal`, `script`.
     fn name(&self) -> Cow<'static, str>;
 
-    /// The modes it can show. Exactly these are declared to servers.
+    /// Returns the modes that it can show. Exactly these are declared to servers.
     fn modes(&self) -> Capability;
 
-    /// Returns whether it shows everything that waits by itself. Otherwise the person is shown one question at a time.
+    /// Returns `true` if it lists all waiting questions itself. Otherwise the person is shown one question at a time.
     fn has_own_queue(&self) -> bool {
         false
     }
 
-    /// Asks. The future is dropped when the question is withdrawn or its time is over: what is on the screen must
-    /// go then. [`Question::withdrawn`] says why.
+    /// Asks the question. The future is dropped when the question is withdrawn or its time is over, and must then clear
+    /// the screen. [`Question::withdrawn`] gives the reason.
     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a>;
 
-    /// Completes when the person says that the agreed visits to these hosts are done; an error ends the call that
-    /// waits for them. A responder that cannot ask leaves this as it is: the server's own word, or a while, then ends
-    /// the wait.
+    /// Completes when the person says that the agreed visits to these hosts are done; an error ends the call that waits
+    /// for them. Responders that cannot ask keep the default, which never completes: the server's notice or a time
+    /// limit then ends the wait.
     fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         let _ = hosts;
         Box::pin(std::future::pending())

@@ -1,4 +1,4 @@
-//! Programs in any language that answer: the question and the answer as JSON, and the tries to get it right.
+//! Programs that answer, in any language: questions and answers as JSON, with retries after wrong answers.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,17 +11,16 @@ use super::ResponderError;
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
-/// The number of answers that a program may try.
+/// The number of answers that a program may give to one question.
 const ATTEMPTS: u32 = 3;
 
-/// Something that reads a question as one line of JSON and answers in JSON.
+/// A program that reads a question as one line of JSON and answers in JSON.
 pub(super) trait Program: Sync {
-    /// Hands over one question and brings back the answer as it was written.
+    /// Sends one question and returns the answer as it was written.
     fn exchange(&self, line: &str) -> impl Future<Output = Result<String, ResponderError>> + Send;
 }
 
-/// Returns what the program answers. Content that the form refuses is given back to it with every violation, so that it
-/// may correct itself.
+/// Returns the program's answer. Invalid content is returned to it with every violation, so that it can correct itself.
 pub(super) async fn answer_of(
     program: &impl Program,
     question: &Question,
@@ -43,7 +42,7 @@ pub(super) async fn answer_of(
 struct Asked<'q> {
     id: u64,
     mode: &'static str,
-    /// The server as its client knows it.
+    /// The server's name, as the client knows it.
     server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     claimed: Option<String>,
@@ -60,7 +59,7 @@ struct Asked<'q> {
     url: Option<&'q str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<&'q str>,
-    /// Reasons to be careful, for a person to read.
+    /// Warnings, written for a person.
     warnings: Vec<String>,
     /// `true` if an acceptance must carry `"allowCredentials": true`.
     asks_for_credential: bool,
@@ -122,11 +121,11 @@ struct ProgramAnswer {
 /// The result of reading a program's answer.
 enum Read {
     Answer(Answer),
-    /// The form refuses the content; the program may try again.
+    /// The content breaks the form's rules; the program may try again.
     Wrong(Violations),
 }
 
-/// Reads a program's answer. No answer at all means that it cannot show the question.
+/// Reads a program's answer. An empty one means that it cannot show the question.
 fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
     if text.trim().is_empty() {
         return Err(ResponderError::cannot_show("the program gave no answer"));

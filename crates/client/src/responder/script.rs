@@ -1,4 +1,4 @@
-//! Answers prepared beforehand: in order, or by the names of fields.
+//! Prepared answers: in order, or by the names of fields.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,9 +15,9 @@ use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
-/// Answers prepared beforehand by a person.
+/// Answers that a person has prepared.
 ///
-/// An answer that the form refuses is [`ResponderError::Refused`], which names the fields, and is not sent.
+/// An answer that breaks the form's rules is [`ResponderError::Refused`], which names the fields, and is not sent.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
@@ -69,21 +69,21 @@ pub enum ScriptError {
     /// The text is not a JSON list of `{"action", "content"}`.
     #[error("not a list of {{\"action\", \"content\"}} (line {line}, column {column})")]
     Shape {
-        /// Line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// Column, from 1.
+        /// The column, from 1.
         column: usize,
     },
     /// An action that is not accept, decline or cancel.
     #[error("answer {location}: the action must be accept, decline or cancel")]
     Action {
-        /// The place in the list, from 1.
+        /// The position in the list, from 1.
         location: usize,
     },
     /// Content that is not an object, or that accompanies an action other than accept.
     #[error("answer {location}: content must be an object, and is allowed only with accept")]
     Content {
-        /// The place in the list, from 1.
+        /// The position in the list, from 1.
         location: usize,
     },
 }
@@ -103,7 +103,7 @@ impl Script {
         }
     }
 
-    /// Answers in order, from a JSON list of `{"action", "content"}`.
+    /// Reads a JSON list of `{"action", "content"}`, used in order.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -138,8 +138,8 @@ impl Script {
         })))
     }
 
-    /// Values by the names of fields, as a person would type them; they answer every form that has one of the fields,
-    /// and every form without fields.
+    /// Creates a script from values by the names of fields, as a person would type them. They answer every form that
+    /// has one of the fields, and every form without fields.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -155,7 +155,7 @@ impl Script {
         }))
     }
 
-    /// The form's defaults, with values by the names of fields going over them.
+    /// Creates a script that accepts the form's defaults, overridden by values by the names of fields.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -171,7 +171,7 @@ impl Script {
         }))
     }
 
-    /// Declines every question: the person said so beforehand.
+    /// Creates a script that declines every question, as the person decided beforehand.
     ///
     /// ```
     /// use mcp_elicit_client::ClientSettings;
@@ -183,7 +183,7 @@ impl Script {
         Self::new(Source::Always(Action::Decline))
     }
 
-    /// Cancels every question: the person said so beforehand.
+    /// Creates a script that cancels every question, as the person decided beforehand.
     ///
     /// ```
     /// use mcp_elicit_client::ClientSettings;
@@ -195,7 +195,7 @@ impl Script {
         Self::new(Source::Always(Action::Cancel))
     }
 
-    /// Insists on answering forms that seem to ask for a credential.
+    /// Allows answers to forms that seem to ask for a credential.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -209,7 +209,7 @@ impl Script {
         self
     }
 
-    /// Returns how many answers of the list no question has taken so far.
+    /// Returns the number of unused answers in the list.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -223,7 +223,7 @@ impl Script {
         }
     }
 
-    /// The names that no form had so far, or not the one that they were prepared for: likely misspelt.
+    /// Returns the unused names, which no form had or not the intended one: probably misspelt.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Script;
@@ -330,7 +330,7 @@ impl ByName {
     }
 }
 
-/// Prepared values stay out of logs.
+/// Hides the prepared values from logs.
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.source {
@@ -367,7 +367,7 @@ impl Responder for Script {
         })
     }
 
-    /// A scripted answer waits for no person.
+    /// Returns a scripted answer does not wait for a person.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -12,7 +12,7 @@ use super::{RespondFuture, Responder, ResponderError, VisitFuture, error};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// Asks the person at this terminal. The frontend blocks on keys, so it has a thread of its own.
+/// A responder that asks the person at this terminal. The frontend blocks on keys, so it has its own thread.
 ///
 /// ```no_run
 /// use mcp_elicit_client::ClientSettings;
@@ -27,7 +27,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal that this program runs in, found as [`Frontend::detect`] does.
+    /// Detects the terminal that this program runs in, as [`Frontend::detect`] does.
     ///
     /// ```no_run
     /// use mcp_elicit_client::responder::Terminal;
@@ -55,7 +55,7 @@ impl Terminal {
         }
     }
 
-    /// Runs `work` with the frontend on a thread of its own.
+    /// Runs `work` with the frontend on its own thread.
     async fn with_frontend<T: Send + 'static>(
         &self,
         handle: &QuestionHandle,
@@ -77,7 +77,7 @@ impl Terminal {
     }
 }
 
-/// Withdraws a question when its answer is no longer waited for.
+/// A guard that withdraws a question when its answer is no longer waited for.
 struct TakenOff<'q> {
     handle: QuestionHandle,
     why: Box<dyn Fn() -> String + Send + Sync + 'q>,
@@ -131,14 +131,14 @@ impl Responder for Terminal {
 
     fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(async move {
-            // When this is dropped before the person is back, the server has said that the visit is done.
+            // If this is dropped before the person is back, the server has announced the end of the visit.
             let taken_off = TakenOff::saying(|| "the visit is over".to_owned());
             let hosts = hosts.to_vec();
             let waited = self.with_frontend(&taken_off.handle, move |frontend, handle| {
                 frontend.wait_for_visit(&hosts, handle)
             });
             match waited.await {
-                // The person can no longer say it here, but the server still can.
+                // The person can no longer report it here, but the server still can.
                 Err(ResponderError::EndOfInput) => std::future::pending().await,
                 waited => waited,
             }

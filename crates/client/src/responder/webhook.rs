@@ -1,4 +1,4 @@
-//! A web service that answers, asked by signed requests (Standard Webhooks).
+//! A responder that asks a web service, with signed requests (Standard Webhooks).
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -20,16 +20,16 @@ use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
 const ANSWER_LIMIT: usize = 1024 * 1024;
-/// The pause before a service without an answer is asked again, when it names none.
+/// The pause before the service is asked again, if it names none.
 const USUAL_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Posts each question to a web service and waits for its reply, `{"action", "content"}`.
+/// A web service that receives each question by POST and answers `{"action", "content"}`.
 ///
 /// Requests are signed as Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). `200` carries the
-/// answer; `202` says that there is no answer yet, and the same message, with the same id, comes again after
-/// `Retry-After`; `204` says that the service cannot show the question. Content that the form refuses is given back to
-/// it, with every violation, twice.
+/// answer; `202` means that there is none yet, and the same message is sent again, with the same id, after
+/// `Retry-After`; `204` means that the service cannot show the question. Invalid content is returned to it with every
+/// violation, up to twice.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
@@ -60,19 +60,19 @@ pub struct Webhook {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// The URL.
+    /// The URL is not usable.
     #[error("the webhook must be an https URL, or an http URL of this machine")]
     Url,
-    /// The secret.
+    /// The secret is not usable.
     #[error("the webhook's secret must be `whsec_` and 24 to 64 bytes in base64")]
     Secret,
-    /// The HTTP client.
+    /// The HTTP client cannot be created.
     #[error("cannot set up HTTP")]
     Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Webhook {
-    /// A service at `url` that shares `secret` (`whsec_…`) with us.
+    /// Creates a responder for the service at `url`, which shares `secret` (`whsec_…`) with this client.
     ///
     /// ```
     /// use mcp_elicit_client::responder::Webhook;
@@ -90,7 +90,7 @@ impl Webhook {
         if !(24..=64).contains(&key.len()) {
             return Err(WebhookError::Secret);
         }
-        // A redirect would send the question to an address that is not configured, and take its answer.
+        // A redirect would send the question to an address that is not configured, and accept its answer.
         let client = crate::tls::client()
             .redirect(reqwest::redirect::Policy::none())
             .build()
@@ -103,7 +103,7 @@ impl Webhook {
         })
     }
 
-    /// The modes that the service can show.
+    /// Sets the modes that the service can show.
     ///
     /// ```
     /// use mcp_elicit_client::core::wire::Capability;
@@ -221,7 +221,7 @@ fn seconds_now() -> u64 {
         .as_secs()
 }
 
-/// The key stays out of logs, and so does the URL, which may carry one.
+/// Hides the key and the URL, which may contain one, from logs.
 impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Webhook")
@@ -239,7 +239,7 @@ impl Responder for Webhook {
         self.modes
     }
 
-    /// The service behind it lists pending questions itself.
+    /// Returns the service lists waiting questions itself.
     fn has_own_queue(&self) -> bool {
         true
     }

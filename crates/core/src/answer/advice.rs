@@ -1,14 +1,13 @@
-//! Why what a person typed is not taken, and what to write instead, in words for the person who typed it.
+//! Advice on input that is not accepted: the reason and the correct form, written for the person who typed it.
 //!
-//! Unlike a violation, advice may repeat what was typed. It is shown beside the field and belongs in no log and no
-//! record.
+//! Unlike a violation, advice may repeat the input. It is shown beside the field and belongs in no log and no record.
 
 use url::Url;
 
 use super::DraftValue;
 use crate::form::{Field, Format, Kind};
 
-/// Longest text that advice is given on, in bytes.
+/// The longest text that gets advice, in bytes.
 const LONGEST: usize = 2_000;
 
 const MONTHS: [(&str, u8); 12] = [
@@ -27,8 +26,8 @@ const MONTHS: [(&str, u8); 12] = [
 ];
 
 impl Field {
-    /// Says why what was typed is not taken and what to write, for the person who typed it: `February 2026 has 28
-    /// days`, `write 1000 or 1.0`. `None` where the violation says enough, or where nothing is wrong.
+    /// Returns the reason why the input is not accepted and what to type instead, for the person who typed it:
+    /// `February 2026 has 28 days`, `write 1000 or 1.0`. `None` if the violation says enough, or if the input is valid.
     pub fn advice(&self, typed: &DraftValue) -> Option<String> {
         let DraftValue::Text(text) = typed else {
             return None;
@@ -51,7 +50,7 @@ impl Field {
         }
     }
 
-    /// Says how a number that can be read in two ways is taken, where it is taken: `1.500` is one and a half here, and
+    /// Returns how an accepted number is read if it can be read in two ways: `1.500` is one and a half here, and
     /// fifteen hundred elsewhere.
     pub fn caveat(&self, typed: &DraftValue) -> Option<String> {
         let (Kind::Number(_), DraftValue::Text(text)) = (self.kind(), typed) else {
@@ -65,8 +64,8 @@ impl Field {
     }
 }
 
-/// A number with one separator and three digits after it: what it is where the separator groups digits, and where it is
-/// a decimal separator. `None` for any other text.
+/// Returns both readings of a number with one separator and three digits after it: with a grouping and with a decimal
+/// separator. `None` for any other text.
 pub(super) fn two_readings(text: &str) -> Option<(String, String)> {
     let digits = text.strip_prefix(['-', '+', '\u{2212}']).unwrap_or(text);
     let sign = if digits.len() < text.len() && !text.starts_with('+') {
@@ -81,7 +80,7 @@ pub(super) fn two_readings(text: &str) -> Option<(String, String)> {
         return None;
     }
     let short = fraction.trim_end_matches('0');
-    // Three digits would be as doubtful again.
+    // Three digits would be just as ambiguous.
     let fraction = match short.len() {
         0 => "0".to_owned(),
         3 => format!("{short}0"),
@@ -140,7 +139,7 @@ fn on_number(text: &str, whole: bool) -> Option<String> {
     Some("write the digits alone, without units, signs of money or words".to_owned())
 }
 
-/// `1.234.567,8` and `1,234,567.8` without separators for thousands.
+/// Returns `1.234.567,8` and `1,234,567.8` without the grouping separators.
 fn plain_number(digits: &str) -> Option<String> {
     let last = digits.rfind(['.', ','])?;
     let mark = digits.as_bytes()[last];
@@ -186,7 +185,7 @@ fn on_date(text: &str) -> Option<String> {
     }
 }
 
-/// Why there is no such day.
+/// Returns the reason why there is no such day.
 fn on_day(year: u16, month: usize, day: u8) -> Option<String> {
     let Some((name, days)) = month.checked_sub(1).and_then(|index| MONTHS.get(index)) else {
         return Some(format!(
@@ -203,7 +202,7 @@ fn on_day(year: u16, month: usize, day: u8) -> Option<String> {
     }
 }
 
-/// The year last: where both other numbers may be the month, the date is ambiguous.
+/// Handles dates with the year last: if both other numbers may be the month, the date is ambiguous.
 fn on_year_last(a: u8, b: u8, year: u16) -> String {
     let date = |month: u8, day: u8| {
         let sound = (1..=12).contains(&month) && on_day(year, month.into(), day).is_none();

@@ -1,4 +1,4 @@
-//! Judging content against its form: every violation at once, JSON Schema 2020-12 semantics, formats asserted.
+//! The check of content against its form: every violation at once, JSON Schema 2020-12 semantics, formats asserted.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Answers, Expected, Rule, Violation, Violations};
 use crate::form::{Form, Kind};
 use crate::json::{Given, Json};
 
-/// Why a content text gives no answers.
+/// The reason why a content text contains no answers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CheckError {
     /// The text is longer than [`Limits::content_bytes`](crate::form::Limits::content_bytes).
@@ -22,7 +22,7 @@ pub enum CheckError {
     /// The text is not JSON.
     #[error("the content is not JSON: {0}")]
     Broken(String),
-    /// It is JSON, but not an answer to this form.
+    /// The text is JSON, but not an answer to this form.
     #[error(transparent)]
     Violations(#[from] Violations),
 }
@@ -33,9 +33,9 @@ const MAX_IGNORED: usize = 32;
 impl Form {
     /// Checks content and returns answers, or every violation.
     ///
-    /// Fields that the form does not have are dropped and named in [`Answers::ignored`], unless the form says
-    /// `additionalProperties: false`. Null is not a value: a required field that is null is missing, another has the wrong
-    /// type.
+    /// Fields that the form does not have are dropped and listed in [`Answers::ignored`], unless the form has
+    /// `additionalProperties: false`. Null is not a value: a required field that is null is missing, and any other null
+    /// field has the wrong type.
     ///
     /// # Errors
     /// Every [`Violation`], in the form's order.
@@ -49,11 +49,11 @@ impl Form {
         }
     }
 
-    /// [`check`](Self::check) from the content's text, without building a value of it first. Of a key that is there
-    /// twice, both values are judged and the last is taken.
+    /// Checks content like [`check`](Self::check), from its text and without building a value first. If a key occurs
+    /// twice, both values are checked and the last is used.
     ///
     /// # Errors
-    /// When the text is too long, is not JSON, or breaks the form's rules.
+    /// If the text is too long, is not JSON, or breaks the form's rules.
     pub fn check_text(&self, content: &str) -> Result<Answers, CheckError> {
         let limit = self.content_bytes();
         if content.len() > limit {
@@ -77,7 +77,7 @@ impl Form {
         ))
     }
 
-    /// Returns the violations that [`check`](Self::check) would find, leaving the content alone. Empty when it is
+    /// Returns the violations that [`check`](Self::check) would return, without consuming the content. Empty if it is
     /// valid.
     pub fn violations(&self, content: &Value) -> Violations {
         match content {
@@ -109,7 +109,7 @@ impl Form {
             };
             let field = &fields[index];
             if matches!(given, Given::Null) && field.required() {
-                // The last of a key is taken, so a null there replaces a value before it.
+                // The last of a key counts, so a null there replaces an earlier value.
                 seen.unmark(index);
                 continue;
             }
@@ -146,7 +146,7 @@ impl Form {
         Some(index)
     }
 
-    /// Puts judged content into the form's order.
+    /// Puts checked content into the form's order.
     fn collect<K: AsRef<str>>(&self, entries: impl Iterator<Item = (K, Value)>) -> Answers {
         let fields = self.fields();
         let mut slots: Vec<(Arc<str>, Value)> =
@@ -191,7 +191,7 @@ pub(super) fn not_an_object() -> Violations {
     }])
 }
 
-/// Which fields have had a value. Forms up to 128 fields need no allocation.
+/// The fields that have had a value. Forms of up to 128 fields need no allocation.
 enum Seen {
     Few(u128),
     Many(Vec<bool>),

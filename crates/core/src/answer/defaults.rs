@@ -1,4 +1,4 @@
-//! Values that the schema fills in before a person is asked.
+//! Values that the schema fills in before the person answers.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use super::{Answers, Violations};
 use crate::form::{Field, Form};
 
 impl Form {
-    /// Every field's `default`, in the form's order. Each passes its own field's rules; together they may still lack
-    /// required fields.
+    /// Returns every field's `default`, in the form's order. Each obeys its own field's rules; required fields without
+    /// a default are missing.
     pub fn defaults(&self) -> Map<String, Value> {
         self.fields()
             .iter()
@@ -15,17 +15,17 @@ impl Form {
             .collect()
     }
 
-    /// Answers from the defaults with a partial content going over them.
+    /// Returns answers from the defaults, overridden by partial content.
     ///
     /// # Errors
-    /// What is still missing or wrong.
+    /// Every field that is still missing or wrong.
     pub fn with_defaults(&self, partial: Map<String, Value>) -> Result<Answers, Violations> {
         let mut content = self.defaults();
         content.extend(partial);
         self.check(Value::Object(content))
     }
 
-    /// The required fields that no default fills in.
+    /// Returns the required fields without a default.
     pub fn without_default(&self) -> impl Iterator<Item = &Field> {
         self.fields()
             .iter()

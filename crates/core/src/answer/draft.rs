@@ -1,4 +1,4 @@
-//! Reading what a person typed: generous in spelling, never guessing a meaning.
+//! Reading a person's input: tolerant of spelling, never guessing a meaning.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::form::{ChoiceOptions, Field, Form, Format, Kind};
 use crate::json::Given;
 use crate::number::canonical_integer;
 
-/// A value that a person has put into one field so far.
+/// The current value of one field, as entered by a person.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum DraftValue {
-    /// Nothing.
+    /// No value.
     #[default]
     Nothing,
     /// Text, whatever the kind of field.
@@ -31,7 +31,7 @@ impl DraftValue {
         Self::from_value(field.default().as_ref())
     }
 
-    /// The draft of a value.
+    /// Returns the draft of a value.
     pub fn from_value(value: Option<&Value>) -> Self {
         match value {
             Some(Value::String(text)) => DraftValue::Text(text.clone()),
@@ -48,7 +48,7 @@ impl DraftValue {
         }
     }
 
-    /// Returns whether the field is left empty.
+    /// Returns `true` if the field is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             DraftValue::Nothing => true,
@@ -58,7 +58,7 @@ impl DraftValue {
     }
 }
 
-/// Masked: it is what a person typed.
+/// Masks the value, which a person typed.
 impl fmt::Debug for DraftValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -70,17 +70,17 @@ impl fmt::Debug for DraftValue {
     }
 }
 
-/// The values that a person has put into a form so far, field by field.
+/// The current values of a form's fields, as entered by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft(Vec<(String, DraftValue)>);
 
 impl Draft {
-    /// An empty draft.
+    /// Creates an empty draft.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A draft with every default filled in.
+    /// Creates a draft with every default filled in.
     pub fn for_form(form: &Form) -> Self {
         Draft(
             form.fields()
@@ -98,7 +98,7 @@ impl Draft {
             .map_or(&DraftValue::Nothing, |(_, typed)| typed)
     }
 
-    /// Puts something into a field.
+    /// Sets the value of a field.
     pub fn set(&mut self, field: &str, typed: DraftValue) {
         match self.0.iter_mut().find(|(name, _)| name == field) {
             Some((_, old)) => *old = typed,
@@ -106,14 +106,14 @@ impl Draft {
         }
     }
 
-    /// Each field that something was put into.
+    /// Returns each field that has a draft value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &DraftValue)> {
         self.0.iter().map(|(name, typed)| (name.as_str(), typed))
     }
 }
 
 impl Form {
-    /// Answers from what a person typed.
+    /// Reads the answers from a draft.
     ///
     /// # Errors
     /// Every violation, in the form's order.
@@ -137,7 +137,7 @@ impl Form {
             Ok(answers) if unread.is_empty() => Ok(answers),
             checked => {
                 let checked = checked.err().unwrap_or_default();
-                // A field that could not be read is not also missing.
+                // A field that could not be read is not reported as missing too.
                 let judged = checked
                     .into_iter()
                     .filter(|v| unread.iter().all(|u| u.index != v.index));
@@ -148,7 +148,7 @@ impl Form {
         }
     }
 
-    /// Reads one field, for checks while a person types. `None` when an optional field is left empty.
+    /// Reads one field, for checks during input. `None` if an optional field is empty.
     ///
     /// # Errors
     /// Every violation of this field. A name that the form does not have is [`Rule::AdditionalProperties`].
@@ -190,7 +190,7 @@ impl Form {
     }
 }
 
-/// The value that was meant; the field's bounds are judged later.
+/// Reads the intended value; the field's limits are checked later.
 fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
     if typed.is_empty() {
         return Ok(None);
@@ -247,7 +247,7 @@ fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
     }
 }
 
-/// Free text is kept as typed; around a formatted value space means nothing.
+/// Keeps free text as typed; trims formatted values, where surrounding space has no meaning.
 fn read_text(text: &str, format: Option<Format>) -> String {
     match format {
         None => text.to_owned(),
@@ -260,8 +260,8 @@ fn read_text(text: &str, format: Option<Format>) -> String {
     }
 }
 
-/// An http or https address in its own letters, as it is spelled in ASCII: the host in Punycode, the rest
-/// percent-encoded. `None` for one that is in ASCII already, and for what the parser would repair.
+/// Returns an http or https URL with international characters in its ASCII spelling: the host in Punycode, the rest
+/// percent-encoded. `None` if it is ASCII already, and if the parser would repair it.
 fn read_uri(text: &str) -> Option<String> {
     let repaired = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if text.is_ascii() || text.contains(repaired) {
@@ -271,7 +271,8 @@ fn read_uri(text: &str) -> Option<String> {
     matches!(url.scheme(), "http" | "https").then(|| url.into())
 }
 
-/// Year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month.
+/// Reads a date with the year first, with any of three separators and without leading zeros: 2026/2/3. A leading day
+/// could be a month.
 fn read_date(text: &str) -> Option<String> {
     let separator = ['-', '/', '.'].into_iter().find(|c| text.contains(*c))?;
     let mut parts = text.split(separator);
@@ -287,7 +288,8 @@ fn read_date(text: &str) -> Option<String> {
     sound.then(|| format!("{year}-{month:0>2}-{day:0>2}"))
 }
 
-/// A space in place of the T, seconds left out, a space before the offset. The offset itself is never guessed.
+/// Reads a date-time with a space in place of the T, without seconds, or with a space before the offset. The offset
+/// itself is never guessed.
 fn read_date_time(text: &str) -> Option<String> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let rest = rest.trim();
@@ -306,7 +308,7 @@ fn read_date_time(text: &str) -> Option<String> {
     ))
 }
 
-/// Returns whether a point stands where it groups digits in many countries, 1.000: a whole number is not written with a
+/// Returns `true` if a point is where many countries group digits, as in 1.000: a whole number is not written with a
 /// fraction.
 fn is_doubtful(typed: &DraftValue) -> bool {
     matches!(typed, DraftValue::Text(text) if two_readings(text.trim()).is_some())
@@ -333,7 +335,7 @@ fn read_number(typed: &DraftValue) -> Option<Value> {
         }
         plain.retain(|c| !grouped(c));
     }
-    // One comma is a decimal comma unless three digits follow: then it may be either, and is not read.
+    // A single comma is a decimal comma unless three digits follow: then it is ambiguous, and rejected.
     if let Some((whole, fraction)) = plain.split_once(',') {
         if fraction.len() == 3 || fraction.contains([',', '.']) || whole.contains('.') {
             return None;
@@ -365,7 +367,7 @@ fn read_flag(word: &str) -> Option<bool> {
     }
 }
 
-/// The option meant by a value, a title, or either in other letter case when only one fits.
+/// Returns the option for a value, a title, or either in another letter case if only one matches.
 fn option_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<&'o str> {
     let exact = options.iter().find(|option| &*option.value == text);
     if let Some(option) = exact.or_else(|| options.iter().find(|option| option.label() == text)) {
@@ -379,7 +381,8 @@ fn option_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<&'o str> {
     close.next().is_none().then_some(&*option.value)
 }
 
-/// One option, or several between commas, semicolons or line ends, or as a JSON list, in which options may have commas.
+/// Returns one option, or several separated by commas, semicolons or line breaks, or given as a JSON list, in which
+/// options may contain commas.
 fn options_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<Vec<&'o str>> {
     if let Some(one) = option_of(options, text.trim()) {
         return Some(vec![one]);

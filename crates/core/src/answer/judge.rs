@@ -1,5 +1,5 @@
-//! The outcome of an action on a question, for each who receives one: the content of an accepted form is checked, and
-//! nothing else has any.
+//! The outcome of an action on a question, for every receiver of one: the content of an accepted form is checked, and
+//! no other action has content.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use super::{Answers, CheckError, Outcome, Violations};
 use crate::form::Form;
 use crate::wire::Action;
 
-/// Content as it comes, which a form can check.
+/// Received content, which a form can check.
 pub trait Content {
-    /// The reason why it is not what the form asks for.
+    /// The reason why the content does not answer the form.
     type Error;
 
-    /// Returns the answers that it holds.
+    /// Returns the answers in the content.
     ///
     /// # Errors
-    /// When it is not what the form asks for.
+    /// If the content does not answer the form.
     fn check(self, form: &Form) -> Result<Answers, Self::Error>;
 }
 
-/// The content as text, unread.
+/// The content as text, not parsed.
 impl Content for &str {
     type Error = CheckError;
 
@@ -37,8 +37,8 @@ impl Content for Value {
     }
 }
 
-/// Returns what `action` on a question comes to. Only an accepted form has content; to accept a question without a form
-/// is to agree to its link.
+/// Returns the outcome of `action` on a question. Only an accepted form has content; accepting a question without a
+/// form means agreeing to its link.
 ///
 /// ```
 /// use mcp_elicit_core::answer::{Action, Outcome, judge};
@@ -47,7 +47,7 @@ impl Content for Value {
 /// ```
 ///
 /// # Errors
-/// When the content of an accepted form is not what the form asks for.
+/// If the content of an accepted form does not answer the form.
 pub fn judge<C: Content>(
     form: Option<&Form>,
     action: Action,
@@ -61,23 +61,22 @@ pub fn judge<C: Content>(
     })
 }
 
-/// Why an outcome is none of this question.
+/// The reason why an outcome does not belong to this question.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OutcomeMisfit {
-    /// It holds answers, and the question has no form; or it agrees to a link, and the question is a form.
+    /// The outcome has answers, and the question has no form; or it agrees to a link, and the question is a form.
     #[error("it answered a question of the other mode")]
     OtherMode,
-    /// Its answers are not those of the form.
+    /// The answers do not fit the form.
     #[error(transparent)]
     Violations(#[from] Violations),
 }
 
 impl Outcome {
-    /// Checks the outcome again, against the question that it is for: who hands it over may hold the answers of another
-    /// form.
+    /// Checks the outcome again, against its question: the code that passes it on may hold the answers of another form.
     ///
     /// # Errors
-    /// When it is not an outcome of this question.
+    /// If the outcome does not belong to this question.
     pub fn check_again(&self, form: Option<&Form>) -> Result<Self, OutcomeMisfit> {
         match (self, form) {
             (Self::Accept(_), None) | (Self::Visit, Some(_)) => Err(OutcomeMisfit::OtherMode),

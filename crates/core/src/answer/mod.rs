@@ -1,8 +1,8 @@
-//! Answers: content that passed its form's check, and how it gets there.
+//! Answers: content that passed its form's check, and the ways to obtain them.
 //!
-//! `check` judges what came from a peer, `draft` reads what a person typed, `defaults` fills in; all end in
-//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value;
-//! `advice`, for the person who typed it, may.
+//! `check` checks content from a peer, `draft` reads a person's input, `defaults` fills in; all end in
+//! [`Form::check`](crate::form::Form::check), the only constructor of [`Answers`]. A [`Violation`] never contains a
+//! value; `advice`, for the person who typed it, may.
 
 mod advice;
 mod check;
@@ -24,21 +24,21 @@ pub use self::judge::{Content, OutcomeMisfit, judge};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
 
-/// The end of a question by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
+/// The end of a question by a person's action. An accepted form holds [`Answers`], so unchecked content cannot be used.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The form was submitted.
     Accept(Answers),
-    /// The URL was agreed to; not that what it is for is done.
+    /// The person agreed to open the URL, which does not mean that the visit is done.
     Visit,
     /// The person said no.
     Decline,
-    /// The person went away without choosing.
+    /// The person made no choice.
     Cancel,
 }
 
 impl Outcome {
-    /// The action to send.
+    /// Returns the action to send.
     pub const fn action(&self) -> Action {
         match self {
             Outcome::Accept(_) | Outcome::Visit => Action::Accept,
@@ -47,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// The answers of an accepted form.
+    /// Returns the answers of an accepted form.
     pub fn answers(&self) -> Option<&Answers> {
         match self {
             Outcome::Accept(answers) => Some(answers),
@@ -56,11 +56,11 @@ impl Outcome {
     }
 }
 
-/// Content that passed [`Form::check`](crate::form::Form::check), in the form's order, with nothing the form does not
-/// have.
+/// Content that passed [`Form::check`](crate::form::Form::check), in the form's order, without fields that the form
+/// does not have.
 ///
-/// A whole number for an integer field is held as an integer: 1.0 is 1. `Debug` names the fields and masks the values;
-/// serializing gives them, since that is how they are sent.
+/// A whole number in an integer field is stored as an integer: 1.0 is 1. `Debug` names the fields and masks the values;
+/// serialization contains them, since that is how they are sent.
 #[derive(Clone, PartialEq)]
 pub struct Answers {
     entries: Vec<(Arc<str>, Value)>,
@@ -68,7 +68,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The value of a field; `None` where it was left out.
+    /// Returns the value of a field; `None` if it was omitted.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries
             .iter()
@@ -76,7 +76,7 @@ impl Answers {
             .map(|(_, value)| value)
     }
 
-    /// Each field that has a value, in the form's order.
+    /// Returns each field that has a value, in the form's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(field, value)| (&**field, value))
     }
@@ -86,17 +86,17 @@ impl Answers {
         self.entries.len()
     }
 
-    /// Returns whether no field has a value, as when a form without fields is confirmed.
+    /// Returns `true` if no field has a value, as when a form without fields is confirmed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The names of fields that came along though the form has none such; they were dropped. The first 32.
+    /// Returns the names of the unknown fields that were dropped, at most 32.
     pub fn ignored(&self) -> &[String] {
         &self.ignored
     }
 
-    /// The content to send: an object.
+    /// Returns the content to send: an object.
     pub fn into_value(self) -> Value {
         self.entries
             .into_iter()
@@ -105,7 +105,7 @@ impl Answers {
             .into()
     }
 
-    /// [`into_value`](Self::into_value) of a copy.
+    /// Returns a copy of the content to send: an object.
     pub fn to_value(&self) -> Value {
         self.clone().into_value()
     }
@@ -127,7 +127,7 @@ impl Answers {
     /// ```
     ///
     /// # Errors
-    /// When the type wants something else than the form it is read with. The message names no value.
+    /// If the type does not match the form. The message contains no value.
     pub fn deserialize<T: DeserializeOwned>(self) -> Result<T, ConversionError> {
         serde_json::from_value(self.into_value()).map_err(|error| ConversionError::from(&error))
     }
@@ -159,7 +159,7 @@ impl fmt::Debug for Answers {
     }
 }
 
-/// Stands in debug output where a person's value would.
+/// The replacement for a person's value in debug output.
 struct Masked;
 
 impl fmt::Debug for Masked {
@@ -178,24 +178,24 @@ impl Serialize for Answers {
     }
 }
 
-/// Answers that passed the form but do not fit the Rust type they are read into: the author's mistake.
+/// Answers that passed the form's check but do not fit the Rust type they are read into: the author's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the answers do not fit the type they are read into: {0}")]
 pub struct ConversionError(&'static str);
 
-/// The words for a field that the type needs and that was left empty.
+/// The error for an empty field that the type requires.
 const EMPTY_FIELD: &str =
     "a field of the type was left empty; make it an Option or give it a serde default";
 
 impl ConversionError {
-    /// Returns `true` if the type needs a field that was left empty.
+    /// Returns `true` if the type requires a field that was left empty.
     pub fn is_empty_field(&self) -> bool {
         self.0 == EMPTY_FIELD
     }
 }
 
 impl From<&serde_json::Error> for ConversionError {
-    /// Keeps the kind of mismatch; serde's own message may quote the person's value.
+    /// Keeps only the kind of mismatch, because serde's own message may quote the person's value.
     fn from(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let kinds = [

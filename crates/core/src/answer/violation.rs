@@ -1,4 +1,4 @@
-//! Errors in an answer. A violation says what the field wants, never what the person gave.
+//! Errors in an answer. A violation states the field's rule, never the person's value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,15 +36,15 @@ pub enum Rule {
     Minimum(Number),
     /// The number is above this.
     Maximum(Number),
-    /// The number is this or below.
+    /// The number is not greater than this.
     ExclusiveMinimum(Number),
-    /// The number is this or above.
+    /// The number is not less than this.
     ExclusiveMaximum(Number),
     /// The number is not a whole multiple of this.
     MultipleOf(Number),
     /// Only this value is allowed (as JSON text).
     Const(Box<str>),
-    /// The value, or one of several, is none of these options.
+    /// The value, or one of several, is not among these options.
     Enum(ChoiceOptions),
     /// Fewer options picked than this.
     MinItems(u64),
@@ -52,11 +52,11 @@ pub enum Rule {
     MaxItems(u64),
     /// The same option picked twice.
     UniqueItems,
-    /// The form takes no other fields (`additionalProperties: false`) and this is one.
+    /// The form does not allow other fields (`additionalProperties: false`), and this is one.
     AdditionalProperties,
 }
 
-/// The JSON type that a field wants.
+/// The JSON type that a field requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// The content itself: an object.
@@ -74,7 +74,7 @@ pub enum Expected {
 }
 
 impl Rule {
-    /// The stable code: the JSON Schema keyword that the rule comes from. A choice is `enum` however its options are
+    /// Returns the stable code: the JSON Schema keyword of the rule. A choice is `enum` however its options are
     /// spelled.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A long list is counted, not spelled out.
+/// The most options that a message lists; a longer list is counted instead.
 const OPTIONS_SPELLED: usize = 8;
 
 fn write_options(f: &mut fmt::Formatter<'_>, options: &ChoiceOptions) -> fmt::Result {
@@ -152,17 +152,17 @@ fn write_options(f: &mut fmt::Formatter<'_>, options: &ChoiceOptions) -> fmt::Re
 }
 
 impl Violation {
-    /// The field's name; empty when the content as a whole is meant.
+    /// Returns the field's name; empty for a violation of the content as a whole.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The rule that is broken, with its limit.
+    /// Returns the broken rule, with its limit.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// Returns the rule as a person reads it, without the field's name: show it beside the field.
+    /// Returns the rule in words for a person, without the field's name: show it beside the field.
     pub fn message(&self) -> String {
         self.rule.to_string()
     }
@@ -177,7 +177,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// As `{"field", "rule", "message"}`.
+/// Serializes as `{"field", "rule", "message"}`.
 impl Serialize for Violation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut violation = serializer.serialize_struct("Violation", 3)?;
@@ -193,22 +193,22 @@ impl Serialize for Violation {
 pub struct Violations(pub(crate) Vec<Violation>);
 
 impl Violations {
-    /// Returns whether nothing is wrong.
+    /// Returns `true` if there are no violations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the number of broken rules.
+    /// Returns the number of violations.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Each violation.
+    /// Returns an iterator over the violations.
     pub fn iter(&self) -> std::slice::Iter<'_, Violation> {
         self.0.iter()
     }
 
-    /// Those of one field.
+    /// Returns the violations of one field.
     pub fn for_field<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a Violation> {
         self.0
             .iter()

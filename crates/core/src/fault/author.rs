@@ -1,4 +1,4 @@
-//! The author of this side is to blame: it asks for what cannot or must not be asked.
+//! Faults of the author of the local program, who asks something that cannot or must not be asked.
 
 use serde_json::{Value, json};
 
@@ -7,28 +7,28 @@ use crate::form::{Defects, UnsupportedForm};
 use crate::link::LinkError;
 use crate::wire::{Capability, Mode, Revision, UnsupportedQuestion};
 
-/// A fault of the program on this side. The caller learns that it failed and why; mending it takes the author.
+/// A fault of the local program. The caller learns that it failed and why; only the author can fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorFault {
-    /// A form that is not legal, before it is sent.
+    /// An illegal form, found before it is sent.
     #[error("this form is not legal: {}", defects.first().map_or("", |defect| &defect.message))]
     IllegalForm {
         /// Every defect.
         defects: Vec<Finding>,
     },
-    /// A link that is not legal, before it is sent.
+    /// An illegal link, found before it is sent.
     #[error("this link is not legal: {0}")]
     IllegalLink(#[from] LinkError),
-    /// A form that the revision has no words for.
+    /// A form that the revision cannot express.
     #[error("this form cannot be asked on {revision}: {}", findings.first().map_or("", |finding| &finding.message))]
     UnsupportedForm {
-        /// The revision spoken.
+        /// The revision of the connection.
         revision: Revision,
         /// The parts that cannot be expressed.
         findings: Vec<Finding>,
     },
-    /// A question that the revision has no words for.
+    /// A question that the revision cannot express.
     #[error(transparent)]
     UnsupportedQuestion(#[from] UnsupportedQuestion),
     /// A form that asks for a credential, which form mode must never do.
@@ -37,19 +37,19 @@ pub enum AuthorFault {
         /// The names of the fields.
         fields: Vec<String>,
     },
-    /// Nothing here can put the question before a person.
+    /// No available responder can show the question to a person.
     #[error("no responder for {mode} mode")]
     NoResponder {
         /// The mode of the question.
         mode: Mode,
     },
-    /// Asked outside a request on which asking is allowed (2026-07-28: tools/call, prompts/get, resources/read).
+    /// A question outside the requests that allow one (2026-07-28: tools/call, prompts/get, resources/read).
     #[error("questions cannot be asked here")]
     NotHere,
-    /// Something of this side broke.
+    /// The local program failed.
     #[error("{what}")]
     Broken {
-        /// The reason, in words fit for the caller.
+        /// The reason, safe to send to the caller.
         what: &'static str,
     },
 }
@@ -77,7 +77,7 @@ impl From<UnsupportedForm> for AuthorFault {
 }
 
 impl AuthorFault {
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::NoResponder { .. } => match revision {
@@ -94,7 +94,7 @@ impl AuthorFault {
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) fn summary(&self) -> &'static str {
         match self {
             Self::NoResponder { .. } => "Elicitation not supported",

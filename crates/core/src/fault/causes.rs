@@ -1,9 +1,9 @@
-//! An error and the errors below it, for any error of `std`: their types to look for, and their texts to show.
+//! An error and its sources, for any error of `std`: their types for programs, their texts for people.
 
 use std::error::Error;
 use std::iter::successors;
 
-/// Returns an error and the errors below it, the deepest last.
+/// Returns an iterator over an error and its sources, the deepest last.
 ///
 /// ```
 /// use std::io;
@@ -18,8 +18,8 @@ pub fn chain<'a>(
     successors(Some(error), |&error| error.source())
 }
 
-/// Returns the texts of an error and of the errors below it, the deepest last. Many errors repeat their source's text in their own: a text
-/// that is part of an earlier one is left out.
+/// Returns the texts of an error and of its sources, the deepest last. Many errors repeat their source's text in their
+/// own, so a text that is part of an earlier one is omitted.
 pub fn causes(error: &dyn Error) -> Vec<String> {
     let mut texts = vec![error.to_string()];
     for cause in error.source().into_iter().flat_map(chain) {

@@ -1,4 +1,4 @@
-//! The JSON-RPC error object, and the codes in use.
+//! The JSON-RPC error object, and its codes.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,29 +9,29 @@ use crate::form::{Defect, Defects};
 use crate::wire::members::raw_value;
 use crate::wire::{Capability, Revision};
 
-/// The codes, and where they come from.
+/// The error codes and their origins.
 pub mod code {
     /// The text is not JSON (JSON-RPC 2.0).
     pub const PARSE: i32 = -32700;
-    /// JSON, but no message (JSON-RPC 2.0).
+    /// The text is JSON, but not a message (JSON-RPC 2.0).
     pub const INVALID_REQUEST: i32 = -32600;
-    /// No such method, or a capability that was not declared (2025-06-18, 2025-11-25).
+    /// The method does not exist, or needs a capability that was not declared (2025-06-18, 2025-11-25).
     pub const METHOD_NOT_FOUND: i32 = -32601;
     /// The params are wrong; in 2025-11-25 also a mode that was not declared.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// This side failed (JSON-RPC 2.0).
+    /// The receiver failed (JSON-RPC 2.0).
     pub const INTERNAL: i32 = -32603;
-    /// Timeouts and rate limits. 2026-07-28 calls this range legacy and gives these no code of their own, so
-    /// `data.reason` says what it is; a receiver must not read more into the number.
+    /// Timeouts and rate limits. 2026-07-28 calls this range legacy and gives them no code of their own, so
+    /// `data.reason` names the error; a receiver must not derive more from the number.
     pub const SERVER: i32 = -32000;
-    /// A header and the body disagree (2026-07-28).
+    /// A header contradicts the body (2026-07-28).
     pub const HEADER_MISMATCH: i32 = -32020;
     /// `MissingRequiredClientCapability` (2026-07-28).
     pub const MISSING_CAPABILITY: i32 = -32021;
     /// `UnsupportedProtocolVersion` (2026-07-28).
     pub const UNSUPPORTED_REVISION: i32 = -32022;
-    /// The request was withdrawn. Outside the range that JSON-RPC reserves, as 2026-07-28 asks of own codes; the
-    /// number is the Language Server Protocol's for the same thing.
+    /// The request was withdrawn. The number is outside the range that JSON-RPC reserves, as 2026-07-28 requires of
+    /// custom codes, and the Language Server Protocol uses it for the same purpose.
     pub const WITHDRAWN: i32 = -32800;
 }
 
@@ -42,13 +42,13 @@ pub struct ErrorObject {
     pub code: i32,
     /// One short sentence.
     pub message: String,
-    /// Details for a program; always with `reason`, a sentence.
+    /// Details for programs; always with `reason`, a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl ErrorObject {
-    /// The object as raw JSON, for a message.
+    /// Returns the object as raw JSON, for a message.
     pub fn to_raw(&self) -> Box<RawValue> {
         let mut object = Map::new();
         object.insert("code".into(), self.code.into());
@@ -60,7 +60,7 @@ impl ErrorObject {
     }
 }
 
-/// One thing that is wrong in a form or an answer: where, which rule, and a sentence. Never a value.
+/// One error in a form or an answer: the location, the rule, and a sentence. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// A JSON Pointer into the schema, or the name of a field.
@@ -93,17 +93,18 @@ impl From<&Violation> for Finding {
 }
 
 impl Finding {
-    /// Every defect of a form.
+    /// Returns a finding per defect of a form.
     pub fn from_defects(defects: &Defects) -> Vec<Self> {
         defects.iter().map(Self::from).collect()
     }
 
-    /// Every violation of an answer.
+    /// Returns a finding per violation of an answer.
     pub fn from_violations(violations: &Violations) -> Vec<Self> {
         violations.iter().map(Self::from).collect()
     }
 
-    /// Returns the location as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
+    /// Returns the location in the spelling of the specification's own examples of elicitation errors:
+    /// `properties.age.type`.
     pub fn dotted(&self) -> String {
         let Some(pointer) = self.location.strip_prefix('/') else {
             return self.location.clone();
@@ -116,7 +117,7 @@ impl Finding {
     }
 }
 
-/// `data` of an illegal form: the first defect, what a field may be, and every defect.
+/// Returns the `data` of an illegal form: the first defect, the allowed kinds of field, and every defect.
 pub(super) fn illegal_form(defects: &[Finding], revision: Revision) -> Value {
     let mut types = vec!["string", "number", "integer", "boolean"];
     if revision.has_several_choices() {
@@ -134,7 +135,7 @@ pub(super) fn illegal_form(defects: &[Finding], revision: Revision) -> Value {
     })
 }
 
-/// `data` of a wrong answer: every violation, never a value.
+/// Returns the `data` of a wrong answer: every violation, never a value.
 pub(super) fn wrong_answer(reason: &str, violations: &[Finding]) -> Value {
     json!({
         "reason": reason,
@@ -144,7 +145,8 @@ pub(super) fn wrong_answer(reason: &str, violations: &[Finding]) -> Value {
     })
 }
 
-/// `data` of a missing capability: on 2026-07-28 what the client must declare, before that the reason alone.
+/// Returns the `data` of a missing capability: on 2026-07-28 the capability to declare, on earlier revisions only the
+/// reason.
 pub(super) fn missing_capability(reason: &str, needed: Capability, revision: Revision) -> Value {
     match revision {
         Revision::V2025_06_18 | Revision::V2025_11_25 => json!({ "reason": reason }),

@@ -1,4 +1,4 @@
-//! A bound was reached: time, rate, size or number. No person acted, so nothing here is ever reported as an action.
+//! Reached limits: time, rate, size or number. No person acted, so none of them is ever reported as an action.
 
 use std::time::Duration;
 
@@ -6,46 +6,46 @@ use serde_json::{Value, json};
 
 use super::error::code;
 
-/// A configured bound that was reached.
+/// A configured limit that was reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitFault {
     /// The deadline passed without an answer.
     #[error("{}", if *.seen { "User did not respond within timeout period" } else { "The question was shown to nobody within the timeout period" })]
     TimedOut {
-        /// The time that it was open.
+        /// The time that the question was open.
         after: Duration,
         /// `true` if a person saw it.
         seen: bool,
     },
-    /// No answer that could be sent: the input ended, no prepared answer was left, or the prepared one did not fit.
+    /// No answer could be sent: the input ended, no prepared answer was left, or the prepared one did not fit.
     #[error("the question was not answered: {why}")]
     NoAnswer {
-        /// Why, in words fit for the server. Nothing a person typed.
+        /// The reason, safe to send to the server. It contains no input of a person.
         why: &'static str,
     },
     /// Too many questions in too little time.
     #[error("too many questions; try again later")]
     RateLimited {
-        /// When asking makes sense again.
+        /// The time after which asking makes sense again.
         retry_after: Duration,
     },
     /// Too many questions wait for an answer.
     #[error("{limit} questions wait for an answer already")]
     TooManyPending {
-        /// The number that may wait.
+        /// The limit.
         limit: usize,
     },
-    /// One call asked too much.
+    /// One call asked too many questions.
     #[error("one call may ask {limit} questions")]
     TooManyQuestions {
-        /// The number that it may ask.
+        /// The limit.
         limit: usize,
     },
-    /// One call went round too often.
+    /// One call took too many rounds.
     #[error("one call may take {limit} rounds")]
     TooManyRounds {
-        /// The number that it may take.
+        /// The limit.
         limit: usize,
     },
     /// A message or a part of one is too large. Sizes in bytes.
@@ -61,7 +61,7 @@ pub enum LimitFault {
 }
 
 impl LimitFault {
-    /// The JSON-RPC error code, the same on every revision.
+    /// Returns the JSON-RPC error code, the same on every revision.
     pub const fn code(&self) -> i32 {
         match self {
             Self::TimedOut { .. }
@@ -74,7 +74,7 @@ impl LimitFault {
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) const fn summary(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "Elicitation timeout",
@@ -109,7 +109,7 @@ impl LimitFault {
     }
 }
 
-/// Whole seconds, rounded up: waiting that long is always enough.
+/// Returns whole seconds, rounded up, so that waiting that long is always enough.
 fn seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

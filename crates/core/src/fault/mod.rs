@@ -1,17 +1,17 @@
-//! Faults of a question, by who is to blame, with the name of each on each revision.
+//! Faults of a question by who is to blame, with their errors on each revision.
 //!
 //! A decline or a cancel is an answer, not a fault: [`PersonFault`] is only for callers that cannot go on without one.
 //! A timeout, a limit or a crash is never reported as a person's action.
 //!
 //! | file | who is to blame |
 //! | --- | --- |
-//! | `peer` | the other side: what it sent is not what the protocol says |
-//! | `author` | the author of the program on this side |
-//! | `person` | none: the person has the right to say no |
+//! | `peer` | the peer: its message breaks the protocol |
+//! | `author` | the author of the local program |
+//! | `person` | none: the person has the right to refuse |
 //! | `limit` | a configured bound: time, rate, size, number |
 //! | `error` | the JSON-RPC error object and its codes |
 //!
-//! [`chain`], [`causes()`] and [`with_causes`] show any error of `std` with those below it.
+//! [`chain`], [`causes()`] and [`with_causes`] return any error of `std` with its sources.
 
 mod author;
 mod causes;
@@ -29,21 +29,21 @@ pub use person::PersonFault;
 
 use crate::wire::Revision;
 
-/// Something that went wrong with a question, by blame.
+/// A failure of a question, by blame.
 ///
-/// Its words and data are made to be shown and sent: no variant carries what a person answered.
+/// Its texts and data are safe to show and to send: no variant contains a person's answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The other side.
+    /// The peer is to blame.
     #[error(transparent)]
     Peer(#[from] PeerFault),
-    /// The author of this side.
+    /// The author of the local program is to blame.
     #[error(transparent)]
     Author(#[from] AuthorFault),
-    /// The person said no, or nothing.
+    /// The person refused or made no choice.
     #[error(transparent)]
     Person(#[from] PersonFault),
-    /// A bound was reached.
+    /// A limit was reached.
     #[error(transparent)]
     Limit(#[from] LimitFault),
 }
@@ -51,18 +51,18 @@ pub enum Fault {
 /// The party that is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blame {
-    /// The other side.
+    /// The peer.
     Peer,
-    /// The author of this side.
+    /// The author of the local program.
     Author,
-    /// The person, who may.
+    /// The person, who has the right to refuse.
     Person,
-    /// The operator who set the bound.
+    /// The operator who set the limit.
     Limit,
 }
 
 impl Blame {
-    /// The word for logs and records.
+    /// Returns the word for logs and records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Peer => "peer",
@@ -74,7 +74,7 @@ impl Blame {
 }
 
 impl Fault {
-    /// Returns who is to blame.
+    /// Returns the party that is to blame.
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Peer(_) => Blame::Peer,
@@ -84,7 +84,7 @@ impl Fault {
         }
     }
 
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::Peer(fault) => fault.code(revision),
@@ -94,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// The whole JSON-RPC error object on this revision.
+    /// Returns the JSON-RPC error object on this revision.
     pub fn to_error(&self, revision: Revision) -> ErrorObject {
         let (message, data) = match self {
             Self::Peer(fault) => (fault.summary(), fault.data(revision)),

@@ -1,4 +1,4 @@
-//! The other side is to blame: what it sent, asked or answered is not what the protocol says.
+//! Faults of the peer: its message, question or answer breaks the protocol.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,11 @@ use crate::form::Defects;
 use crate::link::LinkError;
 use crate::wire::{Capability, Mode, Revision, WireError};
 
-/// A fault of the other side.
+/// A fault of the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerFault {
-    /// A message, or a part of one, that is not what the protocol says.
+    /// A message, or a part of one, that breaks the protocol.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A requestedSchema that is not a legal form.
@@ -30,7 +30,7 @@ pub enum PeerFault {
         /// The names of the fields.
         fields: Vec<String>,
     },
-    /// The client did not declare what the question needs.
+    /// The client did not declare the capability that the question needs.
     #[error("the client did not declare elicitation in {mode} mode")]
     CapabilityMissing {
         /// The mode of the question.
@@ -38,36 +38,36 @@ pub enum PeerFault {
         /// The capability that the client declared.
         declared: Capability,
     },
-    /// Content that the form refuses, as often as it was asked.
+    /// Content that broke the form's rules in every attempt.
     #[error("the answer does not fit the form: {}", first(violations))]
     WrongAnswer {
-        /// Every violation of the last try.
+        /// The violations of the last attempt.
         violations: Vec<Finding>,
-        /// The number of times that it was asked.
+        /// The number of attempts.
         attempts: u32,
     },
     /// An answer to a question that was never asked, or was answered before.
     #[error("an answer came to a question that is not open")]
     NotAsked,
-    /// A `requestState` that this side did not make, or not for this request, principal or time.
+    /// A `requestState` that was not created here, or not for this request, principal or time.
     #[error("the requestState was not accepted")]
     StateRefused,
-    /// The other side answered the question with an error of its own.
+    /// The peer answered the question with an error.
     #[error("the other side could not ask: error {code}")]
     AnsweredWithError {
-        /// Its code.
+        /// The peer's error code.
         code: i64,
     },
-    /// The other side took the question back.
+    /// The peer withdrew the question.
     #[error("the question was withdrawn")]
     Withdrawn,
-    /// The other side is gone: connection closed, process ended.
+    /// The peer is gone: the connection closed or the process ended.
     #[error("the other side is gone")]
     Gone,
-    /// A revision that this side does not speak.
+    /// A revision that is not supported.
     #[error("the protocol revision is not supported")]
     UnsupportedRevision {
-        /// The mode or feature that was requested.
+        /// The requested revision.
         requested: String,
     },
     /// An HTTP header that contradicts the body (2026-07-28).
@@ -96,7 +96,7 @@ impl From<&Defects> for PeerFault {
 }
 
 impl PeerFault {
-    /// Content that still breaks its form after it was asked `attempts` times.
+    /// Returns the fault for content that still breaks its form after `attempts` attempts.
     pub fn wrong_answer(why: &CheckError, attempts: u32) -> Self {
         let violations = match why {
             CheckError::Violations(violations) => Finding::from_violations(violations),
@@ -112,7 +112,7 @@ impl PeerFault {
         }
     }
 
-    /// The JSON-RPC error code on this revision.
+    /// Returns the JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::Wire(defect) => wire_code(defect),
@@ -137,7 +137,7 @@ impl PeerFault {
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) fn summary(&self) -> &'static str {
         match self {
             Self::Wire(WireError::NotJson { .. } | WireError::NotUtf8 { .. }) => "Parse error",
@@ -199,8 +199,8 @@ impl PeerFault {
     }
 }
 
-/// No elicitation at all is a method the client does not have; a mode it does not have is a wrong parameter
-/// (2025-11-25, elicitation, error handling). 2026-07-28 has one code for both.
+/// Returns the code of a missing capability. Without elicitation, the method does not exist; with another mode, the
+/// mode is a wrong parameter (2025-11-25, elicitation, error handling). 2026-07-28 has one code for both.
 fn capability_code(declared: Capability, revision: Revision) -> i32 {
     match revision {
         Revision::V2025_06_18 | Revision::V2025_11_25 if declared.is_none() => {

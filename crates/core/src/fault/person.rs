@@ -1,11 +1,11 @@
-//! The person said no, or made no choice: an answer, reported as a fault only to callers that cannot go on without.
+//! A person's refusal: an answer, reported as a fault only to callers that cannot go on without an accept.
 
 use serde_json::{Value, json};
 
 use super::error::code;
 use crate::wire::Action;
 
-/// A refusal where an accept was needed. Only a person's own act makes one.
+/// A refusal where an accept was needed. Only a person's own action creates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PersonFault {
     /// The person declined.
@@ -25,14 +25,14 @@ impl PersonFault {
         }
     }
 
-    /// The JSON-RPC error code, the same on every revision.
+    /// Returns the JSON-RPC error code, the same on every revision.
     pub const fn code(self) -> i32 {
         match self {
             Self::Declined | Self::Cancelled => code::SERVER,
         }
     }
 
-    /// The error's `message`.
+    /// Returns the error's `message`.
     pub(super) const fn summary(self) -> &'static str {
         match self {
             Self::Declined => "Elicitation declined",

@@ -8,9 +8,9 @@ use crate::json::{Given, Json};
 /// The rules of a boolean (`BooleanSchema`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Boolean {
-    /// The only value that is taken (`const`): true for "you must agree".
+    /// The only accepted value (`const`): true for "you must agree".
     pub constant: Option<bool>,
-    /// Filled in before the person decides.
+    /// The value that is filled in before the person decides.
     pub default: Option<bool>,
 }
 

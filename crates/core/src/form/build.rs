@@ -1,4 +1,4 @@
-//! Forms that are not known until run time, written in Rust.
+//! Forms that are built at run time, in Rust.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Boolean, Choice, Choices, Defects, Form, Format, Number, Text};
 
-/// Builds a [`Form`] field by field.
+/// A builder of a [`Form`], field by field.
 ///
 /// ```
 /// use mcp_elicit_core::form::{FieldBuilder, Form};
@@ -26,7 +26,7 @@ pub struct FormBuilder {
 }
 
 impl Form {
-    /// Starts a form without fields.
+    /// Creates a builder of a form without fields.
     pub fn builder() -> FormBuilder {
         FormBuilder::default()
     }
@@ -50,11 +50,11 @@ impl FormBuilder {
         self
     }
 
-    /// The form.
+    /// Builds the form.
     ///
     /// # Errors
-    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, duplicate options, a
-    /// default that its field refuses.
+    /// Every defect, with its JSON Pointer into the generated schema: impossible bounds, duplicate options, a default
+    /// that breaks its field's rules.
     pub fn build(self) -> Result<Form, Defects> {
         if let Some(name) = self.duplicate {
             let at = super::defect::At::ROOT;
@@ -71,7 +71,7 @@ impl FormBuilder {
     }
 }
 
-/// One field for [`FormBuilder::field`]. `K` is its kind, and a rule that the kind does not have does not compile:
+/// One field for [`FormBuilder::field`]. `K` is its kind; a rule that the kind does not have does not compile:
 ///
 /// ```compile_fail
 /// use mcp_elicit_core::form::FieldBuilder;
@@ -103,33 +103,33 @@ impl<K> Clone for FieldBuilder<K> {
 }
 
 impl FieldBuilder<Text> {
-    /// Starts a string that the person writes.
+    /// Creates a field for text.
     pub fn text() -> Self {
         Self::new("string")
     }
 }
 
 impl FieldBuilder<Number> {
-    /// Starts a number of any kind.
+    /// Creates a field for any number.
     pub fn number() -> Self {
         Self::new("number")
     }
 
-    /// Starts a whole number.
+    /// Creates a field for a whole number.
     pub fn integer() -> Self {
         Self::new("integer")
     }
 }
 
 impl FieldBuilder<Boolean> {
-    /// Starts a yes or no.
+    /// Creates a yes-or-no field.
     pub fn boolean() -> Self {
         Self::new("boolean")
     }
 }
 
 impl FieldBuilder<Choice> {
-    /// Starts a list of these strings, or of these `(value, title)` pairs, of which one is picked.
+    /// Creates a choice of one of these strings, or of these `(value, title)` pairs.
     pub fn choice<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
         let (key, list) = option_list(options);
         Self::new("string").with(if key == "enum" { "enum" } else { "oneOf" }, list)
@@ -137,7 +137,7 @@ impl FieldBuilder<Choice> {
 }
 
 impl FieldBuilder<Choices> {
-    /// Starts a list of these strings, or of these `(value, title)` pairs, of which several may be picked.
+    /// Creates a choice of several of these strings, or of these `(value, title)` pairs.
     pub fn choices<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
         let (key, list) = option_list(options);
         let items = if key == "enum" {
@@ -165,20 +165,20 @@ impl<K> FieldBuilder<K> {
         self
     }
 
-    /// Makes the field one that an answer must have.
+    /// Makes the field required.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// Sets the name that the person reads.
+    /// Sets the title that the person reads.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.with("title", title.into())
     }
 
-    /// Sets the explanation that the person reads.
+    /// Sets the description that the person reads.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with("description", description.into())
@@ -186,25 +186,25 @@ impl<K> FieldBuilder<K> {
 }
 
 impl FieldBuilder<Text> {
-    /// Sets the text that is there before the person writes.
+    /// Sets the default text.
     #[must_use]
     pub fn default(self, value: impl Into<String>) -> Self {
         self.with("default", value.into())
     }
 
-    /// Sets the least number of characters.
+    /// Sets the minimum number of characters.
     #[must_use]
     pub fn min_length(self, characters: u64) -> Self {
         self.with("minLength", characters)
     }
 
-    /// Sets the greatest number of characters.
+    /// Sets the maximum number of characters.
     #[must_use]
     pub fn max_length(self, characters: u64) -> Self {
         self.with("maxLength", characters)
     }
 
-    /// Sets a regular expression (ECMA-262) to be found in the text.
+    /// Sets a regular expression (ECMA-262) that the text must contain a match of.
     #[must_use]
     pub fn pattern(self, pattern: impl Into<String>) -> Self {
         self.with("pattern", pattern.into())
@@ -218,19 +218,19 @@ impl FieldBuilder<Text> {
 }
 
 impl FieldBuilder<Number> {
-    /// Sets the number that is there before the person writes.
+    /// Sets the default number.
     #[must_use]
     pub fn default(self, value: impl Into<Value>) -> Self {
         self.with("default", value)
     }
 
-    /// Sets the least number.
+    /// Sets the minimum.
     #[must_use]
     pub fn minimum(self, minimum: impl Into<Value>) -> Self {
         self.with("minimum", minimum)
     }
 
-    /// Sets the greatest number.
+    /// Sets the maximum.
     #[must_use]
     pub fn maximum(self, maximum: impl Into<Value>) -> Self {
         self.with("maximum", maximum)
@@ -238,7 +238,7 @@ impl FieldBuilder<Number> {
 }
 
 impl FieldBuilder<Boolean> {
-    /// Sets what is chosen before the person chooses.
+    /// Sets the default.
     #[must_use]
     pub fn default(self, value: bool) -> Self {
         self.with("default", value)
@@ -246,7 +246,7 @@ impl FieldBuilder<Boolean> {
 }
 
 impl FieldBuilder<Choice> {
-    /// Sets the value of the option that is picked before the person picks.
+    /// Sets the default option, by its value.
     #[must_use]
     pub fn default(self, value: impl Into<String>) -> Self {
         self.with("default", value.into())
@@ -254,34 +254,34 @@ impl FieldBuilder<Choice> {
 }
 
 impl FieldBuilder<Choices> {
-    /// Sets the values of the options that are picked before the person picks.
+    /// Sets the default options, by their values.
     #[must_use]
     pub fn default<V: Into<String>>(self, values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<String> = values.into_iter().map(Into::into).collect();
         self.with("default", values)
     }
 
-    /// Sets how many must be picked at least.
+    /// Sets the minimum number of selected options.
     #[must_use]
     pub fn min_items(self, picked: u64) -> Self {
         self.with("minItems", picked)
     }
 
-    /// Sets how many may be picked at most.
+    /// Sets the maximum number of selected options.
     #[must_use]
     pub fn max_items(self, picked: u64) -> Self {
         self.with("maxItems", picked)
     }
 }
 
-/// A value that can stand as an option, with or without a title.
+/// A value that can be an option, with or without a title.
 pub trait IntoOption: sealed::Sealed {
-    /// The value, and the title where there is one.
+    /// Returns the value, and the title if there is one.
     fn into_option(self) -> (String, Option<String>);
 }
 
 mod sealed {
-    /// Only these types are options, so that the trait may grow.
+    /// Seals [`IntoOption`](super::IntoOption), so that it can gain methods.
     pub trait Sealed {}
 
     impl Sealed for &str {}

@@ -14,9 +14,9 @@ use crate::wire::Revision;
 /// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceOption {
-    /// The value that is sent when it is picked.
+    /// The value that is sent when the option is selected.
     pub value: Box<str>,
-    /// The text that the person reads, when it is something else.
+    /// The text that the person reads, if it differs from the value.
     pub title: Option<Box<str>>,
 }
 
@@ -27,7 +27,7 @@ impl ChoiceOption {
     }
 }
 
-/// The options of a field in the order given. Never empty, never twice the same value.
+/// The options of a field in their given order. Never empty, without duplicate values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceOptions(Arc<[ChoiceOption]>);
 
@@ -70,9 +70,9 @@ impl std::ops::Deref for ChoiceOptions {
 pub struct Choice {
     /// The options.
     pub options: ChoiceOptions,
-    /// The only option that is taken (`const`).
+    /// The only accepted option (`const`).
     pub constant: Option<String>,
-    /// Picked before the person decides.
+    /// The option that is selected before the person decides.
     pub default: Option<String>,
 }
 
@@ -171,7 +171,7 @@ impl Choice {
     }
 }
 
-/// The `items` of several choices.
+/// Writes the `items` of several choices.
 pub(crate) fn emit_items(options: &ChoiceOptions, out: &mut Emit) {
     let items = if options.titled() {
         json!({ "anyOf": options.constants() })
@@ -181,7 +181,7 @@ pub(crate) fn emit_items(options: &ChoiceOptions, out: &mut Emit) {
     out.put("items", items);
 }
 
-/// `enum`: a list of strings.
+/// Reads `enum`: a list of strings.
 pub(crate) fn read_values(
     value: &Json<'_>,
     key: &str,
@@ -206,7 +206,7 @@ pub(crate) fn read_values(
     finish(options, values.len(), at, reader)
 }
 
-/// `oneOf` or `anyOf`: a list of `{const, title}`.
+/// Reads `oneOf` or `anyOf`: a list of `{const, title}`.
 pub(crate) fn read_constants(
     value: &Json<'_>,
     key: &str,
@@ -298,7 +298,7 @@ fn read_list<'j, 'a>(
     }
 }
 
-/// Refuses duplicate options; gives nothing when an entry was already refused.
+/// Rejects duplicate options; returns `None` if an entry was already rejected.
 fn finish(
     options: Vec<ChoiceOption>,
     given: usize,
@@ -334,7 +334,7 @@ fn finish(
     (!duplicate && options.len() == given).then_some(ChoiceOptions(options.into()))
 }
 
-/// `enumNames`, the titles of 2025-06-18.
+/// Reads `enumNames`, the titles of 2025-06-18.
 fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reader: &mut FieldReader<'_>) {
     let Some(list) = names else { return };
     let Json::List(entries) = list else {
@@ -367,7 +367,7 @@ fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reader: &mu
     }
 }
 
-/// Options on a field that is not a string.
+/// Rejects options on a field that is not a string.
 pub(crate) fn refuse_options(
     keywords: &Keywords<'_, '_>,
     kind: &str,

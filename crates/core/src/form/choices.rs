@@ -13,13 +13,13 @@ use crate::json::{Given, Items, Json};
 pub struct Choices {
     /// The options.
     pub options: ChoiceOptions,
-    /// At least this many.
+    /// The minimum number of selected options.
     pub min_items: Option<u64>,
-    /// At most this many.
+    /// The maximum number of selected options.
     pub max_items: Option<u64>,
-    /// Each once. Enforced, though no revision lists it.
+    /// `true` if each option may be selected once. Enforced, although no revision lists it.
     pub unique: bool,
-    /// Picked before the person decides.
+    /// The options that are selected before the person decides.
     pub default: Option<Vec<String>>,
 }
 
@@ -133,7 +133,7 @@ impl Choices {
     }
 }
 
-/// Doubles among the strings; members of other types have broken the type already.
+/// Returns `true` if a string occurs twice; members of other types have broken the type rule already.
 fn has_doubles(items: Items<'_>) -> bool {
     let mut seen = HashSet::new();
     items.texts().flatten().any(|text| !seen.insert(text))
@@ -186,7 +186,7 @@ fn read_items(items: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Option<
     options.filter(|_| sound)
 }
 
-/// The keywords of this kind, and whether they are there.
+/// Returns the keywords of this kind, and whether they are present.
 pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 3] {
     [
         ("minItems", keywords.min_items.is_some()),

@@ -5,11 +5,11 @@ use std::fmt;
 /// One reason why a requestedSchema is not a legal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
-    /// The location in the schema, as an RFC 6901 JSON Pointer.
+    /// The location in the schema, as a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// The defect, as a stable code.
     pub code: DefectCode,
-    /// The defect and the values that are allowed there, for a person.
+    /// The defect and the allowed values, for a person.
     pub message: String,
 }
 
@@ -24,17 +24,17 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Everything that is wrong with one schema, in the order of the text. Never empty.
+/// Every defect of one schema, in the order of the text. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defects(pub(crate) Vec<Defect>);
 
 impl Defects {
-    /// Each defect.
+    /// Returns an iterator over the defects.
     pub fn iter(&self) -> std::slice::Iter<'_, Defect> {
         self.0.iter()
     }
 
-    /// The first defect.
+    /// Returns the first defect.
     pub fn first(&self) -> &Defect {
         &self.0[0]
     }
@@ -83,7 +83,7 @@ macro_rules! codes {
             /// Every code, in order.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
-            /// The stable spelling, kebab-case.
+            /// Returns the stable spelling, in kebab-case.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $code,)+ }
             }
@@ -108,13 +108,13 @@ codes! {
         NotAnObject = "not-an-object",
         /// The schema's `type` is missing or not `object`.
         RootType = "root-type",
-        /// There is no `properties` object.
+        /// The schema has no `properties` object.
         NoProperties = "no-properties",
         /// More fields than [`Limits::fields`](super::Limits::fields).
         TooManyFields = "too-many-fields",
-        /// The same field name twice.
+        /// A field name occurs twice.
         DuplicateField = "duplicate-field",
-        /// A member of the schema, other than a field, stands twice in its object.
+        /// A member of the schema, other than a field, occurs twice in its object.
         DuplicateMember = "duplicate-member",
         /// A field's schema is not a JSON object.
         FieldNotAnObject = "field-not-an-object",
@@ -122,21 +122,21 @@ codes! {
         MissingType = "missing-type",
         /// A field's `type` is a list of types.
         TypeList = "type-list",
-        /// A field's `type` is none of the five.
+        /// A field's `type` is not one of the five.
         UnknownType = "unknown-type",
-        /// A field is itself an object: forms are flat.
+        /// A field is itself an object, although forms are flat.
         Nested = "nested",
         /// A `$ref` or `$dynamicRef`.
         Reference = "reference",
         /// An array whose items are not strings from a list.
         ArrayItems = "array-items",
-        /// `enum` on something other than a string.
+        /// An `enum` on a field that is not a string.
         EnumNotString = "enum-not-string",
         /// A list of options that is empty or not a list.
         NoOptions = "no-options",
         /// An option that is not a string (or not `{const, title}`).
         OptionShape = "option-shape",
-        /// The same option twice.
+        /// An option that occurs twice.
         DuplicateOption = "duplicate-option",
         /// Options given in two ways at once.
         OptionsTwice = "options-twice",
@@ -150,7 +150,7 @@ codes! {
         UnsupportedFormat = "unsupported-format",
         /// Bounds that no value meets.
         ImpossibleRange = "impossible-range",
-        /// A `default` that its own field refuses.
+        /// A `default` that breaks its own field's rules.
         DefaultInvalid = "default-invalid",
         /// A `pattern` that is not a regular expression.
         PatternSyntax = "pattern-syntax",
@@ -163,7 +163,7 @@ codes! {
     }
 }
 
-/// Something legal that a person may still want to know: ignored, or not the same everywhere.
+/// A remark on a legal form: something is ignored, or not the same in every client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The location in the schema, as an RFC 6901 JSON Pointer.
@@ -177,9 +177,9 @@ pub struct Note {
 codes! {
     /// The stable code of a [`Note`].
     NoteCode {
-        /// Understood and enforced here, but no revision lists it, so other clients may ignore it.
+        /// A keyword that is understood and enforced here, but listed by no revision, so other clients may ignore it.
         NotPortable = "not-portable",
-        /// A keyword that constrains nothing where it stands; ignored.
+        /// A keyword without effect at this location; ignored.
         NoEffect = "no-effect",
         /// A keyword that no specification defines; ignored.
         UnknownKeyword = "unknown-keyword",
@@ -192,7 +192,7 @@ codes! {
     }
 }
 
-/// A place in the schema, as a list that grows down the stack; written out only when there is something to say.
+/// A location in the schema, as a list that grows down the stack; written out only for a finding.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'p> {
     parent: Option<&'p At<'p>>,
@@ -212,7 +212,7 @@ impl<'p> At<'p> {
         }
     }
 
-    /// Returns whether this is the place of a field: a member of the root's `properties`.
+    /// Returns `true` if this is the location of a field: a member of the root's `properties`.
     pub(crate) fn is_field(&self) -> bool {
         let properties = self.parent.filter(|parent| parent.key == "properties");
         let root = properties.and_then(|properties| properties.parent);

@@ -1,4 +1,4 @@
-//! A form from a Rust type: what schemars says of it, in the words that forms have.
+//! A form from a Rust type: schemars' description of it, converted to the keywords of forms.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -7,17 +7,17 @@ use serde_json::{Map, Number, Value, json};
 use super::{Defects, Form};
 
 impl Form {
-    /// The form of a struct with named fields.
+    /// Creates the form of a struct with named fields.
     ///
     /// Strings, integers, floats, booleans, enums of unit variants, `Vec`s and sets of those, dates and times (`format`
-    /// date or date-time), `Url` (`format` uri) and `Option`s of all become fields. Doc comments become descriptions,
-    /// those of variants titles. `#[schemars(...)]` titles, ranges, lengths, formats and patterns are kept, and so are
-    /// serde's renames and defaults. Exclusive integer bounds become inclusive, and integers narrower than 64 bits are
-    /// bounded by what they hold.
+    /// date or date-time), `Url` (`format` uri) and `Option`s of all become fields. Doc comments become descriptions;
+    /// those of variants become titles. Titles, ranges, lengths, formats and patterns in `#[schemars(...)]` are kept,
+    /// and so are serde's renames and defaults. Exclusive integer bounds become inclusive, and integers narrower than
+    /// 64 bits are limited to their range.
     ///
     /// # Errors
-    /// When a part of the type cannot be asked in a form: each [`Defect`](super::Defect) names the field by its pointer and says what to
-    /// do.
+    /// If a part of the type cannot be asked in a form: each [`Defect`](super::Defect) gives the pointer of the field
+    /// and the fix.
     pub fn from_type<T: JsonSchema>() -> Result<Self, Defects> {
         let settings = SchemaSettings::draft2020_12()
             .for_deserialize()
@@ -30,7 +30,7 @@ impl Form {
             .into_root_schema_for::<T>()
             .to_value();
         if let Some(root) = schema.as_object_mut() {
-            // What the form does not have is dropped before the type is read, so the type may well refuse it.
+            // Fields that the form does not have are dropped before the type is read, so the type may reject them.
             root.remove("additionalProperties");
             if let Some(Value::Object(fields)) = root.get_mut("properties") {
                 fields.values_mut().for_each(tidy_field);
@@ -70,7 +70,7 @@ fn tidy_field(schema: &mut Value) {
     }
 }
 
-/// `Option<T>` is T or null; a form says it by not requiring the field.
+/// Unwraps `Option<T>`, which is T or null: in a form, the field is not required.
 fn unwrap_option(field: &mut Map<String, Value>) {
     let null = json!({ "type": "null" });
     if let Some(Value::Array(either)) = field.get("anyOf")
@@ -95,8 +95,8 @@ fn unwrap_option(field: &mut Map<String, Value>) {
     }
 }
 
-/// An enum of unit variants with doc comments: `oneOf` of constants with descriptions, and plain ones in an `enum`
-/// among them. The description is what a person should read, so it becomes the title.
+/// Converts an enum of unit variants with doc comments: `oneOf` of constants with descriptions, with plain ones in an
+/// `enum` among them. The description is meant for people, so it becomes the title.
 fn list_variants(field: &mut Map<String, Value>, key: &str) {
     let Some(Value::Array(variants)) = field.get("oneOf") else {
         return;
@@ -119,7 +119,7 @@ fn list_variants(field: &mut Map<String, Value>, key: &str) {
                         .map(|value| json!({ "const": value, "title": value })),
                 );
             }
-            // Not an enum of unit variants; the parser says why that is not a field.
+            // Not an enum of unit variants; the parser reports the defect.
             _ => return,
         }
     }
@@ -135,7 +135,8 @@ fn one_line(title: &Value) -> Value {
     text.split_whitespace().collect::<Vec<_>>().join(" ").into()
 }
 
-/// schemars writes the width of an integer as a `format`, which forms do not have for numbers.
+/// Converts the width of an integer, which schemars writes as a `format`, into bounds: forms have no `format` for
+/// numbers.
 fn bound_by_width(field: &mut Map<String, Value>) {
     let (low, high): (i64, i64) = match field.get("format").and_then(Value::as_str) {
         Some("int8") => (i8::MIN.into(), i8::MAX.into()),
@@ -154,7 +155,7 @@ fn bound_by_width(field: &mut Map<String, Value>) {
     }
 }
 
-/// Every revision has `minimum` and `maximum`; none lists the exclusive ones.
+/// Makes exclusive bounds inclusive: every revision has `minimum` and `maximum`, and none lists the exclusive ones.
 fn include_bounds(field: &mut Map<String, Value>) {
     for (exclusive, inclusive, step) in [
         ("exclusiveMinimum", "minimum", 1),

@@ -1,4 +1,4 @@
-//! From a form back to a requestedSchema, in the words of a revision.
+//! From a form back to a requestedSchema, in the keywords of a revision.
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::kind::Emit;
 use super::{Field, Form, Kind};
 use crate::wire::Revision;
 
-/// A form that a revision has no words for.
+/// A form that a revision cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{field}` picks several options, which revision {revision} cannot ask: ask for one, or once for each"
@@ -20,9 +20,9 @@ pub struct UnsupportedForm {
 }
 
 impl Form {
-    /// The requestedSchema for a revision. Titled options become `enumNames` on 2025-06-18 and `oneOf` after it.
-    /// Keywords that are enforced but listed by no revision are kept: a client that knows JSON Schema knows them,
-    /// others ignore them.
+    /// Returns the requestedSchema for a revision. Titled options become `enumNames` on 2025-06-18 and `oneOf` on later
+    /// revisions. Keywords that are enforced but listed by no revision are kept: clients that implement JSON Schema
+    /// know them, and others ignore them.
     ///
     /// # Errors
     /// [`UnsupportedForm`] for several choices on 2025-06-18.
@@ -50,7 +50,7 @@ impl Form {
         Ok(Value::Object(out.0))
     }
 
-    /// Checks that a revision has words for the form, as [`emit`](Self::emit) does.
+    /// Checks that a revision can express the form, as [`emit`](Self::emit) does.
     ///
     /// # Errors
     /// [`UnsupportedForm`] for several choices on 2025-06-18.
@@ -92,7 +92,7 @@ fn emit_field(field: &Field, revision: Revision) -> Value {
     Value::Object(out.0)
 }
 
-/// As the requestedSchema of the newest revision, which has words for every form.
+/// Serializes as the requestedSchema of the newest revision, which can express every form.
 impl Serialize for Form {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.emit(Revision::V2026_07_28)

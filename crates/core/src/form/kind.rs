@@ -1,4 +1,4 @@
-//! The kinds of field, and what they share while they are read, checked and emitted.
+//! The kinds of field, and the code that they share for reading, checking and emitting.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Text(Text),
     /// Any number.
     Number(Number),
-    /// A number without fractional part; 1.0 is one.
+    /// A number without a fractional part; 1.0 is one.
     Integer(Number),
     /// Yes or no.
     Boolean(Boolean),
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The value that the schema gives as `default`. It passes the field's own rules.
+    /// Returns the schema's `default`, which obeys the field's own rules.
     pub fn default(&self) -> Option<Value> {
         match self {
             Kind::Text(text) => text.default.clone().map(Value::String),
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Tells `broken` of every rule that the value breaks.
+    /// Calls `broken` with every rule that the value breaks.
     pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
         match self {
             Kind::Text(text) => text.check(given, broken),
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// The keywords of one field as they stood in the text, found in one walk over it.
+/// The keywords of one field as they occur in the text, found in one pass.
 #[derive(Default)]
 pub(crate) struct Keywords<'j, 'a> {
     pub(crate) kind: Option<&'j Json<'a>>,
@@ -85,7 +85,7 @@ pub(crate) struct FieldReader<'r> {
     pub(crate) at: At<'r>,
     pub(crate) limits: &'r Limits,
     pub(crate) found: &'r mut Findings,
-    /// The budget that is left for the form's patterns.
+    /// The remaining budget for the form's patterns.
     pub(crate) patterns: &'r mut super::pattern::Budget,
 }
 
@@ -98,7 +98,7 @@ impl FieldReader<'_> {
         self.found.note(&self.at.child(key), code, message);
     }
 
-    /// A keyword that wants a string.
+    /// Reads a keyword whose value is a string.
     pub(crate) fn text(&mut self, key: &str, value: Option<&Json<'_>>) -> Option<Box<str>> {
         let value = value?;
         if let Some(text) = value.as_text() {
@@ -108,7 +108,7 @@ impl FieldReader<'_> {
         None
     }
 
-    /// A keyword that wants a number of things: a whole number, zero or more.
+    /// Reads a keyword whose value is a count: a whole number, zero or more.
     pub(crate) fn count(&mut self, key: &str, value: Option<&Json<'_>>) -> Option<u64> {
         let value = value?;
         let count = value
@@ -120,7 +120,7 @@ impl FieldReader<'_> {
         count
     }
 
-    /// A keyword that wants a number.
+    /// Reads a keyword whose value is a number.
     pub(crate) fn number(
         &mut self,
         key: &str,
@@ -142,8 +142,8 @@ impl FieldReader<'_> {
         );
     }
 
-    /// Marks keywords that say nothing about a field of this kind (JSON Schema: an assertion about another type always
-    /// holds).
+    /// Adds notes on keywords that have no effect on a field of this kind (JSON Schema: an assertion about another type
+    /// always holds).
     pub(crate) fn without_effect(&mut self, kind: &str, keywords: &[(&str, bool)]) {
         for (key, present) in keywords {
             if *present {
@@ -166,7 +166,7 @@ impl FieldReader<'_> {
         }
     }
 
-    /// Keeps a default only if the field takes it.
+    /// Keeps a default only if the field accepts it.
     pub(crate) fn default_holds(&mut self, kind: &Kind, default: Option<&Json<'_>>) -> bool {
         let Some(default) = default else {
             return false;
@@ -186,7 +186,7 @@ impl FieldReader<'_> {
     }
 }
 
-/// Writes keywords in the order that people expect, leaving out what is not set.
+/// A writer of keywords in the order that people expect, without those that are not set.
 pub(crate) struct Emit(pub(crate) Map<String, Value>);
 
 impl Emit {

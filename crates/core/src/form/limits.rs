@@ -1,7 +1,7 @@
-//! Limits on a form from outside.
+//! Limits on a form from a peer.
 
-/// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more
-/// than a question is worth, and a form within what a person can answer.
+/// Limits on a requestedSchema and on content. The specification sets none; these keep the cost of a hostile peer low,
+/// and a form small enough for a person to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The longest schema text, in bytes.
@@ -15,10 +15,10 @@ pub struct Limits {
     /// The longest `pattern`, in bytes.
     pub pattern_bytes: usize,
     /// The most states that the patterns of a form may have together: a character or class is one, a Unicode property
-    /// is 64, and what is repeated counts as often as it can occur.
+    /// is 64, and a repeated part counts as often as it can occur.
     pub pattern_states: usize,
     /// The most memory that the compiled patterns of a form may take together, in bytes. Matching is linear in the text
-    /// whatever this is.
+    /// regardless of this limit.
     pub pattern_memory: usize,
 }
 

@@ -1,8 +1,8 @@
 //! The form language: a `requestedSchema`, parsed.
 //!
 //! A [`Form`] is legal by construction. It comes from a text ([`Form::parse`]), a value ([`Form::from_value`]), a Rust
-//! type ([`Form::from_type`]) or a builder ([`Form::builder`]); every way runs the one parser. `parse` walks the
-//! schema, one file a kind of field knows that kind's rules: how they are read, checked and emitted.
+//! type ([`Form::from_type`]) or a builder ([`Form::builder`]), all of which run the one parser. `parse` walks the
+//! schema; one file per kind of field has that kind's rules for reading, checking and emitting.
 
 mod boolean;
 mod build;
@@ -42,18 +42,18 @@ pub use self::text::Text;
 pub struct Form {
     fields: Vec<Field>,
     notes: Vec<Note>,
-    /// Positions of the fields sorted by name; empty for a form short enough to look through.
+    /// Positions of the fields sorted by name; empty for a form short enough for a linear search.
     by_name: Vec<u32>,
     /// `additionalProperties: false`.
     closed: bool,
     content_bytes: usize,
 }
 
-/// Forms up to this many fields are looked through; longer ones are searched.
+/// The most fields that are searched linearly; longer forms use a binary search.
 const LOOKED_THROUGH: usize = 12;
 
 impl Form {
-    /// Reads a requestedSchema from its text under the default [`Limits`].
+    /// Parses a requestedSchema with the default [`Limits`].
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
@@ -61,7 +61,7 @@ impl Form {
         parse::text(text, &Limits::default())
     }
 
-    /// [`parse`](Self::parse) under other limits.
+    /// Parses a requestedSchema with other limits.
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
@@ -69,7 +69,7 @@ impl Form {
         parse::text(text, limits)
     }
 
-    /// Reads a requestedSchema from a value under the default [`Limits`].
+    /// Reads a requestedSchema from a value with the default [`Limits`].
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
@@ -77,7 +77,7 @@ impl Form {
         parse::value(schema, &Limits::default())
     }
 
-    /// [`from_value`](Self::from_value) under other limits; those on bytes do not apply.
+    /// Reads a requestedSchema from a value with other limits; those on bytes do not apply.
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
@@ -101,7 +101,7 @@ impl Form {
         }
     }
 
-    /// The fields in the schema's order. None at all asks only to confirm.
+    /// Returns the fields in the schema's order. A form without fields only asks for confirmation.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
@@ -111,7 +111,7 @@ impl Form {
         self.fields.iter()
     }
 
-    /// The field of that name.
+    /// Returns the field with that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.position(name).map(|i| &self.fields[i])
     }
@@ -121,13 +121,13 @@ impl Form {
         &self.notes
     }
 
-    /// Returns whether fields that are not in the form are refused (`additionalProperties: false`) and not merely
+    /// Returns `true` if fields that are not in the form are rejected (`additionalProperties: false`) and not merely
     /// dropped.
     pub fn closed(&self) -> bool {
         self.closed
     }
 
-    /// The longest content text that [`check_text`](Self::check_text) reads, in bytes.
+    /// Returns the longest content text that [`check_text`](Self::check_text) reads, in bytes.
     pub(crate) fn content_bytes(&self) -> usize {
         self.content_bytes
     }
@@ -146,7 +146,7 @@ impl Form {
 impl std::str::FromStr for Form {
     type Err = Defects;
 
-    /// [`Form::parse`].
+    /// Parses the text with [`Form::parse`].
     fn from_str(text: &str) -> Result<Self, Defects> {
         Self::parse(text)
     }
@@ -155,7 +155,7 @@ impl std::str::FromStr for Form {
 impl TryFrom<&Value> for Form {
     type Error = Defects;
 
-    /// [`Form::from_value`].
+    /// Reads the value with [`Form::from_value`].
     fn try_from(schema: &Value) -> Result<Self, Defects> {
         Self::from_value(schema)
     }
@@ -181,7 +181,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The key in the content.
+    /// Returns the key in the content.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -190,12 +190,12 @@ impl Field {
         Arc::clone(&self.name)
     }
 
-    /// The schema's `title`.
+    /// Returns the schema's `title`.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Returns the label that a person reads: the title, or the name where there is none.
+    /// Returns the label that a person reads: the title, or the name if there is none.
     pub fn label(&self) -> &str {
         self.title
             .as_deref()
@@ -203,12 +203,12 @@ impl Field {
             .unwrap_or(&self.name)
     }
 
-    /// The schema's `description`.
+    /// Returns the schema's `description`.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// Returns whether an answer must have it.
+    /// Returns `true` if the field is required.
     pub fn required(&self) -> bool {
         self.required
     }
@@ -218,7 +218,7 @@ impl Field {
         &self.kind
     }
 
-    /// Its `default`, which passes its own rules.
+    /// Returns the `default`, which obeys the field's own rules.
     pub fn default(&self) -> Option<Value> {
         self.kind.default()
     }
@@ -237,7 +237,7 @@ pub(crate) mod tests {
         Form::parse(&wrap(properties)).unwrap_or_else(|defects| panic!("{defects}"))
     }
 
-    /// Each defect as "pointer code".
+    /// Returns each defect as "pointer code".
     pub(crate) fn defects(properties: &str) -> Vec<String> {
         defects_of(&wrap(properties))
     }
@@ -268,7 +268,7 @@ pub(crate) mod tests {
             .collect()
     }
 
-    /// The codes of the rules that a content breaks, however it is handed in.
+    /// Returns the codes of the rules that content breaks, whichever way it is passed in.
     #[track_caller]
     pub(crate) fn broken(form: &Form, content: &str) -> Vec<&'static str> {
         let value: Value = serde_json::from_str(content).unwrap();

@@ -13,19 +13,19 @@ use crate::number::{compare, is_integer, is_multiple, text};
 /// The rules of a number (`NumberSchema`), compared exactly.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Number {
-    /// This or more.
+    /// The least accepted number.
     pub minimum: Option<Value>,
-    /// This or less.
+    /// The greatest accepted number.
     pub maximum: Option<Value>,
-    /// More than this. Enforced, though no revision lists it.
+    /// The exclusive minimum. Enforced, although no revision lists it.
     pub exclusive_minimum: Option<Value>,
-    /// Less than this. Enforced, though no revision lists it.
+    /// The exclusive maximum. Enforced, although no revision lists it.
     pub exclusive_maximum: Option<Value>,
-    /// A whole multiple of this, by decimal notation. Enforced, though no revision lists it.
+    /// The number must be a whole multiple of this, by decimal notation. Enforced, although no revision lists it.
     pub multiple_of: Option<Value>,
-    /// The only number that is taken (`const`).
+    /// The only accepted number (`const`).
     pub constant: Option<Value>,
-    /// Filled in before the person writes.
+    /// The number that is filled in before the person answers.
     pub default: Option<Value>,
 }
 
@@ -195,7 +195,7 @@ impl Number {
     }
 }
 
-/// Returns whether nothing lies between the bounds.
+/// Returns `true` if no number lies within the bounds.
 fn is_empty(low: &Value, low_open: bool, high: &Value, high_open: bool, whole: bool) -> bool {
     match compare(low, high) {
         Ordering::Greater => true,
@@ -204,7 +204,8 @@ fn is_empty(low: &Value, low_open: bool, high: &Value, high_open: bool, whole: b
     }
 }
 
-/// For bounds close enough together that floats tell them apart; farther ones always hold an integer.
+/// Handles bounds so close together that floats can represent them exactly; bounds farther apart always contain an
+/// integer.
 fn no_integer_between(low: &Value, low_open: bool, high: &Value, high_open: bool) -> bool {
     let (Some(low), Some(high)) = (low.as_f64(), high.as_f64()) else {
         return false;
@@ -220,7 +221,7 @@ fn no_integer_between(low: &Value, low_open: bool, high: &Value, high_open: bool
     first > high || (high_open && first >= high)
 }
 
-/// The keywords of this kind, and whether they are there.
+/// Returns the keywords of this kind, and whether they are present.
 pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 5] {
     [
         ("minimum", keywords.minimum.is_some()),

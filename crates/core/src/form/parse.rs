@@ -46,8 +46,8 @@ fn whole(code: DefectCode, message: String) -> Defects {
     }])
 }
 
-/// Refuses an object in which a member stands twice, at any depth: two readers could show two different forms. Doubled
-/// fields are reported with the other defects of the fields.
+/// Rejects an object in which a member occurs twice, at any depth, because two readers could show two different forms.
+/// Duplicate fields are reported with the other defects of the fields.
 fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
     match value {
         Json::Object(members) => {
@@ -152,12 +152,11 @@ fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option
     Some(Form::new(fields, closed, limits.content_bytes))
 }
 
-/// `additionalProperties: false`, which schema generators add, holds of every answer that a person gives; a schema
-/// there does not.
+/// Reads `additionalProperties`: `false`, which schema generators add, is allowed; a schema is not.
 fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut Findings) -> bool {
     match value {
         Json::Boolean(true) => false,
-        // The schema that takes everything, as some generators write `true`.
+        // The schema that accepts everything, which some generators write for `true`.
         Json::Object(anything) if anything.is_empty() => false,
         Json::Boolean(false) => {
             let message = "`additionalProperties: false` is enforced here, but no revision of MCP lists it: leave it out";
@@ -214,7 +213,7 @@ fn read_fields(
             found,
             patterns: &mut patterns,
         };
-        // A field that could not be read still has a name, so that `required` is judged fairly.
+        // A field that could not be read still has a name, so that `required` is checked correctly.
         let (title, description, kind) = read_field(schema, &mut reader).unwrap_or((
             None,
             None,
@@ -431,8 +430,8 @@ fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut Findings
     }
 }
 
-/// Validation and applicator keywords of JSON Schema, draft-04 to 2020-12: whatever of these a form does not take would
-/// be a constraint ignored in silence.
+/// Returns `true` for the validation and applicator keywords of JSON Schema, draft-04 to 2020-12. Those that forms do
+/// not support must be reported, because they would otherwise be silently ignored constraints.
 pub(crate) fn constrains(key: &str) -> bool {
     matches!(
         key,
@@ -485,7 +484,7 @@ pub(crate) fn constrains(key: &str) -> bool {
     )
 }
 
-/// Annotations and identifiers of JSON Schema, which constrain nothing.
+/// Returns `true` for the annotations and identifiers of JSON Schema, which constrain nothing.
 pub(super) fn annotates(key: &str) -> bool {
     matches!(
         key,

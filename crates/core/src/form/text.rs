@@ -12,17 +12,17 @@ use crate::json::{Given, Json};
 /// The rules of a string (`StringSchema`). Lengths count Unicode code points (JSON Schema 2020-12 validation §6.3).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Text {
-    /// At least this many characters.
+    /// The minimum number of characters.
     pub min_length: Option<u64>,
-    /// At most this many characters.
+    /// The maximum number of characters.
     pub max_length: Option<u64>,
-    /// A regular expression to be found in the text.
+    /// A regular expression that the text must contain a match of.
     pub pattern: Option<Pattern>,
     /// One of the four formats.
     pub format: Option<Format>,
-    /// The only text that is taken (`const`).
+    /// The only accepted text (`const`).
     pub constant: Option<String>,
-    /// Filled in before the person writes.
+    /// The text that is filled in before the person answers.
     pub default: Option<String>,
 }
 
@@ -174,7 +174,7 @@ fn read_pattern(value: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Optio
     }
 }
 
-/// A name from outside, short enough for a message.
+/// Returns a peer's name, short enough for a message.
 pub(crate) fn clip(name: &str) -> String {
     const SHOWN: usize = 60;
     if name.chars().count() <= SHOWN {
@@ -184,7 +184,7 @@ pub(crate) fn clip(name: &str) -> String {
     }
 }
 
-/// The keywords of this kind, and whether they are there.
+/// Returns the keywords of this kind, and whether they are present.
 pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 4] {
     [
         ("minLength", keywords.min_length.is_some()),

@@ -1,4 +1,4 @@
-//! Counts of events by kind, and of the time that questions were open: figures of the audit for a monitor.
+//! Counts of events by kind, and of the time that questions were open: audit figures for monitoring.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::{AuditEvent, AuditRecord};
 
-/// The upper ends of the spans that open times are sorted into, in seconds: from a script to a person who had lunch.
+/// The upper bounds of the buckets for open times, in seconds: from a script to a person back from lunch.
 const SPANS: [u64; 8] = [1, 5, 15, 60, 300, 900, 3600, 14_400];
 
-/// Counts over an audit's records. It holds numbers only, and the same few however many records it has seen.
+/// Counts over an audit's records. It contains numbers only, and its size does not grow with the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCounters {
     events: BTreeMap<AuditEvent, u64>,
     open: Open,
 }
 
-/// The time for which questions that have ended were open.
+/// The open times of ended questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Open {
     spans: [u64; SPANS.len()],
@@ -33,7 +33,7 @@ impl AuditCounters {
         }
     }
 
-    /// Returns the number of events of each kind so far; none is missing.
+    /// Returns the number of events of each kind so far, including those with none.
     pub fn events(&self) -> BTreeMap<AuditEvent, u64> {
         let number = |event: AuditEvent| self.events.get(&event).copied().unwrap_or_default();
         AuditEvent::OF_PEERS
@@ -47,8 +47,8 @@ impl AuditCounters {
         (self.open.count, self.open.sum)
     }
 
-    /// The numbers in the text format that Prometheus and its kind read (version 0.0.4), each name beginning with
-    /// `prefix`, such as `mcp_elicit_client`.
+    /// Returns the numbers in the text format of Prometheus (version 0.0.4), each name beginning with `prefix`, such as
+    /// `mcp_elicit_client`.
     pub fn to_prometheus(&self, prefix: &str) -> String {
         let mut text = format!(
             "# HELP {prefix}_turns_total Turns in the life of questions.\n# TYPE {prefix}_turns_total counter\n"

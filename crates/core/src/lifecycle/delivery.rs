@@ -1,4 +1,4 @@
-//! The delivery of an answer, after a person gave it.
+//! The delivery of a person's answer.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 
-/// The number of times that an asker may refuse the same answer before it lapses.
+/// The number of times that the server may refuse the same answer before it lapses.
 pub(super) const MAX_REFUSALS: u8 = 2;
 
-/// The place that the answer to a question has reached.
+/// The delivery state of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// It was given, and is kept for the call that asked or the same call made again.
+    /// Given, and kept for the call that asked or the same call made again.
     Waiting,
-    /// It was sent to the asker, and nothing says that the asker did not accept it.
+    /// Sent to the server, which has not refused it.
     Delivered,
-    /// The asker refused it; it is kept for the same call made again.
+    /// Refused by the server; kept for the same call made again.
     Failed,
-    /// It was not delivered and never will be; its value is erased.
+    /// Never delivered; its value is erased.
     Lapsed,
-    /// It was sent, and it is unknown whether the server has it; it is not sent again.
+    /// Sent, and it is unknown whether the server has it; it is not sent again.
     InDoubt,
 }
 
 impl Delivery {
-    /// Every word.
+    /// Every delivery state.
     pub const ALL: [Self; 5] = [
         Self::Waiting,
         Self::Delivered,
@@ -53,16 +53,16 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// Why an answer was not delivered and never will be.
+/// The reason why an answer was never delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lapse {
-    /// No call came for it in time.
+    /// No call requested it in time.
     #[serde(rename = "kept-too-long")]
     Expired,
-    /// The asker refused it twice.
+    /// The server refused it twice.
     RefusedTwice,
-    /// No call can come for it: it is not known which call asked.
+    /// No call can request it, because the call that asked is unknown.
     NoCall,
 }
 
@@ -77,7 +77,7 @@ impl Lapse {
     }
 }
 
-/// The last time that the asker refused the answer.
+/// The last time that the server refused the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RefusedDelivery {
     pub(super) times: u8,
@@ -85,7 +85,7 @@ pub(super) struct RefusedDelivery {
     pub(super) why: String,
 }
 
-/// When and why the answer lapsed.
+/// The time and the reason of the lapse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lapsed {
     pub(super) at: Timestamp,

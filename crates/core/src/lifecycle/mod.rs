@@ -1,8 +1,8 @@
-//! The life of one question, from asked to ended, and the record that is kept of it.
+//! The life of one question, from its creation to its end, and its audit record.
 //!
-//! Pure: the time is handed in, every step gives the next state or says why not, and a version makes each step a
-//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. No value that a person gave is
-//! ever in here.
+//! Pure: the time is an argument, every transition returns the next state or the reason for its refusal, and a version
+//! makes each transition a compare-and-set, so that of two people, two tabs or two replicas exactly one wins. It never
+//! contains a person's values.
 //!
 //! ```text
 //!            show            act            deliver (once)
@@ -13,7 +13,7 @@
 //!     +----------------+--> failed      (one of the peers failed)
 //! ```
 //!
-//! A person's action never changes; the delivery of the answer is a state of its own ([`Delivery`]):
+//! A person's action never changes; the delivery of the answer is a separate state ([`Delivery`]):
 //!
 //! ```text
 //!             deliver              the server refused it
@@ -26,9 +26,9 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `delivery` | the delivery of an answer |
-//! | `timestamp` | a point in time, handed in |
+//! | `timestamp` | a point in time, passed as an argument |
 //! | `phase` | the phases |
-//! | `transition` | transitions, and why one is refused |
+//! | `transition` | transitions, and the reasons to refuse one |
 //! | `record` | one audit event of a question: who, which tool, which fields, what happened |
 //! | `counters` | counts of events and open times, for monitoring |
 
@@ -62,7 +62,7 @@ pub struct Lifecycle {
     shown_at: Option<Timestamp>,
     ending: Option<Ending>,
     delivered_at: Option<Timestamp>,
-    /// For how many milliseconds after the act the answer may be delivered.
+    /// The number of milliseconds after the action in which the answer may be delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keep: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub struct Lifecycle {
     lapsed: Option<Lapsed>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
-    /// Why it is unknown whether the server has the answer.
+    /// The reason why it is unknown whether the server has the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
 }
@@ -85,7 +85,7 @@ struct Ending {
 }
 
 impl Lifecycle {
-    /// A question asked now. Without a deadline it waits until it is answered or withdrawn.
+    /// Creates a question that is asked now. Without a deadline it waits until it is answered or withdrawn.
     pub fn ask(now: Timestamp, deadline: Option<Timestamp>) -> Self {
         Self {
             version: 0,
@@ -102,14 +102,14 @@ impl Lifecycle {
         }
     }
 
-    /// Sets how long after the action the answer may be delivered. Without this, there is no limit.
+    /// Sets how long after the action the answer may be delivered. By default, there is no limit.
     #[must_use]
     pub fn deliverable_within(mut self, span: Duration) -> Self {
         self.keep = Some(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Grows by one with each change: what a store compares before it writes.
+    /// Returns the version, which grows by one with each change: a store compares it before it writes.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -123,32 +123,32 @@ impl Lifecycle {
         }
     }
 
-    /// When it was asked.
+    /// Returns the time at which the question was asked.
     pub fn asked_at(&self) -> Timestamp {
         self.asked_at
     }
 
-    /// When it times out.
+    /// Returns the time at which it expires.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 
-    /// When a person first saw it.
+    /// Returns the time at which a person first saw it.
     pub fn shown_at(&self) -> Option<Timestamp> {
         self.shown_at
     }
 
-    /// When it ended.
+    /// Returns the time at which it ended.
     pub fn ended_at(&self) -> Option<Timestamp> {
         self.ending.as_ref().map(|ending| ending.at)
     }
 
-    /// Returns the principal or frontend that ended it. `None` when no person acted.
+    /// Returns the principal or frontend that ended it. `None` if no person acted.
     pub fn ended_by(&self) -> Option<&str> {
         self.ending.as_ref()?.by.as_deref()
     }
 
-    /// Why it was withdrawn or failed, in words fit for a log.
+    /// Returns the reason of a withdrawal or failure, safe for a log.
     pub fn reason(&self) -> Option<&str> {
         self.ending.as_ref()?.why.as_deref()
     }
@@ -159,12 +159,12 @@ impl Lifecycle {
         Some(Withdrawal::of_word(reason).map_or(reason, |withdrawal| withdrawal.words()))
     }
 
-    /// The time at which its end was delivered to the server.
+    /// Returns the time at which its end was delivered to the server.
     pub fn delivered_at(&self) -> Option<Timestamp> {
         self.delivered_at
     }
 
-    /// Returns what became of the answer; `None` when no person has acted.
+    /// Returns the delivery state of the answer; `None` if no person has acted.
     pub fn delivery(&self) -> Option<Delivery> {
         self.phase().action()?;
         Some(match (&self.lapsed, self.delivered_at, &self.refused) {
@@ -176,7 +176,7 @@ impl Lifecycle {
         })
     }
 
-    /// Returns why the answer was not delivered, in words for a person; `None` while nothing went wrong.
+    /// Returns the reason why the answer was not delivered, in words for a person; `None` while nothing went wrong.
     pub fn delivery_reason(&self) -> Option<String> {
         if let Some(lapsed) = &self.lapsed {
             let refused = self.refused.as_ref().map(|refused| refused.why.as_str());
@@ -194,16 +194,15 @@ impl Lifecycle {
         self.delivered_at.is_none().then(|| refused.why.clone())
     }
 
-    /// Returns until when an answer that a person gave may be delivered; `None` when no person has acted, and where
-    /// there is no limit.
+    /// Returns the time until which a person's answer may be delivered; `None` if no person has acted, or if there is
+    /// no limit.
     pub fn valid_until(&self) -> Option<Timestamp> {
         self.phase().action()?;
         let acted_at = self.ended_at()?;
         Some(acted_at.after(Duration::from_millis(self.keep?)))
     }
 
-    /// Returns `true` when nothing more can come of the question: it is not open, and no answer of it waits to be
-    /// delivered.
+    /// Returns `true` if nothing more can happen to the question: it is not open, and no answer waits for delivery.
     pub fn is_over(&self) -> bool {
         match self.delivery() {
             None => !self.is_open(),
@@ -212,8 +211,8 @@ impl Lifecycle {
         }
     }
 
-    /// Returns `true` while the answer can be delivered: a person has acted, it was not delivered, and it has not
-    /// lapsed.
+    /// Returns `true` while the answer can be delivered: a person has acted, and the answer was neither delivered nor
+    /// has it lapsed.
     pub fn is_deliverable(&self, now: Timestamp) -> bool {
         matches!(self.delivery(), Some(Delivery::Waiting | Delivery::Failed))
             && self.valid_until().is_none_or(|until| now < until)
@@ -224,15 +223,15 @@ impl Lifecycle {
         self.phase().is_open()
     }
 
-    /// Returns whether the deadline has come.
+    /// Returns `true` if the deadline has passed.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.is_open() && self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// Returns the state after `transition`; `self` is unchanged. A store writes the result where the version is still
-    /// [`Lifecycle::version`] of `self`, and on a miss reads again and steps again.
+    /// Returns the state after `step`; `self` is unchanged. A store writes the result if the stored version is still
+    /// [`Lifecycle::version`] of `self`, and otherwise reads again and repeats the transition.
     ///
-    /// Showing what is shown already changes nothing and keeps the version.
+    /// Showing a question that is already shown changes nothing and keeps the version.
     pub fn step(&self, step: &Transition, now: Timestamp) -> Result<Self, TransitionError> {
         let mut next = self.clone();
         if next.take(step, now)? {
@@ -241,7 +240,7 @@ impl Lifecycle {
         Ok(next)
     }
 
-    /// Returns the same state under the next version: a writer that read the version before can no longer change it.
+    /// Returns the same state with the next version: a writer that read the earlier version can no longer change it.
     #[must_use]
     pub fn renewed(&self) -> Self {
         Self {
@@ -250,7 +249,7 @@ impl Lifecycle {
         }
     }
 
-    /// [`Lifecycle::step`] in place, when the version is still the one that was seen.
+    /// Applies [`Lifecycle::step`] in place if the version is still `seen`.
     pub fn compare_and_step(
         &mut self,
         seen: u64,
@@ -266,7 +265,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// Returns whether anything changed.
+    /// Applies a transition. Returns `true` if anything changed.
     fn take(&mut self, step: &Transition, now: Timestamp) -> Result<bool, TransitionError> {
         match step {
             Transition::Deliver => self.deliver(now),
@@ -331,7 +330,7 @@ impl Lifecycle {
         Ok(true)
     }
 
-    /// The asker did not accept the answer: it may be delivered once more.
+    /// Records that the server refused the answer, which may be delivered once more.
     fn refuse(&mut self, why: &str, now: Timestamp) -> Result<bool, TransitionError> {
         if self.delivery() != Some(Delivery::Delivered) {
             return Err(TransitionError::NotDelivered);
@@ -377,8 +376,8 @@ impl Lifecycle {
         Ok(true)
     }
 
-    /// Returns the fault for the asker when the question ended without an answer; `None` while it is open and when it
-    /// was answered. `failed` has its own fault, which the code that saw the failure holds.
+    /// Returns the fault for the server if the question ended without an answer; `None` while it is open and after an
+    /// answer. `failed` has its own fault, which the code that saw the failure holds.
     pub fn fault(&self) -> Option<Fault> {
         match self.phase() {
             Phase::Asked | Phase::Shown | Phase::Answered | Phase::Failed => None,

@@ -1,4 +1,4 @@
-//! The words for where a question stands. Each is its own: a timeout is never a decline.
+//! The phases of a question. Each is distinct: a timeout is never a decline.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,9 +13,9 @@ use crate::wire::Action;
 pub enum Phase {
     /// Asked, and not shown to anyone yet.
     Asked,
-    /// Put before a person.
+    /// Shown to a person.
     Shown,
-    /// Accepted, with an answer that the form takes; in url mode, agreed to visit.
+    /// Accepted, with an answer that passed the form's check; in url mode, agreed to visit.
     Answered,
     /// The person said no.
     Declined,
@@ -23,14 +23,14 @@ pub enum Phase {
     Cancelled,
     /// The deadline passed before any action.
     TimedOut,
-    /// The asker took it back, or went away.
+    /// The server withdrew it, or is gone.
     Withdrawn,
-    /// Something broke, on whichever side.
+    /// The server, the client or the responder failed.
     Failed,
 }
 
 impl Phase {
-    /// Every phase, in the order in which they can come.
+    /// Every phase, in the order in which they can occur.
     pub const ALL: [Self; 8] = [
         Self::Asked,
         Self::Shown,
@@ -42,7 +42,7 @@ impl Phase {
         Self::Failed,
     ];
 
-    /// The word in records, logs and stores.
+    /// Returns the word in records, logs and stores.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Asked => "asked",
@@ -69,7 +69,7 @@ impl Phase {
         }
     }
 
-    /// Returns the person's action, when a person ended it.
+    /// Returns the person's action, if a person ended it.
     pub const fn action(self) -> Option<Action> {
         match self {
             Self::Answered => Some(Action::Accept),
@@ -79,7 +79,7 @@ impl Phase {
         }
     }
 
-    /// The end that a person's act makes.
+    /// Returns the phase that ends a question after this action.
     pub const fn from_action(action: Action) -> Self {
         match action {
             Action::Accept => Self::Answered,

@@ -1,5 +1,5 @@
-//! The audit's view of a question: one record per event. Names of fields, never values. A server that asks and a
-//! client that answers fill in what each of them knows, in the same words.
+//! The audit's view of a question: one record per event, with names of fields and never their values. The server and
+//! the client each fill in the parts that they know, in the same format.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{Phase, Timestamp};
 use crate::wire::Mode;
 
-/// An event that an audit tells of: in the life of a question, and beside it. Where a [`Phase`] means the same, the word is the same.
+/// An event in an audit, about a question or its surroundings. Where a [`Phase`] means the same, the word is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum AuditEvent {
-    /// A server sent it; a client let it in.
+    /// A server sent it; a client admitted it.
     Asked,
     /// It was shown to a person.
     Shown,
-    /// It was accepted, and the answer keeps the form's rules; in url mode, the person agreed to visit.
+    /// It was accepted, and the answer obeys the form's rules; in url mode, the person agreed to visit.
     Answered,
     /// It was accepted with an answer that breaks the form's rules.
     Wrong,
@@ -34,7 +34,7 @@ pub enum AuditEvent {
     /// No responder was available.
     #[serde(rename = "nobody")]
     NoResponder,
-    /// Something broke: what came back was not an answer.
+    /// The response was not an answer, or a component failed.
     Failed,
     /// The server accepted the answer.
     Delivered,
@@ -42,23 +42,23 @@ pub enum AuditEvent {
     DeliveryFailed,
     /// It is unknown whether the server has the answer.
     InDoubt,
-    /// The answer was erased: no call came for it in time, or it was refused twice.
+    /// The answer was erased: no call requested it in time, or it was refused twice.
     Lapsed,
-    /// A person proposed an answer, to which others are to agree.
+    /// A person proposed an answer that others have to confirm.
     Filled,
-    /// A person put another answer in the place of one that was proposed.
+    /// A person replaced a proposed answer.
     Edited,
-    /// A person agreed to the proposed answer.
+    /// A person confirmed the proposed answer.
     Confirmed,
-    /// The vote of a person who may act no longer does not count.
+    /// The vote of a person who may no longer act does not count any more.
     VoteDropped,
-    /// A person's act was refused.
+    /// A person's action was refused.
     ActRefused,
-    /// A person works on the question.
+    /// A person claimed the question.
     Claimed,
-    /// A person works on it in another's place.
+    /// A person took over another's claim.
     TakenOver,
-    /// A person handed the question to others.
+    /// A person delegated the question to others.
     Delegated,
     /// A person commented on the question.
     Commented,
@@ -70,30 +70,30 @@ pub enum AuditEvent {
     Notified,
     /// A message to a person could not be sent.
     NotificationFailed,
-    /// An operator had a message sent again that could not be sent.
+    /// An operator retried a message that could not be sent.
     NotificationRetried,
-    /// Rules came into force.
+    /// Rules were loaded.
     RulesLoaded,
-    /// Changed rules have mistakes, and did not come into force.
+    /// Changed rules have errors, and were not loaded.
     RulesRejected,
     /// A rule refused a call or a question.
     RefusedByRule,
-    /// People approved a call for later calls like it.
+    /// People approved later calls like this one.
     ApprovalGranted,
-    /// A call was made by an approval that had been granted before.
+    /// A call used an approval that had been granted before.
     GrantUsed,
-    /// Approvals that had been granted count no more, since their rule was changed.
+    /// Granted approvals became void, because their rule was changed.
     GrantVoid,
     /// A person logged in to the inbox.
     Login,
-    /// A session of the inbox was ended by a person.
+    /// A person ended sessions of the inbox.
     SessionsRevoked,
     /// A person accepted a form although it asks for a credential.
     #[serde(rename = "insisted")]
     CredentialAllowed,
     /// A key or token was changed.
     Rotated,
-    /// An API token was made for a program.
+    /// An API token was created for a program.
     TokenMade,
     /// An API token was revoked.
     TokenRevoked,
@@ -101,28 +101,28 @@ pub enum AuditEvent {
     CallerBlocked,
     /// A subject of an issuer may call again.
     CallerUnblocked,
-    /// A request without a valid proof of its caller was refused.
+    /// A request without a valid proof of its caller was rejected.
     CallerRefused,
-    /// A person logged in, where several do.
+    /// A person logged in to an inbox of several people.
     SignIn,
-    /// A person was not let in.
+    /// A person's login was refused.
     SignInRefused,
-    /// A person of the file was bound to the subject of their first login.
+    /// A person in the people file was bound to the subject of their first login.
     PersonBound,
-    /// A person was released from the subject of their first login.
+    /// A person was unbound from the subject of their first login.
     PersonUnbound,
-    /// The session of a person was ended before its time.
+    /// A person's session was ended before it expired.
     SessionEnded,
-    /// A provider's logout token came.
+    /// A provider's logout token was received.
     LogoutToken,
-    /// A browser of a person is notified of questions from now on.
+    /// A person's browser was registered for notifications.
     DeviceAdded,
-    /// A browser of a person is not notified any more.
+    /// A person's browser was unregistered.
     DeviceRemoved,
 }
 
 impl AuditEvent {
-    /// The events that a server which asks and a client which answers tell of.
+    /// The events of a server that asks and of a client that answers.
     pub const OF_PEERS: [Self; 11] = [
         Self::Asked,
         Self::Shown,
@@ -137,7 +137,7 @@ impl AuditEvent {
         Self::Failed,
     ];
 
-    /// The events that a gateway tells of.
+    /// The events of a gateway.
     pub const OF_GATEWAY: [Self; 49] = [
         Self::Asked,
         Self::Shown,
@@ -190,7 +190,7 @@ impl AuditEvent {
         Self::DeviceRemoved,
     ];
 
-    /// The word in records, logs and metrics.
+    /// Returns the word in records, logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Asked => Phase::Asked.as_str(),
@@ -270,17 +270,17 @@ impl fmt::Display for AuditEvent {
     }
 }
 
-/// One event of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
+/// One event of one question: a line of the audit. Serializes to a flat JSON object without unknown members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AuditRecord {
-    /// When, in milliseconds since the epoch.
+    /// The time, in milliseconds since the epoch.
     pub at: Timestamp,
     /// The event.
     #[serde(alias = "turn")]
     pub event: AuditEvent,
-    /// The server that asks, as a client knows it. A server does not name itself.
+    /// The server that asks, as the client knows it. Absent in a server's own audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The method of the call that asks, such as `tools/call`.
@@ -289,22 +289,22 @@ pub struct AuditRecord {
     /// The tool or prompt whose call asks, or the resource's URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The person who is asked, where people are identified.
+    /// The person who is asked, if people are identified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// Form or url; unknown where the question could not be read.
+    /// Form or url; absent if the question could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The route that it took, such as `pushed`, `rounds` or `task`.
+    /// The backend of the question, such as `pushed`, `rounds` or `task`.
     #[serde(default, alias = "way", skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
     /// The responder that answered, such as `terminal` or `script`.
     #[serde(default, alias = "by", skip_serializing_if = "Option::is_none")]
     pub responder: Option<String>,
-    /// The names of the form's fields, in their order.
+    /// The names of the form's fields, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// Those of them that seem to ask for a credential.
+    /// The names of the fields that seem to ask for a credential.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspicious: Vec<String>,
     /// `true` if the person chose to answer them anyway.
@@ -320,7 +320,7 @@ pub struct AuditRecord {
     /// The time that the question had been open, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_ms: Option<u64>,
-    /// Why it was not answered, or the reason that the person gave for declining.
+    /// The reason why it was not answered, or the person's reason for declining.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

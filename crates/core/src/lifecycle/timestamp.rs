@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// From milliseconds since the epoch.
+    /// Creates a timestamp from milliseconds since the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// From the time since the epoch, as `SystemTime::duration_since(UNIX_EPOCH)` gives it.
+    /// Creates a timestamp from the time since the epoch, as `SystemTime::duration_since(UNIX_EPOCH)` returns it.
     pub fn from_epoch(since: Duration) -> Self {
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Returns the time since `earlier`; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// This much later.
+    /// Returns the timestamp `span` later.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(

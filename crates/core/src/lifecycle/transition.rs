@@ -7,50 +7,50 @@ use super::phase::Phase;
 use crate::answer::Outcome;
 use crate::wire::Action;
 
-/// Something that happens to a question.
+/// An event that changes a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// A view put it before a person.
+    /// A frontend showed it to a person.
     Show,
     /// A person acted.
     Act {
-        /// The person's action. Only an [`Outcome`] makes one, so an accept's content has passed the form's check.
+        /// The person's action. Only an [`Outcome`] creates one, so an accept's content has passed the form's check.
         act: PersonAction,
-        /// The person as this side knows them, or the frontend that they used.
+        /// The principal, or the frontend that was used.
         by: String,
     },
-    /// The timer rang.
+    /// The deadline passed.
     Expire,
-    /// The question is not wanted any more.
+    /// The question is no longer wanted.
     Withdraw {
-        /// Why not.
+        /// The reason.
         why: Withdrawal,
     },
-    /// Something broke.
+    /// A component failed.
     Fail {
-        /// The reason, in words fit for a log: no value, no text of the peer.
+        /// The reason, safe for a log: no value, no text of the peer.
         why: String,
     },
-    /// Its end is delivered to the server. Taken at most once, unless the server refuses it.
+    /// The end is delivered to the server. Accepted at most once, unless the server refuses it.
     Deliver,
-    /// The asker refused the answer that was delivered: it may be delivered once more.
+    /// The server refused the delivered answer, which may be delivered once more.
     Refuse {
-        /// The asker's words, fit for a log: no value.
+        /// The server's message, safe for a log: no value.
         why: String,
     },
     /// It is unknown whether the server has the answer that was sent.
     Doubt {
-        /// Why not, fit for a log: no value.
+        /// The reason, safe for a log: no value.
         why: String,
     },
-    /// The answer is not delivered any more.
+    /// The answer will not be delivered.
     Lapse {
-        /// Why not.
+        /// The reason.
         why: Lapse,
     },
 }
 
-/// A person's act, without what the person said.
+/// A person's action, without the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonAction(Action);
 
@@ -68,7 +68,7 @@ impl From<&Outcome> for PersonAction {
 }
 
 impl Transition {
-    /// A person acted, and this came of it.
+    /// Creates the transition for a person's outcome.
     pub fn acted(outcome: &Outcome, by: impl Into<String>) -> Self {
         Self::Act {
             act: outcome.into(),
@@ -77,24 +77,24 @@ impl Transition {
     }
 }
 
-/// Why a question is not wanted any more.
+/// The reason why a question is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Withdrawal {
-    /// The asker sent a cancellation.
+    /// The server cancelled it.
     ByAsker,
-    /// The call that it belongs to was cancelled by its caller.
+    /// The caller cancelled its call.
     CallCancelled,
-    /// The call that it belongs to ended without it.
+    /// Its call ended without it.
     CallEnded,
-    /// The asker's process or connection is gone.
+    /// The server's process or connection is gone.
     AskerGone,
     /// The caller whose call it was asked for cannot come back.
     CallerGone,
 }
 
 impl Withdrawal {
-    /// Returns the withdrawal of a word in records.
+    /// Returns the withdrawal for a word in records.
     pub fn of_word(word: &str) -> Option<Self> {
         let all = [
             Self::ByAsker,
@@ -106,7 +106,7 @@ impl Withdrawal {
         all.into_iter().find(|one| one.as_str() == word)
     }
 
-    /// Returns the words for people.
+    /// Returns the reason in words for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::ByAsker => "the server took it back",
@@ -117,7 +117,7 @@ impl Withdrawal {
         }
     }
 
-    /// The word in records.
+    /// Returns the word in records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ByAsker => "by-asker",
@@ -129,37 +129,37 @@ impl Withdrawal {
     }
 }
 
-/// Why a step was not taken. The state stays as it is.
+/// The reason why a transition was refused. The state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
-    /// It had ended before: another transition was first.
+    /// The question has ended: another transition was first.
     #[error("the question is {phase} already")]
     Ended {
         /// The phase in which it ended.
         phase: Phase,
     },
-    /// The deadline has passed; only the timeout can follow.
+    /// The deadline has passed; only expiry can follow.
     #[error("the time to answer is over")]
     Late,
-    /// The timer rang before the deadline.
+    /// Expiry before the deadline.
     #[error("the deadline has not come")]
     NotDue,
-    /// There is no end to tell yet.
+    /// The question has not ended, so there is nothing to deliver.
     #[error("the question is still open")]
     Open,
-    /// Its end was delivered before.
+    /// The end was delivered before.
     #[error("the end was delivered already")]
     Delivered,
-    /// Its answer is not on its way to the asker.
+    /// The answer was not delivered, so the server cannot refuse it.
     #[error("the answer was not delivered")]
     NotDelivered,
-    /// Its answer is not delivered any more.
+    /// The answer has lapsed.
     #[error("the answer has lapsed")]
     Lapsed,
-    /// It has changed since it was read.
+    /// The question has changed since it was read.
     #[error("the question has changed and is {phase} now")]
     Changed {
-        /// The phase in which it is.
+        /// The current phase.
         phase: Phase,
     },
 }

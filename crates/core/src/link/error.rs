@@ -1,16 +1,16 @@
-//! Why a text is not a link that a person may be asked about. A fault is the sender's, and is refused before anyone
-//! sees it; it never repeats the URL, which may carry secrets.
+//! The reasons why a text is not a link that may be shown to a person. Such an error is the sender's; it never repeats
+//! the URL, which may contain secrets.
 
 use super::LinkPolicy;
 
-/// Why a text is not a link.
+/// The reason why a text is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Nothing at all.
+    /// The text is empty.
     #[error("the url is empty")]
     Empty,
-    /// More than [`LinkPolicy::max_bytes`].
+    /// The text is longer than [`LinkPolicy::max_bytes`].
     #[error("the url is {bytes} bytes long, more than the {limit} that are allowed")]
     TooLong {
         /// The length, in bytes.
@@ -18,7 +18,7 @@ pub enum LinkError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A control character, a space or another white space: some readers drop them, some stop there.
+    /// A control character, a space or another white space, where readers differ.
     #[error(
         "the url contains white space or a control character at byte {at}; it must be percent-encoded"
     )]
@@ -34,7 +34,7 @@ pub enum LinkError {
         /// The offset, in bytes from the start.
         at: usize,
     },
-    /// Another scheme than `http` or `https`, for instance `javascript` or `file`.
+    /// A scheme other than `http` or `https`, for instance `javascript` or `file`.
     #[error("the url has the scheme `{scheme}`; only http and https can be visited")]
     Scheme {
         /// The scheme, in lower case.
@@ -49,7 +49,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// A stable name of the fault, for programs.
+    /// Returns a stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Empty => "url-empty",
@@ -63,7 +63,7 @@ impl LinkError {
     }
 }
 
-/// Refuses what the URL parser would quietly repair: what is repaired here is read otherwise elsewhere.
+/// Rejects texts that the URL parser would silently repair, because other parsers read them differently.
 pub(super) fn refuse_unfit(text: &str, policy: &LinkPolicy) -> Result<(), LinkError> {
     if text.is_empty() {
         return Err(LinkError::Empty);
@@ -87,7 +87,7 @@ pub(super) fn refuse_unfit(text: &str, policy: &LinkPolicy) -> Result<(), LinkEr
     for scheme in ["https:", "http:"] {
         if let Some(rest) = lower.strip_prefix(scheme) {
             let host = rest.strip_prefix("//").ok_or(LinkError::NoHost)?;
-            // "https:///x" and "https://?x": the parser would take the next thing it finds for the host.
+            // "https:///x" and "https://?x": the parser would take the next part for the host.
             let first = host
                 .chars()
                 .next()

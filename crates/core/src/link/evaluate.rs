@@ -1,4 +1,4 @@
-//! From a link to its warnings: what each part of a URL gives reason for.
+//! The warnings about a link, part by part.
 
 use url::Url;
 
@@ -7,7 +7,7 @@ use super::warning::LinkWarning;
 use super::{LinkPolicy, query};
 use crate::secrecy::words::is_invisible;
 
-/// Every caution about a link, the gravest first.
+/// Returns every warning about a link, the gravest first.
 pub(super) fn warnings(
     sent: &str,
     url: &Url,
@@ -120,7 +120,7 @@ fn about_suffix(host: &Host, warnings: &mut Vec<LinkWarning>) {
     }
 }
 
-/// The host as it was written, before the parser made it plain.
+/// Returns the host as it was written, before the parser normalized it.
 fn host_as_sent(sent: &str) -> Option<&str> {
     let (_, rest) = sent.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -1,5 +1,5 @@
-//! The host of a link: a name or an address, which part of a name its owner was given by a registrar (by the public
-//! suffix list carried by the `psl2` crate), and in which ways a name may pretend to be another.
+//! The host of a link: a name or an address, the registrable part of a name (by the public suffix list of the `psl2`
+//! crate), and the ways in which a name may imitate another.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -28,18 +28,18 @@ struct Name {
     registrable_at: Option<usize>,
     /// The start of the public suffix, if it is a listed one.
     suffix_at: Option<usize>,
-    /// `true` if the suffix belongs to a company that gives out names below it.
+    /// `true` if the suffix belongs to a company that assigns names below it.
     shared: bool,
 }
 
-/// The distance of the host.
+/// The network in which the host is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// This very computer.
+    /// This computer.
     Loopback,
-    /// The network that this computer is in.
+    /// The private network of this computer.
     Private,
-    /// Anywhere.
+    /// The public internet.
     Public,
 }
 
@@ -69,28 +69,28 @@ impl Host {
         })
     }
 
-    /// The host as it stands in the URL: lower case, international names in their `xn--` form.
+    /// Returns the host as in the URL: lower case, international names in their `xn--` form.
     pub fn ascii(&self) -> &str {
         &self.ascii
     }
 
-    /// The host with international names spelled out; the same as [`Host::ascii`] when there are none. Never show it
-    /// alone: it may look like another name, which is what `xn--` forms are for.
+    /// Returns the host with international names spelled out; the same as [`Host::ascii`] if there are none. Never show
+    /// it alone: it may look like another name, which `xn--` forms prevent.
     pub fn unicode(&self) -> &str {
         &self.unicode
     }
 
-    /// Returns whether the name holds other characters than ASCII.
+    /// Returns `true` if the name has non-ASCII characters.
     pub fn is_international(&self) -> bool {
         self.ascii != self.unicode || self.ascii.split('.').any(|label| label.starts_with("xn--"))
     }
 
-    /// Returns whether this is an address and not a name.
+    /// Returns `true` if this is an address and not a name.
     pub fn is_address(&self) -> bool {
         !matches!(self.kind, Kind::Name(_))
     }
 
-    /// Returns the name that a registrar gave out, in ASCII: the public suffix and one label before it.
+    /// Returns the registrable domain in ASCII: the public suffix and one label before it.
     pub fn registrable(&self) -> Option<&str> {
         match &self.kind {
             Kind::Name(name) => name.registrable_at.map(|at| &self.ascii[at..]),
@@ -98,8 +98,8 @@ impl Host {
         }
     }
 
-    /// Returns the labels before the registrable domain, with the last dot; empty when there are none. The owner of the
-    /// domain may write anything here, another company's name too.
+    /// Returns the subdomain prefix, including its trailing dot; empty if there is none. The owner of the domain
+    /// chooses it freely and may use another company's name.
     pub fn prefix(&self) -> &str {
         match &self.kind {
             Kind::Name(name) => &self.ascii[..name.registrable_at.unwrap_or(0)],
@@ -107,7 +107,7 @@ impl Host {
         }
     }
 
-    /// The public suffix, if it is one of the list's.
+    /// Returns the public suffix, if it is a listed one.
     pub fn suffix(&self) -> Option<&str> {
         match &self.kind {
             Kind::Name(name) => name.suffix_at.map(|at| &self.ascii[at..]),
@@ -115,7 +115,7 @@ impl Host {
         }
     }
 
-    /// The suffix, when a company gives out names below it to its customers (`github.io`).
+    /// Returns the suffix if a company assigns names below it to its customers (`github.io`).
     pub(super) fn shared_suffix(&self) -> Option<&str> {
         match &self.kind {
             Kind::Name(name) if name.shared => self.suffix(),
@@ -135,7 +135,7 @@ impl Host {
         }
     }
 
-    /// Returns whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly
+    /// Returns `true` if one label mixes scripts in a way that no language does (UTS 39, looser than "highly
     /// restrictive").
     pub(super) fn mixes_scripts(&self) -> bool {
         self.unicode.split('.').any(|label| {
@@ -143,7 +143,7 @@ impl Host {
         })
     }
 
-    /// The ASCII name for which a person would take this one (UTS 39, skeletons), if it is not that name itself.
+    /// Returns the ASCII name that a person would take this one for (UTS 39, skeletons), if it differs.
     pub(super) fn confusable_with(&self) -> Option<String> {
         let mut disguised = false;
         let labels: Vec<String> = self
@@ -160,17 +160,17 @@ impl Host {
         disguised.then(|| labels.join("."))
     }
 
-    /// A well-known kind of domain inside the freely chosen part: `paypal.com` in `paypal.com.example.net` or in
+    /// Returns a familiar domain inside the freely chosen part: `paypal.com` in `paypal.com.example.net` or in
     /// `paypal.com-login.example`.
     pub(super) fn pretended_domain(&self) -> Option<String> {
-        // The label just before the suffix may pretend too: "paypal.com-login.net".
+        // The label just before the suffix may imitate one too: "paypal.com-login.net".
         let free = match self.suffix() {
             Some(suffix) => self.ascii[..self.ascii.len() - suffix.len()].trim_end_matches('.'),
             None => self.prefix().trim_end_matches('.'),
         };
         let labels: Vec<&str> = free.split('.').collect();
         labels.windows(2).enumerate().find_map(|(at, pair)| {
-            // "www.example.com": here `www` is not a domain and the last label is the registrable one's own.
+            // "www.example.com": here `www` is not a domain, and the last label is that of the registrable domain.
             let last = at + 2 == labels.len();
             let ending = pair[1];
             let pretends = FAMILIAR_ENDINGS.iter().any(|familiar| {
@@ -190,7 +190,7 @@ const FAMILIAR_ENDINGS: [&str; 6] = ["com", "net", "org", "gov", "edu", "bank"];
 impl Name {
     fn divide(name: &str) -> Self {
         let listed = psl2::lookup(name).filter(psl2::Domain::is_known);
-        // What was looked up is the name without the dot of the root.
+        // The lookup used the name without the root dot.
         let offset = |listed: psl2::Domain<'_>, part: &str| listed.as_str().len() - part.len();
         Self {
             registrable_at: listed.and_then(|listed| {
@@ -203,7 +203,7 @@ impl Name {
     }
 }
 
-/// The ASCII label that looks the same, character by character.
+/// Returns the ASCII label that looks the same, character by character.
 fn plain_double(label: &str) -> Option<String> {
     if label.is_ascii() {
         return None;
@@ -244,7 +244,8 @@ fn reach_v6(address: &Ipv6Addr) -> Reach {
     }
 }
 
-/// RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375 (home.arpa), ICANN's `internal`, and what routers use.
+/// Classifies names: RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375 (home.arpa), ICANN's `internal`, and the
+/// names that routers use.
 fn reach_name(name: &str) -> Reach {
     const LOCAL: [&str; 9] = [
         "local",

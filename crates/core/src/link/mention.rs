@@ -1,4 +1,4 @@
-//! Links inside ordinary text. A form's texts are no place for them: servers "SHOULD NOT include URLs intended to be
+//! Links inside ordinary text, where a form must not have them: servers "SHOULD NOT include URLs intended to be
 //! clickable in any field of a form mode elicitation request", and clients should not make them clickable ("Safe URL
 //! Handling", 3 for servers and 7 for clients).
 
@@ -8,15 +8,16 @@ use crate::secrecy::TextSource;
 /// A link in one of a form's texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mention {
-    /// The field, or none for the message.
+    /// The field; `None` for the message.
     pub field: Option<String>,
-    /// Which of its texts.
+    /// The text of the field that contains it.
     pub source: TextSource,
-    /// The link as it stands there.
+    /// The link as written.
     pub link: String,
 }
 
-/// Every link in the message and in the names, titles, descriptions and options of a form; at most ten of one text.
+/// Returns every link in the message and in the names, titles, descriptions and options of a form; at most ten per
+/// text.
 pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
     let mut found = Vec::new();
     let mut read = |field: Option<&str>, source: TextSource, text: &str| {
@@ -41,7 +42,7 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
             Kind::Choices(choices) => &choices.options,
             Kind::Text(_) | Kind::Number(_) | Kind::Integer(_) | Kind::Boolean(_) => &[],
         };
-        // A bare value is data, such as one of several URLs to pick from; a title is prose.
+        // A bare value is data, such as one of several URLs to choose from; a title is text for people.
         options
             .iter()
             .filter_map(|option| option.title.as_deref())
@@ -50,12 +51,12 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
     found
 }
 
-/// The number of links of one text that are reported.
+/// The most links per text that are reported.
 const MAX_MENTIONS: usize = 10;
 
-/// The links in a text, as they stand there and in order: URLs with a scheme, `www.` names, names with a path
-/// (`example.net/login`), Markdown and HTML links. Hosts reserved for examples (RFC 2606) lead nowhere and do not
-/// count. At most ten are given.
+/// Returns the links in a text, as written and in order: URLs with a scheme, `www.` names, names with a path
+/// (`example.net/login`), Markdown and HTML links. Hosts reserved for examples (RFC 2606) are skipped. At most ten are
+/// returned.
 pub fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for chunk in text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|'))
@@ -70,7 +71,7 @@ pub fn mentions(text: &str) -> Vec<&str> {
     found
 }
 
-/// The link that a piece of text without white space is.
+/// Returns the link in a piece of text without white space.
 fn mention(piece: &str) -> Option<&str> {
     let piece = piece.trim_start_matches(|c: char| c.is_ascii_punctuation() && c != '/');
     let piece = piece.trim_end_matches(|c: char| {
@@ -95,7 +96,7 @@ fn mention(piece: &str) -> Option<&str> {
     is_link.then_some(piece)
 }
 
-/// Returns the start of the scheme before `://`: "see(https://" is "https://".
+/// Returns the start of the scheme before `://`: "https://" in "see(https://".
 fn scheme_start(piece: &str, at: usize) -> usize {
     let scheme = piece[..at]
         .bytes()
@@ -113,14 +114,16 @@ fn starts_host(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_alphanumeric() || c == '[' || c == '/')
 }
 
-/// "data:" alone or "Data: see below" is a word; "data:text/html" is not.
+/// Returns `true` if `lower` starts a link with this scheme: "data:text/html" does; "data:" alone and "Data: see below"
+/// do not.
 fn opens(lower: &str, scheme: &str) -> bool {
     lower
         .strip_prefix(scheme)
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || c == '/' || c == '+'))
 }
 
-/// A name that programs make clickable without a scheme: `www.x.y`, or a name under a listed suffix with a path.
+/// Returns `true` for a name that programs make clickable without a scheme: `www.x.y`, or a name under a listed suffix
+/// with a path.
 fn is_bare(lower: &str) -> bool {
     let host = lower.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.split(':').next().unwrap_or_default();

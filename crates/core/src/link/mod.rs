@@ -1,16 +1,16 @@
 //! The true target of a url-mode request's URL, and the facts that consent must show.
 //!
 //! For programs that show links to people, and for those that send them. It follows "Safe URL Handling" of the
-//! specification's elicitation page (2025-11-25 and 2026-07-28): the whole URL is shown, its domain set apart,
-//! with warnings for what is ambiguous or suspicious; the asking side must not put a person's data into it. A URL is
-//! never fetched or opened here.
+//! specification's elicitation page (2025-11-25 and 2026-07-28): the whole URL is shown with its domain highlighted,
+//! with warnings about ambiguous or suspicious parts; servers must not put a person's data into it. A URL is never
+//! fetched or opened here.
 //!
-//! - `host`: the name or address, what of it a registrar gave out, and how it may deceive
-//! - `query`, `sensitive`: what the rest of the URL carries
-//! - `caution`, `evaluate`: the reasons to be careful, in words for a person, and where they come from
-//! - `fault`: why something is not a link at all
+//! - `host`: the name or address, its registrable part, and the ways in which it may deceive
+//! - `query`, `sensitive`: data in the rest of the URL
+//! - `warning`, `evaluate`: the warnings, written for a person, and their sources
+//! - `error`: the reasons why a text is not a link
 //! - `mention`: links inside ordinary text, where a form must not have them
-//! - `userinfo`: addresses without the name and password of a user
+//! - `userinfo`: URLs without user name and password
 
 mod error;
 mod evaluate;
@@ -33,9 +33,9 @@ use url::{Position, Url};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkPolicy {
-    /// The longest URL that is read at all, in bytes. 8,192 unless set.
+    /// The longest accepted URL, in bytes. Defaults to 8,192.
     pub max_bytes: usize,
-    /// The length in bytes above which a person is warned of an unusually long URL. 1,000 unless set.
+    /// The length in bytes above which a person is warned of an unusually long URL. Defaults to 1,000.
     pub long_bytes: usize,
 }
 
@@ -48,8 +48,8 @@ impl Default for LinkPolicy {
     }
 }
 
-/// A url-mode request's URL, read: the only form in which a person should be asked about it. `Debug` gives the host
-/// alone, since the rest may carry what belongs in no log; `Display` gives the whole.
+/// A parsed URL of a url-mode request: the only form in which a person should be asked about it. `Debug` shows only the
+/// host, since the rest may contain data that belongs in no log; `Display` shows the whole.
 #[derive(Clone)]
 pub struct Link {
     sent: String,
@@ -58,39 +58,39 @@ pub struct Link {
     warnings: Vec<LinkWarning>,
 }
 
-/// A link in three pieces which together are the whole of it, so that the domain can be set apart.
+/// A whole link in three pieces, so that the domain can be highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown<'a> {
-    /// Scheme, userinfo and the part of the host that its owner chose freely.
+    /// The scheme, userinfo and freely chosen part of the host.
     pub before: &'a str,
-    /// The part that decides which site is addressed: the registrable domain, or the whole host when there is none.
+    /// The part that identifies the site: the registrable domain, or the whole host if there is none.
     pub domain: &'a str,
-    /// Port, path, query and fragment.
+    /// The port, path, query and fragment.
     pub after: &'a str,
 }
 
 impl std::str::FromStr for Link {
     type Err = LinkError;
 
-    /// [`Link::parse`].
+    /// Parses the URL with [`Link::parse`].
     fn from_str(text: &str) -> Result<Self, LinkError> {
         Self::parse(text)
     }
 }
 
 impl Link {
-    /// Reads a URL as sent by a server.
+    /// Parses a URL as sent by a server.
     ///
     /// # Errors
-    /// A [`LinkError`] for every text that must not be shown to a person as a link: see its variants.
+    /// A [`LinkError`] for every text that must not be shown to a person as a link; see its variants.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         Self::parse_with(text, &LinkPolicy::default())
     }
 
-    /// Reads a URL under a policy of one's own.
+    /// Parses a URL with a custom policy.
     ///
     /// # Errors
-    /// As [`Link::parse`].
+    /// The same as [`Link::parse`].
     pub fn parse_with(text: &str, policy: &LinkPolicy) -> Result<Self, LinkError> {
         error::refuse_unfit(text, policy)?;
         let url = Url::parse(text).map_err(LinkError::Unreadable)?;
@@ -109,23 +109,23 @@ impl Link {
         })
     }
 
-    /// The whole URL: what a person must be shown before consenting, and exactly what is opened afterwards. It is
-    /// ASCII only (an international host in its `xn--` form), so nothing in it can hide or turn the text around.
+    /// Returns the whole URL, which a person must be shown before consenting and which is opened afterwards. It is
+    /// ASCII only (an international host in its `xn--` form), so nothing in it can hide or reorder the text.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// The URL byte by byte as the server sent it; the same place as [`Link::as_str`].
+    /// Returns the URL byte by byte as the server sent it; it has the same target as [`Link::as_str`].
     pub fn sent(&self) -> &str {
         &self.sent
     }
 
-    /// The parsed URL.
+    /// Returns the parsed URL.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The whole URL in three pieces, the domain set apart ("SHOULD highlight the domain of the URL").
+    /// Returns the whole URL in three pieces, for highlighting the domain ("SHOULD highlight the domain of the URL").
     pub fn shown(&self) -> Shown<'_> {
         let before_host = &self.url[..Position::BeforeHost];
         let host = &self.url[Position::BeforeHost..Position::AfterHost];
@@ -139,38 +139,38 @@ impl Link {
         }
     }
 
-    /// `http` or `https`.
+    /// Returns the scheme: `http` or `https`.
     pub fn scheme(&self) -> &str {
         self.url.scheme()
     }
 
-    /// The host, and what is known about it.
+    /// Returns the host, with its properties.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The part of the host that a registrar gave out, by the public suffix list, in ASCII; none for an address,
-    /// a name without dots or a bare public suffix.
+    /// Returns the registrable part of the host, by the public suffix list, in ASCII; `None` for an address, a name
+    /// without dots or a bare public suffix.
     pub fn registrable_domain(&self) -> Option<&str> {
         self.host.registrable()
     }
 
-    /// The port when it is not the scheme's own.
+    /// Returns the port, if it is not the scheme's default.
     pub fn port(&self) -> Option<u16> {
         self.url.port()
     }
 
-    /// The path, at least `/`.
+    /// Returns the path, at least `/`.
     pub fn path(&self) -> &str {
         self.url.path()
     }
 
-    /// Every reason to be careful, the gravest first.
+    /// Returns every warning, the gravest first.
     pub fn warnings(&self) -> &[LinkWarning] {
         &self.warnings
     }
 
-    /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated
+    /// Returns the warnings about URLs that a server must not send: a person's data, credentials and pre-authenticated
     /// URLs ("Safe URL Handling", 1 and 2 for servers).
     pub fn refused_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.warnings
@@ -178,8 +178,8 @@ impl Link {
             .filter(|caution| caution.asking() == SendRule::MustNot)
     }
 
-    /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling",
-    /// 4 for servers), and what makes a careful person say no.
+    /// Returns the warnings about URLs that a server should not send outside development: plain http ("Safe URL
+    /// Handling", 4 for servers), and signs that make a careful person refuse.
     pub fn unwise_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.warnings
             .iter()

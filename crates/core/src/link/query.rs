@@ -1,5 +1,5 @@
-//! Data that a URL carries besides its target: credentials, a person's data, another URL. The specification forbids
-//! servers to put the first two into a url-mode request ("Safe URL Handling", 1 and 2 for servers).
+//! Data in a URL beyond its target: credentials, a person's data, another URL. The specification forbids servers to put
+//! the first two into a url-mode request ("Safe URL Handling", 1 and 2 for servers).
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::sensitive::{
 };
 use crate::secrecy::words::{is_invisible, words};
 
-/// The number of findings of one kind that are reported: beyond that a person learns nothing.
+/// The most findings of one kind that are reported; more would tell a person nothing new.
 const MAX_REPORTED: usize = 5;
 
 /// Findings in the path, query and fragment.
@@ -21,11 +21,11 @@ pub(super) struct Carried {
     pub(super) credentials: Vec<String>,
     /// The locations of a person's data.
     pub(super) personal: Vec<String>,
-    /// Which parameters hold another URL, and its host when it is readable.
+    /// The parameters that contain another URL, and its host if readable.
     pub(super) nested: Vec<(String, Option<String>)>,
 }
 
-/// Looks through everything after the host.
+/// Inspects everything after the host.
 pub(super) fn carried(url: &Url, host: &Host) -> Carried {
     let mut found = Carried::default();
     let fragment = url.fragment().unwrap_or_default();
@@ -99,7 +99,7 @@ fn put(sources: &mut Vec<String>, source: String) {
     }
 }
 
-/// A parameter's name, short and without anything that could disturb a line of text.
+/// Returns a parameter's name, short and without characters that could disturb a line of text.
 fn shown_name(name: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = name
@@ -124,7 +124,7 @@ fn is_absolute(value: &str) -> bool {
         || (lower.starts_with("//") && lower.len() > 2)
 }
 
-/// Pre-signed URLs of cloud storage, which give access without a login.
+/// Returns `true` for pre-signed URLs of cloud storage, which give access without a login.
 fn is_pre_signed(url: &Url) -> bool {
     let mut azure = (false, false);
     url.query_pairs().any(|(name, _)| {

@@ -1,12 +1,12 @@
-//! Names and shapes of what does not belong into a URL: credentials and a person's data.
+//! Names and patterns of data that does not belong in a URL: credentials and a person's data.
 
-/// Returns whether a parameter of this name holds a credential. One that is open to doubt must have a value to match.
+/// Returns `true` if a parameter of this name holds a credential. An ambiguous name counts only with a matching value.
 pub(super) fn is_credential_name(words: &[String], value: &str) -> bool {
     const ALWAYS: &str = "token accesstoken idtoken refreshtoken authtoken apikey secret clientsecret password \
         passwd pwd passphrase bearer jwt credential credentials otp sessionid jsessionid phpsessid \
         privatekey cvv";
     const IN_DOUBT: &str = "key auth authorization pass sid session pin sig";
-    // "token_type", "id_token_hint", "password_reset", "session_expired": about one, without holding it.
+    // "token_type", "id_token_hint", "password_reset", "session_expired": about a credential, without containing it.
     const ABOUT: &str =
         "type types hint reset expired expires expiry limit endpoint url uri policy count method";
     let Some(last) = words.last() else {
@@ -43,7 +43,7 @@ pub(super) fn is_personal_name(words: &[String]) -> bool {
     listed(PERSONAL, &joined) || listed(PERSONAL, &pair)
 }
 
-/// Long enough and mixed enough to be made by a machine.
+/// Returns `true` if the value is long and mixed enough to be machine-generated.
 fn is_random(value: &str) -> bool {
     value.len() >= 16
         && value
@@ -53,7 +53,8 @@ fn is_random(value: &str) -> bool {
         && value.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Shapes that only credentials have: JSON web tokens, and the marked keys of well-known services.
+/// Returns `true` for formats that only credentials have: JSON Web Tokens, and the prefixed keys of well-known
+/// services.
 pub(super) fn is_credential_shaped(value: &str) -> bool {
     const MARKS: &str = "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxb- xoxp- sk- sk_live_ sk_test_ rk_live_ \
         AKIA AIza npm_";
@@ -65,7 +66,7 @@ pub(super) fn is_credential_shaped(value: &str) -> bool {
     marked || is_jwt_shaped(value)
 }
 
-/// RFC 7519: three dotted parts of base64url, the first of which encodes `{"`.
+/// Returns `true` for the format of RFC 7519: three dotted parts of base64url, the first of which encodes `{"`.
 fn is_jwt_shaped(value: &str) -> bool {
     let parts: Vec<&str> = value.splitn(4, '.').collect();
     value.starts_with("eyJ")

@@ -1,11 +1,11 @@
-//! Addresses without the user name and password that they may carry, for whatever is shown or logged.
+//! URLs without user name and password, for display and logs.
 
 use std::borrow::Cow;
 
 use url::Url;
 
-/// Returns the address of a server without a user name and a password before its host. What is not a URL loses everything
-/// before its last `@`, since a password may stand anywhere there.
+/// Returns the address of a server without a user name and a password before its host. Text that is not a URL loses
+/// everything before its last `@`, since a password may be anywhere there.
 ///
 /// ```
 /// use mcp_elicit_core::link::without_userinfo;

@@ -1,98 +1,98 @@
-//! The reasons to be careful with a link. Each has a stable code for programs, a level for ordering and filtering,
-//! a duty for the asking side, and a sentence that a person understands.
+//! Warnings about a link. Each has a stable code for programs, a level for sorting and filtering, a rule for servers,
+//! and a sentence for a person.
 
 use std::fmt;
 
-/// One reason to be careful. `Display` is the sentence for a person.
+/// One warning. `Display` is the sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkWarning {
-    /// A name or password stands before the host.
+    /// A user name or password precedes the host.
     UserInfo,
     /// The host looks like an ASCII name and is another.
     LooksLike {
-        /// The name for which a person would take it.
+        /// The name that a person would take it for.
         name: String,
-        /// The name in the form that does not deceive.
+        /// The name in its unambiguous spelling.
         ascii: String,
     },
     /// One label of the host mixes scripts as no language does.
     MixedScripts {
-        /// The name in the form that does not deceive.
+        /// The name in its unambiguous spelling.
         ascii: String,
     },
-    /// The freely chosen part of the host holds a familiar domain.
+    /// The freely chosen part of the host contains a familiar domain.
     PretendedDomain {
-        /// The domain that it seems to be.
+        /// The domain that it imitates.
         pretended: String,
-        /// The domain that it is.
+        /// The actual domain.
         real: String,
     },
-    /// An address, written so that it is not seen to be one (decimal, octal, hexadecimal, shortened).
+    /// An address in a spelling that hides it (decimal, octal, hexadecimal, shortened).
     DisguisedAddress {
-        /// The address as it is.
+        /// The address in its usual spelling.
         address: String,
     },
-    /// The URL as sent holds characters that cannot be seen or that turn the direction of the text.
+    /// The URL as sent contains characters that are invisible or change the direction of the text.
     Invisible,
-    /// The URL carries a credential.
+    /// The URL contains a credential.
     CredentialInUrl {
         /// The location: a parameter's name, or "the path" or "the query".
         location: String,
     },
-    /// The URL carries a person's data.
+    /// The URL contains a person's data.
     PersonalDataInUrl {
         /// The location: a parameter's name, or "the path" or "the query".
         location: String,
     },
-    /// Not encrypted, and not this computer.
+    /// The connection is not encrypted, and not to this computer.
     PlainHttp,
-    /// An address in place of a name.
+    /// The host is an address and not a name.
     Address {
         /// The address.
         address: String,
     },
-    /// A host in the private network, or a name that only resolves there.
+    /// A host in the private network, or a name that resolves only there.
     PrivateNetwork {
         /// The host.
         host: String,
     },
     /// This computer.
     Loopback,
-    /// The host has other letters than ASCII.
+    /// The host has non-ASCII letters.
     International {
         /// The name spelled out.
         unicode: String,
-        /// The name in the form that does not deceive.
+        /// The name in its unambiguous spelling.
         ascii: String,
     },
-    /// The name ends in nothing on the public suffix list.
+    /// The name does not end in a listed public suffix.
     UnknownSuffix {
         /// Its last label.
         ending: String,
     },
     /// The host is itself a public suffix, which belongs to no single owner.
     BareSuffix,
-    /// Anyone can have a name below this suffix.
+    /// Anyone can register a name below this suffix.
     SharedHost {
         /// The suffix.
         suffix: String,
     },
-    /// Not the scheme's own port.
+    /// The port is not the scheme's default.
     OddPort {
         /// The port.
         port: u16,
     },
-    /// A parameter holds another URL, to which the page may lead on.
+    /// A parameter contains another URL, to which the page may redirect.
     NestedUrl {
         /// The parameter's name.
         parameter: String,
-        /// The other host, when it can be read.
+        /// The other host, if readable.
         host: Option<String>,
     },
-    /// So long that its end is hard to check.
+    /// The URL is so long that its end is hard to check.
     VeryLong {
-        /// In bytes.
+        /// The length, in bytes.
         bytes: usize,
     },
 }
@@ -102,14 +102,14 @@ pub enum LinkWarning {
 pub enum WarningLevel {
     /// Worth knowing.
     Note,
-    /// A reason to look twice.
+    /// A reason to check twice.
     Careful,
     /// Honest links do not do this.
     Danger,
 }
 
 impl WarningLevel {
-    /// The level's stable name, for programs.
+    /// Returns the level's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -119,19 +119,19 @@ impl WarningLevel {
     }
 }
 
-/// The specification's rule for a server that sends a URL with this warning.
+/// The specification's rule for servers that send a URL with this warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SendRule {
-    /// Send it.
+    /// It may be sent.
     May,
-    /// Send it only for a reason.
+    /// It should be sent only for a good reason.
     ShouldNot,
-    /// Never send it.
+    /// It must never be sent.
     MustNot,
 }
 
 impl LinkWarning {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UserInfo => "userinfo",
@@ -181,8 +181,7 @@ impl LinkWarning {
         }
     }
 
-    /// Returns the rule for the asking side ("Safe URL Handling" for servers; userinfo is a credential or pretends to
-    /// be a host).
+    /// Returns the rule for servers ("Safe URL Handling" for servers; userinfo is a credential or imitates a host).
     pub fn asking(&self) -> SendRule {
         match self {
             Self::UserInfo | Self::CredentialInUrl { .. } | Self::PersonalDataInUrl { .. } => {

@@ -1,5 +1,5 @@
-//! Bounds that no answer reaches, or that leave no choice. What no value at all can meet is the parser's to refuse;
-//! here is what only shows when two rules are read together.
+//! Bounds that no answer meets, or that leave no choice. The parser rejects a single bound that no value meets; this
+//! file finds rules that are impossible only in combination.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::number::compare;
 const CODE: &str = "unreachable-bounds";
 const LONG_ANSWER: u64 = 2_000;
 
-/// The bounds of a field.
+/// Lints the bounds of a field.
 pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     match field.kind() {
         Kind::Text(text) => about_text(at, text, field.required(), findings),
@@ -23,7 +23,7 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     }
 }
 
-/// No value can be given: an error when one must be.
+/// Adds a finding for a field without a possible value: an error if the field is required.
 fn impossible(at: &str, required: bool, message: String, findings: &mut Findings) {
     let level = if required {
         Severity::Error
@@ -69,7 +69,7 @@ fn about_text(at: &str, text: &Text, required: bool, findings: &mut Findings) {
     }
 }
 
-/// The shortest and longest text of a format, in characters.
+/// Returns the shortest and longest text of a format, in characters.
 fn lengths(format: Format) -> (u64, u64) {
     match format {
         Format::Email => (3, 254),
@@ -120,10 +120,10 @@ fn about_number(at: &str, number: &Number, whole: bool, required: bool, findings
     }
 }
 
-/// The largest whole number up to which a JavaScript client is exact: 2^53 - 1.
+/// The largest whole number that a JavaScript client represents exactly: 2^53 - 1.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Returns whether no multiple of `step` meets the bounds, where all are whole numbers and so exact.
+/// Returns `true` if no multiple of `step` meets the bounds; all are whole numbers, and so exact.
 fn has_no_multiple(number: &Number, low: &Value, high: &Value, step: &Value) -> bool {
     let (Some(low), Some(high), Some(step)) = (low.as_i64(), high.as_i64(), step.as_i64()) else {
         return false;

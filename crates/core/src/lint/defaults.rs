@@ -1,4 +1,4 @@
-//! Defaults that are picked before a person has decided. "Accept all" must never delete, pay or agree to something.
+//! Defaults that are selected before a person has decided. "Accept all" must never delete, pay or agree to something.
 
 use super::report::Findings;
 use super::texts::shortened;
@@ -10,15 +10,15 @@ const GRAVE: &str = "delete deletes deleting remove removes erase destroy drop d
     forcibly irreversible permanently permanent production prod uninstall revoke terminate shutdown kill pay payment purchase buy charge \
     transfer withdraw publish merge override skip bypass disable unsafe insecure sudo root admin";
 
-/// Words of consent, which a person gives and a default does not.
+/// Words of consent, which only a person may give, not a default.
 const CONSENT: &str = "confirm confirmed confirmation agree agreed agreement consent accept accepted approve approved approval authorize \
     authorise acknowledge subscribe newsletter marketing telemetry tracking share terms";
 
-/// Words that turn a grave word into caution.
+/// Words that make a dangerous word cautious.
 const CAUTIOUS: &str =
     "dry dont don not no never without prevent avoid keep protect ask before backup undo restore";
 
-/// The default of a field, if it has one.
+/// Lints the default of a field, if it has one.
 pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     let at = format!("{at}/default");
     match field.kind() {

@@ -1,4 +1,4 @@
-//! The parser's defects of a form, with help where the parser gives none: for patterns.
+//! The parser's defects of a form, with additional help for patterns.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(super) fn look(
     }
 }
 
-/// Says what the regex crate finds wrong with a pattern. What only other engines read has no such reason.
+/// Returns the regex crate's error for a pattern. Syntax that only other engines accept has no such reason.
 fn pattern_help(schema: &str, pointer: &str) -> String {
     const DIALECT: &str =
         "patterns are those of ECMA-262: without flags such as (?i) and anchors such as \\A";

@@ -1,4 +1,4 @@
-//! On which revisions a legal form can be asked as it is written, and what older ones miss in it.
+//! The revisions on which a legal form can be asked as written, and the parts that older ones lack.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,9 @@ use crate::wire::Revision;
 
 const OLD: Revision = Revision::V2025_06_18;
 
-/// A form that the parser takes is legal on 2025-11-25 and 2026-07-28, whose form language is the same. 2025-06-18 has
-/// no several choices and no `oneOf`; it has no `default` but for booleans, which costs nothing but the default.
+/// Determines the revisions of a form. A form that the parser accepts is legal on 2025-11-25 and 2026-07-28, whose form
+/// language is the same. 2025-06-18 has no several choices and no `oneOf`; it has `default` for booleans only, and
+/// loses other defaults.
 pub(super) fn look(
     question: &Question<'_>,
     schema: &str,

@@ -1,11 +1,11 @@
-//! A url-mode request's URL, looked at for its author.
+//! Lint rules for a url-mode request's URL.
 
 use super::question::Question;
 use super::report::{Findings, Legal, Severity};
 use crate::link::{Link, SendRule, WarningLevel};
 use crate::wire::{Mode, Revision};
 
-/// Url mode came with 2025-11-25, which alone wants an `elicitationId`.
+/// Lints a link. Url mode came with 2025-11-25, which alone requires an `elicitationId`.
 pub(super) fn look(
     question: &Question<'_>,
     url: &str,

@@ -1,16 +1,16 @@
-//! Is this question legal, clear and safe, and on which revisions?
+//! A linter for questions: legality, clarity and safety, on each revision.
 //!
-//! For authors of servers. Legality is the parser's verdict; everything else here is about the person: what would
-//! confuse (no title, two fields of one label, a hundred options) and what would endanger (a secret asked for in a
-//! form, a link in a text, a default that deletes). A question is given as text: a requestedSchema, the params of
-//! `elicitation/create`, the whole request, or an `input_required` result with several.
+//! For authors of servers. The parser decides the legality; everything else here concerns the person: confusing parts
+//! (no title, two fields with one label, a hundred options) and dangerous ones (a secret requested in a form, a link in
+//! a text, a default that deletes). A question is given as text: a requestedSchema, the params of `elicitation/create`,
+//! the whole request, or an `input_required` result with several.
 //!
-//! - `question`: what in the text is a question
-//! - `defects`: what the parser refuses, with help for patterns
-//! - `legality`: on which revisions, and what older ones miss; `partial_form`: what can be read of a form that is
-//!   illegal
-//! - `texts`: title, description, message, and what hides in them
-//! - `options`, `bounds`, `defaults`: what can be picked, reached, and what is picked already
+//! - `question`: finds the questions in the text
+//! - `defects`: the parser's defects, with help for patterns
+//! - `legality`: the revisions, and the parts that older ones lack; `partial_form`: the readable parts of an illegal
+//!   form
+//! - `texts`: title, description, message, and hidden characters in them
+//! - `options`, `bounds`, `defaults`: the choices, the possible values, and the preselected ones
 //! - `link`: a url-mode request's URL
 
 mod bounds;
@@ -32,11 +32,11 @@ use crate::wire::Revision;
 use question::{Asked, Question};
 use report::Findings;
 
-/// The longest text that is looked at, in bytes.
+/// The longest text that is linted, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// Looks at a question. With a revision, what is not legal there is an error and what concerns only others is left out;
-/// without, a question is in order when one revision can ask it.
+/// Lints a question. With a revision, a part that is not legal there is an error, and findings about other revisions
+/// are omitted; without one, a question is legal if any revision can ask it.
 pub fn lint(text: &str, revision: Option<Revision>) -> Report {
     let mut findings = Findings::new(revision);
     let mut legal = Legal::everywhere();

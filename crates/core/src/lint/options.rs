@@ -1,4 +1,4 @@
-//! Options: a person must be able to find each, and to tell it from the rest.
+//! Lint rules for options: a person must be able to find each, and to tell it from the rest.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::form::{ChoiceOption, Field, Kind};
 
 const MANY: usize = 25;
 
-/// The options of a field, if it has some.
+/// Lints the options of a field, if it has any.
 pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     let options: &[ChoiceOption] = match field.kind() {
         Kind::Choice(choice) => &choice.options,
@@ -81,7 +81,7 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     texts::option_titles(at, options, findings);
 }
 
-/// A number, an id, a hash: made for programs.
+/// Returns `true` for a number, an id or a hash: values made for programs.
 fn is_cryptic(value: &str) -> bool {
     let hex = |text: &str| {
         text.len() >= 8

@@ -1,11 +1,11 @@
-//! The legal parts of an illegal form, which are linted too: a person would meet their dangers as well.
+//! The legal parts of an illegal form, which are linted too, because a person would see their dangers as well.
 
 use serde_json::{Map, Value, json};
 
 use crate::form::{Defects, Form};
 
-/// The form without its defects: a field that has one keeps its name and texts only, the root its fields. None when
-/// there are no fields to speak of, or when nothing makes them a form.
+/// Returns the form without its defects: a defective field keeps only its name and texts, a defective root its fields.
+/// `None` if there are no usable fields, or if the rest is still not a form.
 pub(super) fn form(schema: &str, defects: &Defects) -> Option<Form> {
     let mut root: Map<String, Value> = serde_json::from_str(schema).ok()?;
     let mut properties = root.remove("properties")?;
@@ -22,16 +22,16 @@ pub(super) fn form(schema: &str, defects: &Defects) -> Option<Form> {
     Form::from_value(&json!({ "type": "object", "properties": properties })).ok()
 }
 
-/// The name of the field that a pointer into a schema leads to or through (RFC 6901, section 4).
+/// Returns the name of the field that a pointer into a schema leads to or through (RFC 6901, section 4).
 fn field_of(pointer: &str) -> Option<String> {
     let inside = pointer.strip_prefix("/properties/")?;
     let name = inside.split('/').next()?;
     Some(name.replace("~1", "/").replace("~0", "~"))
 }
 
-/// A text field, about whose rules nothing is known.
+/// Returns a text field in place of a defective one, whose rules are unknown.
 fn texts_of(field: &Value) -> Value {
-    // Any pattern: what the defective field checked is not to be asked for again.
+    // An empty pattern, so that no missing check is reported for the defective field.
     let mut texts = json!({ "type": "string", "pattern": "" });
     for key in ["title", "description"] {
         if let Some(text) = field.get(key).and_then(Value::as_str) {

@@ -1,17 +1,17 @@
-//! Finds the questions in a text: a requestedSchema alone, params with one in them, a request, or a result that asks
-//! for several. Texts are kept as they stand, so that the parser sees what a client would.
+//! Finds the questions in a text: a requestedSchema alone, params with one in them, a request, or a result with
+//! several. Texts are kept as written, so that the parser sees what a client would.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-/// One question and where it stands.
+/// One question and its location.
 #[derive(Debug)]
 pub(super) struct Question<'a> {
-    /// The pointer of the params; empty when they, or the schema alone, are the whole text.
+    /// The pointer of the params; empty if they, or the schema alone, are the whole text.
     params: String,
-    /// The message; none when only a schema was given.
+    /// The message; `None` if only a schema was given.
     pub(super) message: Option<String>,
     pub(super) asked: Asked<'a>,
 }
@@ -25,7 +25,7 @@ pub(super) enum Asked<'a> {
     Url { url: String, has_id: bool },
 }
 
-/// Why there is no question.
+/// The reason why there is no question.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) pointer: String,
@@ -37,7 +37,7 @@ pub(super) struct Unread {
 type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 
 impl Question<'_> {
-    /// A pointer into the whole text from one into the schema.
+    /// Returns a pointer into the whole text for one into the schema.
     pub(super) fn at(&self, in_schema: &str) -> String {
         match self.message {
             None => in_schema.to_owned(),
@@ -45,32 +45,32 @@ impl Question<'_> {
         }
     }
 
-    /// The pointer of a field.
+    /// Returns the pointer of a field.
     pub(super) fn field(&self, name: &str) -> String {
         self.at(&format!("/properties/{}", escaped(name)))
     }
 
-    /// The pointer of the message.
+    /// Returns the pointer of the message.
     pub(super) fn message_pointer(&self) -> String {
         self.member("message")
     }
 
-    /// The pointer of one of the params.
+    /// Returns the pointer of one of the params.
     pub(super) fn member(&self, name: &str) -> String {
         format!("{}/{name}", self.params)
     }
 }
 
-/// A name as one step of a JSON Pointer (RFC 6901, section 3).
+/// Returns a name escaped as a token of a JSON Pointer (RFC 6901, section 3).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The questions in a text; at least one.
+/// Returns the questions in a text; at least one.
 pub(super) fn find(text: &str) -> Result<Vec<Question<'_>>, Unread> {
     let members = match serde_json::from_str::<Members<'_>>(text) {
         Ok(members) => members,
-        // Not an object: the parser of forms says so in its own words, unless it is no JSON at all.
+        // Not an object: the form parser reports it in its own words, unless it is not JSON at all.
         Err(error) if error.is_data() => return Ok(vec![alone(text)]),
         Err(error) => {
             let message = format!("the text is not JSON: {error}");
@@ -105,7 +105,7 @@ fn alone(schema: &str) -> Question<'_> {
     }
 }
 
-/// The `inputRequests` of a result, alone or in its response.
+/// Returns the `inputRequests` of a result, alone or in its response.
 fn requests_of<'a>(
     members: &Members<'a>,
     outer: &str,

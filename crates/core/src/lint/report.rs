@@ -11,14 +11,14 @@ use crate::wire::Revision;
 pub enum Severity {
     /// Legal and harmless; worth knowing.
     Note,
-    /// It will confuse or may endanger a person.
+    /// It will confuse a person or may endanger them.
     Warning,
     /// It is not legal, or the specification forbids it.
     Error,
 }
 
 impl Severity {
-    /// `error`, `warning` or `note`.
+    /// Returns `error`, `warning` or `note`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -28,22 +28,22 @@ impl Severity {
     }
 }
 
-/// One thing that a lint says. Serializes as `{"level","code","pointer","message","help"}`.
+/// One finding of a lint. Serializes as `{"level","code","pointer","message","help"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The severity.
     pub level: Severity,
-    /// Its stable name, for programs.
+    /// The stable code, for programs.
     pub code: &'static str,
     /// The location in the given text, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// The finding, in words for the author.
+    /// The finding, written for the author.
     pub message: String,
-    /// The remedy; empty when the message says so already.
+    /// The fix; empty if the message contains it.
     pub help: String,
 }
 
-/// On which revisions a question can be asked as it is. Serializes as an object, revision to boolean.
+/// The revisions on which a question can be asked as written. Serializes as an object from revision to boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Legal([bool; Revision::ALL.len()]);
 
@@ -56,17 +56,17 @@ impl Legal {
         Self([false; Revision::ALL.len()])
     }
 
-    /// Legal where `able` says so.
+    /// Creates the set of the revisions for which `able` returns `true`.
     pub(super) fn judged_by(able: impl Fn(Revision) -> bool) -> Self {
         Self(Revision::ALL.map(able))
     }
 
-    /// Legal where both are.
+    /// Returns the revisions that are in both sets.
     pub(super) fn and(self, other: Self) -> Self {
         Self::judged_by(|revision| self.on(revision) && other.on(revision))
     }
 
-    /// Returns whether the question is legal on a revision.
+    /// Returns `true` if the question is legal on a revision.
     pub fn on(self, revision: Revision) -> bool {
         Revision::ALL
             .iter()
@@ -85,17 +85,17 @@ impl Serialize for Legal {
     }
 }
 
-/// Everything that a lint says. Serializes as `{"legal":{..},"findings":[..]}`.
+/// All findings of a lint. Serializes as `{"legal":{..},"findings":[..]}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// On which revisions the question is legal.
+    /// The revisions on which the question is legal.
     pub legal: Legal,
     /// The findings, the gravest first.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Returns whether there is an error among the findings.
+    /// Returns `true` if there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.findings
             .iter()
@@ -106,7 +106,7 @@ impl Report {
 /// The maximum number of findings that are kept: a hostile text may cause one per byte.
 const MAX_FINDINGS: usize = 1_000;
 
-/// Findings while they are collected.
+/// The collected findings.
 #[derive(Debug)]
 pub(super) struct Findings {
     revision: Option<Revision>,
@@ -121,7 +121,7 @@ impl Findings {
         }
     }
 
-    /// The revision that is asked about, if it is one.
+    /// Returns the requested revision, if there is one.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.revision
     }

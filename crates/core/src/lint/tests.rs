@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Each finding as "level code pointer".
+/// Returns each finding as "level code pointer".
 fn told(report: &Report) -> Vec<String> {
     let told = |finding: &Finding| {
         format!(
@@ -15,8 +15,8 @@ fn told(report: &Report) -> Vec<String> {
     report.findings.iter().map(told).collect()
 }
 
-/// The findings about one field `a` that has a title and a description, as "level code place", `place` within the
-/// field.
+/// Returns the findings about one field `a` that has a title and a description, as "level code place", `place` within
+/// the field.
 fn field(keywords: &Value) -> Vec<String> {
     field_named("a", keywords)
 }

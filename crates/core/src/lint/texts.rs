@@ -1,4 +1,4 @@
-//! Texts that a person reads: each must be there, and must be what it seems.
+//! Lint rules for missing, long or deceptive texts.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ const LONG_DESCRIPTION: usize = 500;
 const LONG_MESSAGE: usize = 1_000;
 const MANY_FIELDS: usize = 12;
 
-/// The message above a form or link.
+/// Lints the message above a form or link.
 pub(super) fn message(question: &Question<'_>, message: &str, findings: &mut Findings) {
     let at = question.message_pointer();
     if message.trim().is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn message(question: &Question<'_>, message: &str, findings: &mut Fin
     hidden(&at, message, findings);
 }
 
-/// Adds the findings that show only in the whole form.
+/// Adds the findings that concern the whole form.
 pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
     if form.fields().is_empty() {
         findings.note(
@@ -173,7 +173,7 @@ pub(super) fn field(at: &str, field: &Field, findings: &mut Findings) {
     }
 }
 
-/// Characters that make a text look like another.
+/// Adds findings about characters that make a text look like another.
 pub(super) fn hidden(at: &str, text: &str, findings: &mut Findings) {
     let suspect = |c: char| is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'));
     // Joiners, direction marks and variation selectors are part of emoji and of several scripts.
@@ -187,14 +187,14 @@ pub(super) fn hidden(at: &str, text: &str, findings: &mut Findings) {
     }
 }
 
-/// Titles of options, which are read too.
+/// Lints the titles of options, which people read too.
 pub(super) fn option_titles(at: &str, options: &[ChoiceOption], findings: &mut Findings) {
     for option in options {
         hidden(at, option.label(), findings);
     }
 }
 
-/// One plain word, as a person would write it.
+/// Returns `true` for one plain word, as a person would write it.
 fn is_readable(name: &str) -> bool {
     name.chars().all(|c| c.is_alphabetic() && !c.is_uppercase()) && name.len() > 2
 }

@@ -1,16 +1,16 @@
-//! Does this form ask for a credential?
+//! The check whether a form asks for a credential.
 //!
 //! Form mode must not: "Servers MUST NOT use form mode elicitation to request sensitive information such as passwords,
-//! API keys, access tokens, or payment credentials" (specification, elicitation page, 2025-11-25 and 2026-07-28). The
-//! asking side refuses what is certain, the answering side warns of everything. Names, titles, descriptions, the
-//! message and patterns are read, in several languages and through the usual disguises; only fields into which a person
-//! writes can ask for a secret, a choice or a yes/no cannot.
+//! API keys, access tokens, or payment credentials" (specification, elicitation page, 2025-11-25 and 2026-07-28).
+//! Servers reject certain findings, clients warn of all findings. Names, titles, descriptions, the message and patterns
+//! are checked, in several languages and with the usual disguises. Only fields for typed input can ask for a secret; a
+//! choice or a yes-or-no field cannot.
 //!
-//! - `words`: any spelling cut into plain words
-//! - `terms`: the words for credentials, and those that make them harmless
-//! - `scan`: what a label or a sentence asks for
+//! - `words`: any spelling, split into plain words
+//! - `terms`: the words for credentials, and the words that make them harmless
+//! - `scan`: the credential that a label or a sentence asks for
 //! - `shapes`: patterns that only credentials match
-//! - `suspicion`: the finding that is reported
+//! - `suspicion`: the reported finding
 
 mod scan;
 mod shapes;
@@ -24,8 +24,8 @@ use crate::form::{Field, Form, Kind, Pattern};
 use crate::wire::{ElicitRequest, members};
 use scan::{Found, Intent, Scan, Style};
 
-/// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order,
-/// then the message's own.
+/// Returns the credentials that a form and its message ask for: one suspicion per field, in the form's order, then the
+/// message's own.
 pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
     let subjects: Vec<Subject<'_>> = form
         .fields()
@@ -35,8 +35,8 @@ pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
     inspect_subjects(&subjects, message)
 }
 
-/// Returns the credentials that a question with this form requests. The title and the description of the schema itself, which
-/// are not part of a form and which some clients show, count with the message.
+/// Returns the credentials that a question with this form asks for. The title and the description of the schema itself,
+/// which are not part of a form and which some clients show, count with the message.
 pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
     let message = request.message();
     let ElicitRequest::Form { schema, .. } = request else {
@@ -56,19 +56,19 @@ pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
     suspicions
 }
 
-/// A field as it is looked at here.
+/// The parts of a field that are checked.
 #[derive(Debug, Clone, Copy)]
 struct Subject<'a> {
     name: &'a str,
     title: Option<&'a str>,
     description: Option<&'a str>,
     pattern: Option<&'a str>,
-    /// `true` if only a number can be written.
+    /// `true` if only a number can be entered.
     numeric: bool,
 }
 
 impl<'a> Subject<'a> {
-    /// A field into which nothing is written is not a subject: what can be picked there is known to the server already.
+    /// Returns the parts of a field; `None` for a field without typed input, whose options the server already knows.
     fn from_field(field: &'a Field) -> Option<Self> {
         let (pattern, numeric) = match field.kind() {
             Kind::Text(text) => (text.pattern.as_ref().map(Pattern::as_str), false),
@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
 
 fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
     let mut suspicions: Vec<Suspicion> = subjects.iter().filter_map(inspect_subject).collect();
-    // Nothing to write into: whatever the message mentions, it cannot be given here.
+    // Without typed input, nothing that the message mentions can be entered.
     if !subjects.is_empty()
         && let Some(found) = scan::scan(message, Style::Message).found
         && !suspicions
@@ -129,7 +129,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         .chain(shape)
         .filter(|(_, found)| !subject.numeric || found.secret.is_numeric())
         .collect();
-    // The first of the gravest, so that the name is given before what repeats it.
+    // The first of the gravest, so that the name is reported before texts that repeat it.
     let (source, gravest) = found.iter().rev().max_by_key(|(_, found)| found.level)?;
     let mut level = gravest.level;
     if level == Confidence::Suspicious {
@@ -139,7 +139,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         if harmless {
             return None;
         }
-        // "token", described as "Your token for ...": together they leave no doubt.
+        // "token", described as "Your token for ...": together they are certain.
         let asks = |(source, found): &(TextSource, Found)| {
             *source == TextSource::Description && found.intent >= Intent::Owned
         };

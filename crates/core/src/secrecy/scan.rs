@@ -1,18 +1,18 @@
-//! From a text to what it asks for. A secret counts where it is what the text is about: "GitHub API key" is one,
+//! The search for credentials in a text. A secret counts if it is the subject of the text: "GitHub API key" is one,
 //! "name of the API key" and "API key rotation interval" are not.
 
 use super::terms::{self, Lists, Term};
 use super::words::{folded, undisguised_words, words};
 use super::{Confidence, CredentialKind};
 
-/// The style in which a text is read.
+/// The kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// A name or a title: a few words that say what the field is.
+    /// A name or a title: a few words that name the field.
     Label,
     /// A description: sentences about one field, in which a secret may merely be mentioned.
     Prose,
-    /// The message above a form: sentences about anything, in which only asking counts fully.
+    /// The message above a form: sentences about anything, in which only a request counts fully.
     Message,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Found {
 pub(super) enum Intent {
     /// The secret is mentioned.
     Mentioned,
-    /// The secret is said to be the reader's ("your").
+    /// The text attributes the secret to the reader ("your").
     Owned,
     /// The text asks the reader for it, or labels the field with it.
     Asked,
@@ -38,20 +38,20 @@ pub(super) enum Intent {
 /// The result of reading one text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// The gravest thing that it asks for.
+    /// The gravest finding.
     pub(super) found: Option<Found>,
-    /// Secrets that it names in a harmless sense, which tells how an ambiguous name beside it is meant.
+    /// Secrets mentioned in a harmless sense, which disambiguates a name beside it.
     pub(super) harmless: Vec<CredentialKind>,
 }
 
-/// The most words that a spelled-out term may have, and the most when each word is one letter.
+/// The most words of a spelled-out term; `LETTERS` applies if each word is one letter.
 const WINDOW: usize = 6;
 const LETTERS: usize = 16;
 
-/// In prose, how many words may lead up to what it is about.
+/// The most words before the subject of a sentence.
 const LEAD: usize = 5;
 
-/// Reads a text.
+/// Scans a text.
 pub(super) fn scan(text: &str, style: Style) -> Scan {
     let mut scan = Scan::default();
     for clause in text.split([
@@ -66,10 +66,10 @@ pub(super) fn scan(text: &str, style: Style) -> Scan {
     scan
 }
 
-/// The state of a clause while it is read from left to right.
+/// The state of a clause, which is read from left to right.
 struct Clause<'a> {
     words: &'a [String],
-    /// `true` if a noun here is the subject of the clause.
+    /// `true` if a noun at this point is the subject of the clause.
     open: bool,
     intent: Intent,
     style: Style,
@@ -145,7 +145,7 @@ impl Scan {
 }
 
 impl Clause<'_> {
-    /// Goes past a word that is not a term.
+    /// Skips a word that is not a term.
     fn pass(&mut self, word: Lists) {
         if word.is_asking() {
             (self.open, self.intent, self.lead) = (true, Intent::Asked, 0);
@@ -161,7 +161,7 @@ impl Clause<'_> {
         }
     }
 
-    /// Returns the meaning of a term in its context; `None` when it is harmless there.
+    /// Returns the meaning of a term in its context; `None` if it is harmless there.
     fn judge(&self, term: Term, at: usize, length: usize, plural: bool) -> Option<Found> {
         let before = at
             .checked_sub(1)
@@ -202,13 +202,13 @@ impl Clause<'_> {
     }
 }
 
-/// Returns whether a sentence goes on to tell something of what was named.
+/// Returns `true` if the rest of a sentence only says something about the term.
 fn only_tells(rest: &[String]) -> bool {
     rest.iter().any(|word| terms::lists(word).is_telling())
         && !rest.iter().any(|word| terms::lists(word).is_needed())
 }
 
-/// The longest term that begins at a word, how many words it has, and whether it is a plural.
+/// Returns the longest term that begins at a word, its number of words, and whether it is a plural.
 fn term_at(words: &[String], at: usize) -> Option<(Term, usize, bool)> {
     let rest = &words[at..];
     let ending = || terms::glued_ending(&rest[0]).map(|term| (term, 1, false));
@@ -235,7 +235,7 @@ fn term_at(words: &[String], at: usize) -> Option<(Term, usize, bool)> {
     longest.or_else(ending)
 }
 
-/// `p4ssw0rd` read as it is meant; `None` without a digit among letters.
+/// Returns `p4ssw0rd` with its digits as letters; `None` without a digit among letters.
 fn unleeted(word: &str) -> Option<String> {
     let mixed = word.bytes().any(|byte| byte.is_ascii_digit())
         && word.bytes().any(|byte| byte.is_ascii_alphabetic());

@@ -1,9 +1,9 @@
-//! Patterns that give a secret away: only a credential begins with `ghp_` or has the digits of a payment card.
+//! Patterns that only credentials match: only a credential begins with `ghp_` or has the digits of a payment card.
 
 use super::scan::{Found, Intent};
 use super::{Confidence, CredentialKind};
 
-/// The marks with which well-known services begin their keys, as they stand in a pattern.
+/// The prefixes of well-known services' keys, as written in a pattern.
 const MARKS: &[(&str, CredentialKind)] = &[
     ("ghp_", CredentialKind::Token),
     ("gho_", CredentialKind::Token),
@@ -25,7 +25,7 @@ const MARKS: &[(&str, CredentialKind)] = &[
     ("-----BEGIN", CredentialKind::PrivateKey),
 ];
 
-/// Digits as only these numbers have them, however the pattern spells a digit.
+/// Digit counts that only these numbers have, however the pattern spells a digit.
 const DIGITS: &[(&str, CredentialKind, Confidence)] = &[
     ("D{16}", CredentialKind::Card, Confidence::Certain),
     ("D{13,16}", CredentialKind::Card, Confidence::Certain),
@@ -49,7 +49,7 @@ const DIGITS: &[(&str, CredentialKind, Confidence)] = &[
     ),
 ];
 
-/// Returns the credential that a pattern has the shape of.
+/// Returns the credential that a pattern describes.
 pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
     let body = pattern
         .trim_start_matches('^')

@@ -1,20 +1,20 @@
-//! Findings about a form that asks for a credential: the certainty, the credential, and the evidence.
+//! Findings about a form that asks for a credential: the confidence, the credential, and the evidence.
 
 use std::fmt;
 
 use super::words::is_invisible;
 
-/// The certainty that a credential is asked for.
+/// The confidence that a credential is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// It may well be: tell the person.
+    /// Probable: the person is warned.
     Suspicious,
-    /// It is: the asking side must not send this, the answering side warns loudly.
+    /// Certain: servers must not send the form, and clients show a strong warning.
     Certain,
 }
 
 impl Confidence {
-    /// The level's stable name, for programs.
+    /// Returns the level's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Suspicious => "suspicious",
@@ -30,7 +30,7 @@ impl Confidence {
     }
 }
 
-/// The kind of secret that is asked for.
+/// The kind of credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CredentialKind {
@@ -44,7 +44,7 @@ pub enum CredentialKind {
     PrivateKey,
     /// The words that restore a wallet.
     SeedPhrase,
-    /// A code that is good for one login.
+    /// A code for a single login.
     OneTimeCode,
     /// A PIN.
     Pin,
@@ -52,7 +52,7 @@ pub enum CredentialKind {
     Card,
     /// A payment card's security code.
     CardCode,
-    /// A number with which people prove who they are.
+    /// A number that identifies a person.
     NationalId,
     /// A bank account's number.
     BankAccount,
@@ -61,7 +61,7 @@ pub enum CredentialKind {
 }
 
 impl CredentialKind {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn code(self) -> &'static str {
         match self {
             Self::Password => "password",
@@ -97,7 +97,7 @@ impl CredentialKind {
         }
     }
 
-    /// Returns whether a number can be one.
+    /// Returns `true` if it can be a number.
     pub(super) fn is_numeric(self) -> bool {
         match self {
             Self::Password
@@ -116,7 +116,7 @@ impl CredentialKind {
     }
 }
 
-/// Which of a question's texts.
+/// A text of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextSource {
     /// The field's name.
@@ -134,7 +134,7 @@ pub enum TextSource {
 }
 
 impl TextSource {
-    /// A stable name, for programs.
+    /// Returns a stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -157,22 +157,22 @@ pub struct Suspicion {
 }
 
 impl Suspicion {
-    /// The field, or none when only the message asks.
+    /// Returns the field; `None` if only the message asks.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }
 
-    /// Returns the credential that is asked for.
+    /// Returns the kind of credential.
     pub fn secret(&self) -> CredentialKind {
         self.secret
     }
 
-    /// Returns the certainty.
+    /// Returns the confidence.
     pub fn level(&self) -> Confidence {
         self.level
     }
 
-    /// Returns the location of the evidence.
+    /// Returns the text that contains the evidence.
     pub fn source(&self) -> TextSource {
         self.source
     }
@@ -197,7 +197,7 @@ impl fmt::Display for Suspicion {
     }
 }
 
-/// A name that a stranger chose, short and on one line.
+/// Returns a peer's name, short and on one line.
 fn printable(name: &str) -> String {
     name.chars()
         .filter(|c| !c.is_control() && !is_invisible(*c))

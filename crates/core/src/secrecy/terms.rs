@@ -1,5 +1,5 @@
-//! The words for credentials, and the words that turn one into something harmless. Written as in their language but
-//! without accents and with the parts of a compound joined, which is how [`super::words`] and [`super::scan`] see them.
+//! The words for credentials, and the words that make them harmless. Written as in their language but without accents
+//! and with the parts of a compound joined, which is how [`super::words`] and [`super::scan`] see them.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ pub(super) struct Term {
     pub(super) level: Confidence,
 }
 
-/// Terms of scripts with spaces: matched as whole words, of which a compound may have several.
+/// Terms of scripts with spaces: matched as whole words; a compound may have several.
 const TERMS: &[(CredentialKind, Confidence, &str)] = &[
     (
         CredentialKind::Password,
@@ -148,7 +148,7 @@ const TERMS: &[(CredentialKind, Confidence, &str)] = &[
     ),
 ];
 
-/// Terms that may stand anywhere: scripts without spaces, or words glued to others.
+/// Terms that may occur anywhere: scripts without spaces, or parts of longer words.
 const GLUED: &[(CredentialKind, &str)] = &[
     (
         CredentialKind::Password,
@@ -177,7 +177,7 @@ const GLUED: &[(CredentialKind, &str)] = &[
     ),
 ];
 
-/// Services whose keys are called after them: "Notion token", `hf_token`, `GITHUB_PAT`.
+/// Services that name their keys after themselves: "Notion token", `hf_token`, `GITHUB_PAT`.
 const SERVICES: &str = "airtable anthropic asana aws azure bitbucket circleci cloudflare confluence datadog digitalocean discord docker \
     dropbox figma gcp github gitlab google grafana heroku hf hubspot huggingface jira linear linkedin mailgun netlify notion npm openai \
     pypi salesforce sendgrid sentry shopify slack stripe supabase telegram terraform trello twilio vault vercel zoom";
@@ -188,7 +188,7 @@ const SERVICE_SECRETS: [(&str, CredentialKind); 3] = [
     ("pat", CredentialKind::Token),
     ("secret", CredentialKind::ApiKey),
 ];
-/// Endings of one word that leave no doubt: `dbpassword`, `Datenbankpasswort`.
+/// Endings of one word that are certain: `dbpassword`, `Datenbankpasswort`.
 const ENDINGS: [&str; 11] = [
     "password",
     "passwort",
@@ -203,7 +203,7 @@ const ENDINGS: [&str; 11] = [
     "contrasena",
 ];
 
-/// After a term: the field is about the secret, and does not hold it ("token limit", "password policy").
+/// Words after a term that make the field about the secret, without containing it ("token limit", "password policy").
 const ABOUT: &str = "change frequency limit limits count counts length size sizes policy policies strength rule rules type types kind format name \
     names label alias title description id ids identifier identifiers url urls uri link endpoint path paths file \
     filename folder directory location store storage manager vault backend provider issuer expiry expiration \
@@ -215,42 +215,42 @@ const ABOUT: &str = "change frequency limit limits count counts length size size
     santa sauce ingredient garden admirer menu society agent service weapon recipe word words message color \
     colour board layout assignment mapping tracker richtlinie lange politique longueur politica longitud";
 
-/// Before a term: another thing altogether ("page token", "public key", "GPIO pin").
+/// Words before a term that change its meaning ("page token", "public key", "GPIO pin").
 const ANOTHER: &str = "color colour theme css spacing icon node page next previous continuation pagination sync stop pad padding eos bos unk design special start end cursor \
     csrf xsrf gpio map digital analog board led drop rolling hairpin bowling public trade open family erc20 \
     governance utility reward nft crypto max min maximum minimum total num count prompt output context \
     completion reasoning remaining lexer parser syntax mask separator delimiter boarding ski season bus train \
     gate wristband forgot forgotten lost change has is use uses enable show hide passwordless";
 
-/// Around a term, without changing what it is.
+/// Words around a term that do not change its meaning.
 const QUALIFIERS: &str = "again confirm confirmation confirmed repeat repeated retype new old current value values here below now \
     please text string input digit digits number code secret key token encrypted plain plaintext nueva \
     nuevo actual ancien nouveau admin ein hier ici aqui qui";
 
-/// Words that ask.
+/// Words that make a request.
 const ASKING: &str = "enter provide type paste input insert give supply submit send tell share specify fill need needs require \
     requires confirm put write eingeben geben gib entrez entrer saisissez fournissez indiquez introduzca \
     introduce ingrese ingresa escriba proporcione digite insira informe inserisci fornisci voer geef wprowadz \
     podaj ange введите укажите";
 
-/// Words that say whose.
+/// Words that express possession.
 const OWN: &str = "your my ihr ihre dein deine votre ton ta tu su sus seu sua teu tua tuo uw je jouw twoje din ditt ваш";
 
-/// Words after which a noun is no longer what the text is about.
+/// Words after which a noun is no longer the subject of the text.
 const TURNING: &str = "how why whether of for that which whose where with about to from by in on at via using used into under than as because von \
     fur mit zum zur pour avec dont para con per por voor met dla для de del des di da do du d";
 
-/// Words that end a noun and keep the text going.
+/// Words that end a noun phrase and continue the text.
 const ENDING: &str = "we you they it and or und oder et ou y o e i и is are was were be been must should shall will would can could may might has \
     have had so if when while then but also only der die das le la les el los the a an";
 
-/// Verbs after which a text is about a secret and asks for none ("your token has expired") ...
+/// Verbs after which a text is about a secret and does not ask for it ("your token has expired") ...
 const TELLING: &str = "is are was were has have had will hat ist wurde est a fue";
 
 /// ... unless the text says that it is needed.
 const NEEDED: &str = "required needed necessary missing erforderlich requis necesario";
 
-/// Words that deny.
+/// Words of negation.
 const DENYING: &str = "not never no don dont without nicht kein keine niemals pas jamais sans nunca sin nao sem non mai niet не без";
 
 static WORDS: LazyLock<FxHashMap<&'static str, Term>> = LazyLock::new(|| {
@@ -268,7 +268,7 @@ static WORDS: LazyLock<FxHashMap<&'static str, Term>> = LazyLock::new(|| {
     terms.collect()
 });
 
-/// The longest term, in bytes: nothing longer can match.
+/// The length of the longest term, in bytes.
 static LONGEST: LazyLock<usize> = LazyLock::new(|| {
     WORDS
         .keys()
@@ -277,13 +277,13 @@ static LONGEST: LazyLock<usize> = LazyLock::new(|| {
         .unwrap_or_default()
 });
 
-/// The first bytes of all terms, of which no term has fewer.
+/// The number of first bytes that the filter uses, which every term has.
 const START: usize = 3;
 
-/// The number of ways in which a term can start: five bits of each byte.
+/// The number of possible starts of a term: five bits of each byte.
 const STARTS: usize = 1 << (5 * START);
 
-/// A bit for each way in which a term starts. Other texts may start in the same way; one without the bit starts no term.
+/// A bit set of the starts of terms. Other texts may share a start; a text without its bit starts no term.
 static STARTS_OF_TERMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let mut bits = vec![0; STARTS / 64];
     let mut add = |term: &str| {
@@ -300,7 +300,7 @@ static STARTS_OF_TERMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     bits
 });
 
-/// Returns the bit of a text that starts with these bytes; `None` where they are too few.
+/// Returns the bit for a text that starts with these bytes; `None` if they are too few.
 fn start_of(bytes: impl Iterator<Item = u8>) -> Option<usize> {
     let (mut bit, mut count) = (0, 0);
     for byte in bytes.take(START) {
@@ -310,7 +310,7 @@ fn start_of(bytes: impl Iterator<Item = u8>) -> Option<usize> {
     (count == START).then_some(bit)
 }
 
-/// Returns `false` where no term begins with these bytes, neither as they are nor with digits read as letters.
+/// Returns `false` if no term begins with these bytes, neither as they are nor with digits read as letters.
 pub(super) fn may_begin(bytes: impl Iterator<Item = u8> + Clone) -> bool {
     let has = |bit: Option<usize>| {
         bit.is_some_and(|bit| STARTS_OF_TERMS[bit / 64] >> (bit % 64) & 1 == 1)
@@ -318,7 +318,7 @@ pub(super) fn may_begin(bytes: impl Iterator<Item = u8> + Clone) -> bool {
     has(start_of(bytes.clone())) || has(start_of(bytes.map(letter_meant)))
 }
 
-/// Returns the letter that a digit stands for in `p4ssw0rd`; any other byte as it is.
+/// Returns the letter that a digit replaces in `p4ssw0rd`; any other byte unchanged.
 pub(super) const fn letter_meant(byte: u8) -> u8 {
     match byte {
         b'0' => b'o',
@@ -331,12 +331,12 @@ pub(super) const fn letter_meant(byte: u8) -> u8 {
     }
 }
 
-/// Returns whether these joined words are short enough to be a term.
+/// Returns `true` if these joined words are short enough to be a term.
 pub(super) fn may_match(joined: &str) -> bool {
     joined.len() <= *LONGEST + 2
 }
 
-/// The term that these joined words are, and whether they are its plural.
+/// Returns the term of these joined words, and whether they are its plural.
 pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
     if let Some(term) = WORDS.get(joined) {
         return Some((*term, false));
@@ -365,7 +365,7 @@ fn service_term(joined: &str) -> Option<Term> {
     })
 }
 
-/// The term with which one long word ends.
+/// Returns the term at the end of one long word.
 pub(super) fn glued_ending(word: &str) -> Option<Term> {
     ENDINGS
         .into_iter()
@@ -374,7 +374,7 @@ pub(super) fn glued_ending(word: &str) -> Option<Term> {
         .map(|(term, _)| term)
 }
 
-/// The term inside a text without spaces, and whether the text ends with it.
+/// Returns the term inside a text without spaces, and whether the text ends with it.
 pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
     if text.is_ascii() {
         return None;
@@ -385,7 +385,7 @@ pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
     })
 }
 
-/// The lists that a word stands in.
+/// The lists that contain a word.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lists(u16);
 
@@ -399,7 +399,7 @@ static LISTS: LazyLock<FxHashMap<&'static str, Lists>> = LazyLock::new(|| {
     lists
 });
 
-/// Returns the lists that a word stands in.
+/// Returns the lists that contain a word.
 pub(super) fn lists(word: &str) -> Lists {
     LISTS.get(word).copied().unwrap_or_default()
 }

@@ -1,17 +1,18 @@
-//! Names and sentences cut into plain words, so that `githubAPIKey`, `github_api_key` and "GitHub API key" are the
-//! same, and so that fullwidth letters, invisible characters and letters borrowed from other scripts hide nothing.
+//! Names and sentences split into plain words, so that `githubAPIKey`, `github_api_key` and "GitHub API key" are the
+//! same, and fullwidth letters, invisible characters and letters of other scripts hide nothing.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::skeleton;
 
-/// The words of a text: lower case, without accents, cut at anything but letters and digits and at `camelCase`.
+/// Returns the words of a text: lower case, without accents, split at `camelCase` and at anything but letters and
+/// digits.
 pub(crate) fn words(text: &str) -> Vec<String> {
     cut(&visible(text))
 }
 
-/// As [`words`], with letters that only look Latin taken for Latin ones (`pаssword` with a Cyrillic а).
+/// Returns the words like [`words`], with Latin look-alikes read as Latin letters (`pаssword` with a Cyrillic а).
 pub(crate) fn undisguised_words(text: &str) -> Option<Vec<String>> {
     if text.is_ascii() {
         return None;
@@ -21,12 +22,12 @@ pub(crate) fn undisguised_words(text: &str) -> Option<Vec<String>> {
     (plain != visible).then(|| cut(&plain))
 }
 
-/// The text as one lower-case string without accents, for scripts that put no space between words.
+/// Returns the text as one lower-case string without accents, for scripts without spaces between words.
 pub(crate) fn folded(text: &str) -> String {
     fold(&visible(text))
 }
 
-/// Compatibility forms made plain (NFKC), invisible characters taken out.
+/// Normalizes compatibility forms (NFKC) and removes invisible characters.
 fn visible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -46,7 +47,7 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
-/// Letters whose stroke is not a combining mark.
+/// Returns the base letter of letters whose stroke is not a combining mark.
 fn unstroked(c: char) -> char {
     match c {
         'ł' => 'l',
@@ -77,7 +78,7 @@ fn cut(text: &str) -> Vec<String> {
     words
 }
 
-/// Does the work of [`cut`] for a text within ASCII, byte by byte.
+/// Does the work of [`cut`] for ASCII text, byte by byte.
 fn cut_ascii(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut put = |word: &str| {
@@ -111,7 +112,7 @@ fn close(word: &mut String, words: &mut Vec<String>) {
     }
 }
 
-/// `aB` begins a word at B; in `APIKey` the K does, being followed by a small letter.
+/// Returns `true` if a word begins here: at the B of `aB`, and at the K of `APIKey`, which a small letter follows.
 fn starts_word(chars: &[char], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| chars.get(before)) else {
         return false;
@@ -137,12 +138,13 @@ fn plain_double(c: char) -> impl Iterator<Item = char> {
     double.into_iter().take(1)
 }
 
-/// Combining marks of European scripts: what tells `ñ` from `n`.
+/// Returns `true` for combining marks of European scripts, such as the one that distinguishes `ñ` from `n`.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Characters that change how text looks, or look like nothing: zero width, direction, tags, soft hyphen.
+/// Returns `true` for invisible characters and those that change how text looks: zero width, direction, tags, soft
+/// hyphen.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -202,7 +204,7 @@ mod tests {
             "-A",
             "iPhone\tOS\u{7f}x",
         ] {
-            // A letter of its own, which no other belongs to, makes the text another than ASCII.
+            // A separate letter that joins no other word makes the text non-ASCII.
             let mut words = cut(&format!("{text} \u{df}"));
             assert_eq!(words.pop().as_deref(), Some("\u{df}"));
             assert_eq!(cut_ascii(text), words, "{text}");

@@ -13,17 +13,17 @@ pub struct CallView {
     kind: CallKind,
     name: String,
     others: Vec<String>,
-    /// The calls of those others, with their arguments.
+    /// The other possible calls, with their arguments.
     candidates: Vec<CallView>,
-    /// JSON text as it was sent.
+    /// JSON text as sent.
     arguments: Option<String>,
 }
 
-/// The number of calls that are named where any of them may be meant.
+/// The most calls that are named if any of them may be meant.
 const NAMED: usize = 4;
 
 impl CallView {
-    /// A call of the tool, prompt or resource `name`.
+    /// Creates a call of the tool, prompt or resource `name`.
     pub fn new(kind: CallKind, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -34,14 +34,14 @@ impl CallView {
         }
     }
 
-    /// Says that the question may as well be for one of these, since its server does not say which.
+    /// Adds the names of other calls that the question may belong to, because its server does not say which.
     #[must_use]
     pub fn or_one_of(mut self, others: Vec<String>) -> Self {
         self.others = others;
         self
     }
 
-    /// Says that the question may as well be for one of these calls, which are shown with their arguments.
+    /// Adds other calls that the question may belong to, which are shown with their arguments.
     #[must_use]
     pub fn or_one_of_calls(mut self, others: Vec<Self>) -> Self {
         self.others = others.iter().map(|other| other.name.clone()).collect();
@@ -49,12 +49,12 @@ impl CallView {
         self
     }
 
-    /// A call of the tool `name`.
+    /// Creates a call of the tool `name`.
     pub fn tool(name: impl Into<String>) -> Self {
         Self::new(CallKind::Tool, name)
     }
 
-    /// Adds the arguments it was called with.
+    /// Adds the arguments of the call.
     #[must_use]
     pub fn with(self, arguments: Value) -> Self {
         match arguments {
@@ -63,25 +63,26 @@ impl CallView {
         }
     }
 
-    /// Adds the arguments as the JSON text that was sent. Every member is shown, a doubled one as often as it was sent,
-    /// and every number as it was written; text that is not JSON is shown as it is.
+    /// Adds the arguments as the JSON text that was sent. Every member is shown, duplicates included, and every number
+    /// as written; text that is not JSON is shown as it is.
     #[must_use]
     pub fn with_json(mut self, arguments: impl Into<String>) -> Self {
         self.arguments = Some(arguments.into());
         self
     }
 
-    /// The kind of call.
+    /// Returns the kind of call.
     pub fn kind(&self) -> CallKind {
         self.kind
     }
 
-    /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
+    /// Returns the name of the tool or prompt, or the resource's URI, safe to show; several names if any of them may be
+    /// meant.
     pub fn name(&self) -> String {
         self.names(sanitize::LABEL)
     }
 
-    /// [`name`](Self::name) with nothing left out.
+    /// Returns the complete [`name`](Self::name).
     pub fn name_in_full(&self) -> String {
         self.names(sanitize::ARGUMENTS)
     }
@@ -106,33 +107,33 @@ impl CallView {
         }
     }
 
-    /// Returns what to add where any of several calls may be meant.
+    /// Returns the additional text if any of several calls may be meant.
     pub fn doubt(&self) -> Option<&'static str> {
         let unsure = !self.others.is_empty();
         unsure.then_some("one of several calls, and the server does not say which")
     }
 
-    /// The arguments as pairs of name and value, each safe to show on one line and cut where it is long. The name is
-    /// empty where the arguments are not an object.
+    /// Returns the arguments as pairs of name and value, each safe to show on one line and shortened if long. The name
+    /// is empty if the arguments are not an object.
     pub fn arguments(&self) -> Vec<(String, String)> {
         self.shown_members(sanitize::LABEL, sanitize::line)
     }
 
-    /// The arguments as pairs of name and value, whole: nothing is left out of arguments of at most
-    /// [`sanitize::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
-    /// where the arguments are not an object.
+    /// Returns the arguments as pairs of name and value, complete for arguments of at most [`sanitize::ARGUMENTS`]
+    /// characters. Each value is safe to show and may have several lines; the name is empty if the arguments are not an
+    /// object.
     pub fn arguments_in_full(&self) -> Vec<(String, String)> {
         self.shown_members(sanitize::ARGUMENTS, sanitize::exact)
     }
 
-    /// Returns the arguments with names of at most so many characters on one line, and values as `shown` writes them.
+    /// Returns the arguments with names of at most `most` characters on one line, and values formatted by `shown`.
     fn shown_members(
         &self,
         most: usize,
         shown: impl Fn(&str, usize) -> String,
     ) -> Vec<(String, String)> {
         let shown_label = |name: String| match name.as_str() {
-            // Arguments that are no object have no name at all.
+            // Arguments that are not an object have no names.
             "" => quoted(""),
             _ => sanitize::name(&name, most),
         };
@@ -143,8 +144,8 @@ impl CallView {
         self.members().into_iter().map(member).collect()
     }
 
-    /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them
-    /// in full.
+    /// Returns `true` if [`title`](Self::title) omits parts of the arguments, so that a frontend must offer them in
+    /// full.
     pub fn is_shortened(&self) -> bool {
         let (short, full) = (self.arguments(), self.arguments_in_full());
         !self.candidates.is_empty()
@@ -159,14 +160,14 @@ impl CallView {
         let all = std::iter::once(self).chain(&self.candidates);
         let named = all.zip(1_u32..).flat_map(|(call, number)| {
             let call_name = if call.name.contains(": ") {
-                // A name of an argument could follow.
+                // The name of an argument may follow.
                 format!("call {number}, {}", quoted(&call.name))
             } else {
                 format!("call {number}, {}", call.name)
             };
             let members = call.own_members();
             if members.is_empty() {
-                // Shown as text, quoted here as any string is.
+                // Shown as text; strings are always quoted here.
                 let none = Member("\"no arguments\"".to_owned());
                 return vec![(Some(call_name), none)];
             }
@@ -182,7 +183,7 @@ impl CallView {
         named.collect()
     }
 
-    /// Returns the arguments by their names; one without a name where they are no object.
+    /// Returns the arguments by name; one without a name if they are not an object.
     fn own_members(&self) -> Vec<(Option<String>, Member)> {
         let Some(text) = self.arguments.as_deref() else {
             return Vec::new();
@@ -196,7 +197,7 @@ impl CallView {
         }
     }
 
-    /// The call on one line: `deploy (build: latest, dry: true)`.
+    /// Returns the call on one line: `deploy (build: latest, dry: true)`.
     pub fn title(&self) -> String {
         sanitize::line(&self.joined(self.arguments()), sanitize::LABEL * 2)
     }
@@ -219,7 +220,7 @@ impl CallView {
     }
 }
 
-/// Arguments may hold what a person said, so they stay out of logs.
+/// Hides the arguments, which may contain a person's values, from logs.
 impl fmt::Debug for CallView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallView")
@@ -229,7 +230,7 @@ impl fmt::Debug for CallView {
     }
 }
 
-/// Returns an argument as a person who decides about it is shown it: two different values look different.
+/// Returns an argument for a person who decides about it: two different values look different.
 pub fn exact_argument(value: &Value) -> String {
     sanitize::exact(&Member(value.to_string()).text(), sanitize::ARGUMENTS)
 }
@@ -238,8 +239,8 @@ pub fn exact_argument(value: &Value) -> String {
 struct Member(String);
 
 impl Member {
-    /// A string's characters, and any other value as it was written. A string that would look like another value, or like a shorter
-    /// string, is in quotes.
+    /// Returns a string's characters, and any other value as written. A string that would look like another value, or
+    /// like a shorter string, is quoted.
     fn text(&self) -> String {
         match serde_json::from_str::<String>(&self.0) {
             Ok(text) if is_unmistakable(&text) => text,
@@ -262,8 +263,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The members of an object in their order, doubled ones included. Values are looked at no deeper than to find where
-/// they end.
+/// The members of an object in order, duplicates included. Values are scanned only to find their end.
 struct Members(Vec<(String, Member)>);
 
 impl<'de> Deserialize<'de> for Members {

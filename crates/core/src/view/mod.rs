@@ -1,11 +1,12 @@
 //! A question as every frontend shows it: its origin, call and message, and the reasons to be careful with it.
 //!
-//! Programs that answer without a screen tell people the same things, so this part of the view model needs no frontend.
+//! Programs that answer without a screen show people the same information, so this part of the view model needs no
+//! frontend.
 //!
-//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the server that asks, for which call, and the form
-//!   or link; [`PendingView`]: a question that waits behind another
+//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the question, its server, its call, and its form or
+//!   link; [`PendingView`]: a question that waits behind another
 //! - [`Warning`]: a reason to be careful, shown before anything is typed or opened
-//! - [`sanitize`]: text from a peer, made harmless to show
+//! - [`sanitize`]: text from a peer, made safe to show
 
 mod call;
 mod origin;

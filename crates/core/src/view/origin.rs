@@ -1,12 +1,12 @@
 use super::sanitize;
 
-/// Which server asks, as the client or gateway knows it.
+/// The server that asks, as the client or gateway knows it.
 ///
-/// The first thing a person sees. What the server says about itself is kept apart from what is known.
+/// Shown first to a person. The server's own claims are kept apart from known facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     server: String,
-    /// `true` if `server` is only how it is reached, since its own side gave it no name.
+    /// `true` if `server` is only a command or address, because the server was given no name.
     unnamed: bool,
     claimed: Option<String>,
     version: Option<String>,
@@ -14,7 +14,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The server by the name its own side gave it: the name in the configuration, a command, a host.
+    /// Creates an origin from the configured name of the server: the name in the configuration, a command, a host.
     pub fn new(server: impl Into<String>) -> Self {
         Self {
             server: server.into(),
@@ -25,8 +25,8 @@ impl Origin {
         }
     }
 
-    /// A server that its own side gave no name: `command` is the command that starts it, or its address. Where the
-    /// server reports a name, that comes first, with the command beside it.
+    /// Creates an origin for a server without a configured name, known by the command that starts it, or its address.
+    /// If the server reports a name, that comes first, with the command beside it.
     pub fn unnamed(command: impl Into<String>) -> Self {
         Self {
             unnamed: true,
@@ -34,7 +34,7 @@ impl Origin {
         }
     }
 
-    /// Adds the name and version the server gave for itself (`serverInfo`).
+    /// Adds the name and version that the server claims (`serverInfo`).
     #[must_use]
     pub fn claiming(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.claimed = Some(name.into());
@@ -42,39 +42,38 @@ impl Origin {
         self
     }
 
-    /// Adds how it is connected, in words for a person: `over stdio: npx some-server`, `at https://…`.
+    /// Adds the description of the connection, written for a person: `over stdio: npx some-server`, `at https://…`.
     #[must_use]
     pub fn connected(mut self, how: impl Into<String>) -> Self {
         self.connection = Some(how.into());
         self
     }
 
-    /// The name its own side gave it, safe to show.
+    /// Returns the configured name, safe to show.
     pub fn server(&self) -> String {
         sanitize::line(&self.server, sanitize::LABEL)
     }
 
-    /// The name the server gave for itself, where it says something else than [`server`](Self::server).
+    /// Returns the name that the server claims, if it differs from [`server`](Self::server).
     pub fn claimed(&self) -> Option<String> {
         let claimed = sanitize::line(self.claimed.as_deref()?, sanitize::LABEL);
         (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
     }
 
-    /// The version the server gave for itself, safe to show.
+    /// Returns the version that the server claims, safe to show.
     pub fn version(&self) -> Option<String> {
         let version = sanitize::line(self.version.as_deref()?, sanitize::LABEL);
         (!version.is_empty()).then_some(version)
     }
 
-    /// Returns how it is connected, safe to show.
+    /// Returns the description of the connection, safe to show.
     pub fn connection(&self) -> Option<String> {
         self.connection
             .as_deref()
             .map(|how| sanitize::line(how, sanitize::LABEL))
     }
 
-    /// The name to show where one line has to do: the name its own side gave it, and for a server without one the name
-    /// it reports.
+    /// Returns the name to show on one line: the configured name or, for a server without one, the name that it claims.
     pub fn name(&self) -> String {
         match self.claimed() {
             Some(claimed) if self.unnamed => claimed,
@@ -82,14 +81,12 @@ impl Origin {
         }
     }
 
-    /// The command or address of a server that is shown by the name it reports: what is known of it, to be shown
-    /// beside.
+    /// Returns the command or address of a server that is shown by its claimed name, to be shown beside it.
     pub fn command(&self) -> Option<String> {
         (self.unnamed && self.claimed().is_some()).then(|| self.server())
     }
 
-    /// Returns how it is started or reached, on one line with long paths cut to their last part: `…/debug/files
-    /// --read-only`.
+    /// Returns the command or address on one line, with long paths cut to their last part: `…/debug/files --read-only`.
     pub fn connection_line(&self) -> Option<String> {
         let known: Vec<_> = [self.command(), self.connection()]
             .into_iter()
@@ -108,8 +105,8 @@ impl Origin {
         )
     }
 
-    /// Name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a name of its
-    /// own side's `Files Pro 1.2.0`.
+    /// Returns name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a
+    /// configured name `Files Pro 1.2.0`.
     pub fn title(&self) -> String {
         let named = self.claimed().filter(|_| !self.unnamed);
         match (named, self.version()) {
@@ -123,7 +120,7 @@ impl Origin {
     }
 }
 
-/// Longest path that is shown whole, in characters.
+/// The longest path that is shown whole, in characters.
 const PATH: usize = 32;
 
 fn last_part(word: &str) -> String {

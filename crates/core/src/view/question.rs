@@ -8,7 +8,7 @@ use super::{CallView, Origin, sanitize};
 /// The body of a question: a form to fill in, or a link to visit.
 #[derive(Clone, Debug)]
 pub enum QuestionBody {
-    /// Form mode. A form without fields asks for a plain yes.
+    /// Form mode. A form without fields asks for a confirmation.
     Form(Form),
     /// Url mode: the person is asked whether to open the link, which is never fetched.
     Url(Link),
@@ -28,7 +28,7 @@ pub struct QuestionView {
 }
 
 impl QuestionView {
-    /// A question from `origin` with the server's own `message`.
+    /// Creates a question from `origin` with the server's own `message`.
     pub fn new(origin: Origin, message: impl Into<String>, ask: QuestionBody) -> Self {
         Self {
             origin,
@@ -42,24 +42,24 @@ impl QuestionView {
         }
     }
 
-    /// A form to fill in.
+    /// Creates a question with a form.
     pub fn form(origin: Origin, message: impl Into<String>, form: Form) -> Self {
         Self::new(origin, message, QuestionBody::Form(form))
     }
 
-    /// A link to visit.
+    /// Creates a question with a link.
     pub fn url(origin: Origin, message: impl Into<String>, link: Link) -> Self {
         Self::new(origin, message, QuestionBody::Url(link))
     }
 
-    /// Adds the caller: on whose behalf the call was made, in words for a person.
+    /// Adds the caller of the call, in words for a person.
     #[must_use]
     pub fn on_behalf_of(mut self, caller: impl Into<String>) -> Self {
         self.caller = Some(caller.into());
         self
     }
 
-    /// Adds the client that made the call, by the name and version it gave for itself (`clientInfo`).
+    /// Adds the client that made the call, by the name and version that it claims (`clientInfo`).
     #[must_use]
     pub fn through(mut self, name: &str, version: Option<&str>) -> Self {
         let version = version.filter(|version| !version.is_empty());
@@ -77,56 +77,56 @@ impl QuestionView {
         self
     }
 
-    /// Adds the moment after which no answer is taken any more.
+    /// Adds the time after which no answer is accepted.
     #[must_use]
     pub fn until(mut self, deadline: SystemTime) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Adds the questions that wait behind this one, in their order.
+    /// Adds the questions that wait behind this one, in order.
     #[must_use]
     pub fn with_pending(mut self, others: Vec<PendingView>) -> Self {
         self.pending = others;
         self
     }
 
-    /// Which server asks.
+    /// Returns the server that asks.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// On whose behalf the call was made, where it is known, safe to show.
+    /// Returns the caller of the call, if known, safe to show.
     pub fn caller(&self) -> Option<String> {
         shown(self.caller.as_deref())
     }
 
-    /// The client that made the call, where it is known, safe to show: `Claude Code 2.1`.
+    /// Returns the client that made the call, if known, safe to show: `Claude Code 2.1`.
     pub fn client(&self) -> Option<String> {
         shown(self.client.as_deref())
     }
 
-    /// The call that waits for the answer, where it is known.
+    /// Returns the call that waits for the answer, if known.
     pub fn call(&self) -> Option<&CallView> {
         self.call.as_ref()
     }
 
-    /// The server's message, safe to show; of several lines, bounded.
+    /// Returns the server's message, safe to show; with several lines, limited in length.
     pub fn message(&self) -> String {
         sanitize::text(self.message.trim(), sanitize::MESSAGE)
     }
 
-    /// The server's message as it came, for records and for the checks that must see all of it.
+    /// Returns the server's message as received, for records and for checks that need all of it.
     pub fn raw_message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the credential that is asked for.
+    /// Returns the form or link.
     pub fn ask(&self) -> &QuestionBody {
         &self.ask
     }
 
-    /// The form, in form mode.
+    /// Returns the form, in form mode.
     pub fn as_form(&self) -> Option<&Form> {
         match &self.ask {
             QuestionBody::Form(form) => Some(form),
@@ -134,7 +134,7 @@ impl QuestionView {
         }
     }
 
-    /// The link, in url mode.
+    /// Returns the link, in url mode.
     pub fn as_link(&self) -> Option<&Link> {
         match &self.ask {
             QuestionBody::Form(_) => None,
@@ -142,23 +142,23 @@ impl QuestionView {
         }
     }
 
-    /// The moment after which no answer is taken any more.
+    /// Returns the time after which no answer is accepted.
     pub fn deadline(&self) -> Option<SystemTime> {
         self.deadline
     }
 
-    /// Time left at `now`; zero once the deadline has passed, `None` without one.
+    /// Returns the time left at `now`; zero once the deadline has passed, `None` without one.
     pub fn remaining(&self, now: SystemTime) -> Option<Duration> {
         self.deadline
             .map(|end| end.duration_since(now).unwrap_or_default())
     }
 
-    /// Returns whether the deadline has passed at `now`.
+    /// Returns `true` if the deadline has passed at `now`.
     pub fn is_over(&self, now: SystemTime) -> bool {
         self.deadline.is_some_and(|end| end <= now)
     }
 
-    /// The questions that wait behind this one, in their order.
+    /// Returns the questions that wait behind this one, in order.
     pub fn pending(&self) -> &[PendingView] {
         &self.pending
     }
@@ -169,7 +169,7 @@ fn shown(raw: Option<&str>) -> Option<String> {
     (!shown.is_empty()).then_some(shown)
 }
 
-/// A question that waits behind another, in a few words, safe to show.
+/// A summary of a question that waits behind another, safe to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingView {
     server: String,
@@ -178,12 +178,12 @@ pub struct PendingView {
 }
 
 impl PendingView {
-    /// Longest beginning of a message that is kept, in characters, the ellipsis for the rest included.
+    /// The longest beginning of a message that is kept, in characters, including the ellipsis.
     const BEGINNING: usize = 80;
 
-    /// `question` in a few words.
+    /// Creates the summary of `question`.
     pub fn from_question(question: &QuestionView) -> Self {
-        // No more of a long message is read than is shown.
+        // Only the part of a long message that is shown is read.
         let mut rest = question.message.trim_start().chars();
         let start: String = rest.by_ref().take(Self::BEGINNING - 1).collect();
         let mut beginning = sanitize::line(&start, Self::BEGINNING);
@@ -197,17 +197,17 @@ impl PendingView {
         }
     }
 
-    /// The server that asks, as its own side calls it.
+    /// Returns the configured name of the server.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The tool, prompt or resource it is asked for, where that is known.
+    /// Returns the tool, prompt or resource whose call asks, if known.
     pub fn call(&self) -> Option<&str> {
         self.call.as_deref()
     }
 
-    /// Returns how the server's message begins.
+    /// Returns the beginning of the server's message.
     pub fn beginning(&self) -> &str {
         &self.beginning
     }

@@ -1,36 +1,38 @@
-//! Text from a peer, made harmless to look at.
+//! Text from a peer, made safe to show.
 //!
-//! A server chooses its own messages, titles and options. Nothing of what it sends may move the cursor,
-//! recolour the screen, hide itself, or reorder what stands next to it, so every such string passes here
-//! before a frontend shows it. What is removed stays visible: a person should see that something was there.
+//! A server chooses its own messages, titles and options. None of it may move the cursor, recolour the screen, hide
+//! itself, or reorder the text beside it, so every such string is sanitized here before a frontend shows it. Removed
+//! characters leave a visible mark, so that a person sees that something was there.
 
 use std::fmt::Write;
 
-/// Longest message shown, in characters: no less than a gateway takes, so that its pages hide no part of a question.
+/// The longest message shown, in characters: not less than a gateway accepts, so that its pages hide no part of a
+/// question.
 pub const MESSAGE: usize = 1 << 16;
-/// Longest description shown, in characters.
+/// The longest description shown, in characters.
 pub const DESCRIPTION: usize = 4_000;
-/// Longest name, title, label or option shown, in characters.
+/// The longest name, title, label or option shown, in characters.
 pub const LABEL: usize = 200;
 
-/// Longest arguments of a call shown in full, in characters.
+/// The longest arguments of a call shown in full, in characters.
 pub const ARGUMENTS: usize = 1 << 20;
 
-/// Text of several lines: line breaks stay, everything else that acts on a screen becomes visible.
+/// Sanitizes text of several lines: line breaks stay, everything else that acts on a screen becomes visible.
 ///
-/// At most `most` characters of `raw` are shown; what is left out is counted at the end.
+/// At most `most` characters of `raw` are shown; the number of omitted ones is appended.
 pub fn text(raw: &str, most: usize) -> String {
     neutral(raw, most, Style::Text)
 }
 
-/// Text of several lines that a person decides about: as [`text`], and two different texts look different. Every character that is
-/// not seen, or looks like another, is marked: tabs, spaces of other widths, long runs of spaces, ends of lines, direction marks.
+/// Sanitizes text of several lines that a person decides about, like [`text`], so that two different texts look
+/// different. Every character that is invisible, or looks like another, is marked: tabs, spaces of other widths, long
+/// runs of spaces, ends of lines, direction marks.
 pub fn exact(raw: &str, most: usize) -> String {
     neutral(raw, most, Style::Exact)
 }
 
-/// A name on one line that a person decides about: as [`exact`], and in quotes where it has line breaks, begins or ends with a space or
-/// begins with a quote, so that two different names look different.
+/// Sanitizes a name on one line that a person decides about, like [`exact`]. It is quoted if it has line breaks, begins
+/// or ends with a space or begins with a quote, so that two different names look different.
 pub fn name(raw: &str, most: usize) -> String {
     let is_plain = raw.trim() == raw && !raw.starts_with('"') && !raw.contains('\n');
     if is_plain {
@@ -40,14 +42,14 @@ pub fn name(raw: &str, most: usize) -> String {
     }
 }
 
-/// Text of one line: line breaks become spaces, and the rest is as in [`text`].
+/// Sanitizes text of one line: line breaks become spaces, and the rest is as in [`text`].
 pub fn line(raw: &str, most: usize) -> String {
     let shown = neutral(raw, most, Style::Line);
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// JSON text for a terminal: characters that act on a screen are spelled as JSON escapes, so that it stays the same
-/// JSON. Line breaks stay.
+/// Sanitizes JSON text for a terminal: characters that act on a screen are written as JSON escapes, so that it stays
+/// the same JSON. Line breaks stay.
 pub fn json(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {
@@ -68,14 +70,14 @@ pub fn json(raw: &str) -> String {
     out
 }
 
-/// The way in which a text is shown.
+/// The way to show a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// In several lines.
     Text,
     /// In one line.
     Line,
-    /// In several lines, with all that is not seen marked.
+    /// In several lines, with every invisible character marked.
     Exact,
 }
 
@@ -89,7 +91,7 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
         let Some(c) = chars.next() else { return out };
         taken += 1;
         match c {
-            // A long line that is broken by the window looks like two.
+            // A long line that the window wraps looks like two.
             '\n' if is_exact => out.push_str("␊\n"),
             ' ' if is_exact => {
                 let mut count = 1;
@@ -113,12 +115,12 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
                 out.push(if style == Style::Line { ' ' } else { '\n' });
             }
             '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
-            // The choice between a picture and a sign belongs to what stands before it; elsewhere it only hides something.
+            // Variation selectors belong to the character before them; elsewhere they only hide something.
             '\u{fe0e}' if is_exact => push_number(&mut out, c),
             '\u{fe0e}' | '\u{fe0f}' if is_picture(before, style) => out.push(c),
             '\u{fe0f}' if chars.peek() == Some(&'\u{20e3}') && is_key(before) => out.push(c),
             '\u{fe0e}' | '\u{fe0f}' => push_number(&mut out, c),
-            // Joiners belong to emoji and to many scripts; between Latin letters they only hide.
+            // Joiners belong to emoji and to many scripts; between Latin letters they only hide something.
             '\u{200c}' | '\u{200d}'
                 if joins(before, style)
                     && chars
@@ -128,7 +130,7 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
             {
                 out.push(c);
             }
-            // Direction marks are ordinary in right-to-left text and cannot reorder what is around it.
+            // Direction marks are normal in right-to-left text and cannot reorder the text around them.
             '\u{200e}' | '\u{200f}' | '\u{61c}' => {}
             _ => push_visible(&mut out, c),
         }
@@ -143,7 +145,7 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
     out
 }
 
-/// Returns whether this may be shown as a picture or as a sign.
+/// Returns `true` if this may be shown as a picture or as a sign.
 fn is_picture(c: Option<char>, style: Style) -> bool {
     if style == Style::Exact {
         return is_two_pictures(c);
@@ -154,7 +156,7 @@ fn is_picture(c: Option<char>, style: Style) -> bool {
     )
 }
 
-/// Returns whether this is a sign that is also drawn as an emoji, and differs then (Unicode, emoji variation sequences).
+/// Returns `true` if this is a sign that is also drawn as a different emoji (Unicode, emoji variation sequences).
 fn is_two_pictures(c: Option<char>) -> bool {
     matches!(
         c,
@@ -197,14 +199,15 @@ fn is_two_pictures(c: Option<char>) -> bool {
     )
 }
 
-/// Returns whether this is on the key of a telephone.
+/// Returns `true` if this is on a telephone keypad.
 fn is_key(c: Option<char>) -> bool {
     matches!(c, Some('0'..='9' | '#' | '*'))
 }
 
-/// Returns whether a joiner beside this means something: in scripts from Hebrew on, and between pictures, one at a time.
+/// Returns `true` if a joiner beside this has a meaning: in scripts from Hebrew on, and between pictures, one at a
+/// time.
 fn joins(c: Option<char>, style: Style) -> bool {
-    // Where texts are decided about: only in the scripts that need it, and between pictures.
+    // In texts that people decide about: only in scripts that need it, and between pictures.
     let is_needed = |c: char| {
         matches!(c,
             '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
@@ -229,7 +232,7 @@ fn push_visible(out: &mut String, c: char) {
     }
 }
 
-/// Appends a run of spaces; a long one as its number, since a window breaks a line there.
+/// Appends a run of spaces; a long one as its number, since a window wraps a line there.
 fn push_spaces(out: &mut String, count: usize, is_indent: bool) {
     let most = if is_indent { 24 } else { 3 };
     if count <= most {
@@ -243,7 +246,7 @@ fn push_number(out: &mut String, c: char) {
     let _ = write!(out, "‹U+{:04X}›", u32::from(c)); // writing to a String cannot fail
 }
 
-/// Characters of ordinary text that are not seen, or not told from a space.
+/// Returns `true` for characters of ordinary text that are invisible, or look like a space.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{200e}' | '\u{200f}' | '\u{61c}'   // direction marks
@@ -258,7 +261,7 @@ fn is_unseen(c: char) -> bool {
     )
 }
 
-/// Characters that are not seen, or that change how their neighbours are seen.
+/// Returns `true` for characters that are invisible, or that change how their neighbours look.
 fn hides_or_reorders(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}'             // C1 controls, which some terminals obey

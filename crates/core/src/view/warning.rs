@@ -6,7 +6,7 @@ use super::{QuestionBody, QuestionView, sanitize};
 /// A reason to be careful, shown before anything is typed or opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The reason, in a sentence a person can read.
+    /// The reason, in a sentence for a person.
     pub text: String,
     /// The level of the warning.
     pub level: WarningLevel,
@@ -14,8 +14,8 @@ pub struct Warning {
     pub asks_for_credential: bool,
 }
 
-/// Every reason to be careful with this question: a form that asks for a credential, or what is odd about a
-/// link. Empty when there is none.
+/// Returns every reason to be careful with this question: a form that asks for a credential, or suspicious parts of a
+/// link. Empty if there is none.
 pub fn warnings(question: &QuestionView) -> Vec<Warning> {
     match question.ask() {
         QuestionBody::Form(form) => secrecy::inspect(form, question.raw_message())

@@ -1,4 +1,4 @@
-//! The call that a request makes: read once, digested in one spelling, and refused where it cannot be shown to a person
+//! The call of a request: parsed once, digested in a canonical spelling, and rejected if it cannot be shown to a person
 //! in full.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::frame::{self, FrameIndex};
 
-/// Levels of nesting within which arguments are read.
+/// The deepest accepted nesting of arguments.
 pub const MAX_ARGUMENT_DEPTH: usize = 100;
 
 /// The name and arguments of a `tools/call`, `prompts/get` or `resources/read`.
@@ -30,19 +30,19 @@ pub enum CallDefect {
     /// The arguments are not JSON, or hold text that is not Unicode.
     #[error("the arguments are not JSON text that can be shown")]
     Unreadable,
-    /// An object of the arguments has a member twice.
+    /// An object in the arguments has a duplicate member.
     #[error("the arguments have a member twice: write each once, and call again")]
     Duplicate,
     /// The arguments are nested deeper than [`MAX_ARGUMENT_DEPTH`] levels.
     #[error("the arguments are nested deeper than {MAX_ARGUMENT_DEPTH} levels")]
     TooDeep,
-    /// A number of the arguments is larger than any number that can be shown.
+    /// A number in the arguments is larger than any number that can be shown.
     #[error("the arguments have a number that is too large to be shown")]
     Number,
 }
 
 impl fmt::Debug for CallFrame<'_> {
-    /// Never the arguments.
+    /// Hides the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallFrame")
             .field("target", &self.target)
@@ -51,7 +51,7 @@ impl fmt::Debug for CallFrame<'_> {
 }
 
 impl<'a> CallFrame<'a> {
-    /// Reads what a request calls, where `index` found its parts.
+    /// Reads the call of a request whose members are in `index`.
     pub fn read(frame: &'a str, index: &FrameIndex) -> Result<Self, CallDefect> {
         let method = index.method.clone().map(|range| &frame[range]);
         let target = match method {
@@ -66,13 +66,14 @@ impl<'a> CallFrame<'a> {
         })
     }
 
-    /// The arguments in one spelling: members in the order of their names, numbers as written. Empty without arguments.
+    /// Returns the arguments in canonical spelling: members sorted by name, numbers as written. Empty without
+    /// arguments.
     pub fn canonical_arguments(&self) -> Result<String, CallDefect> {
         self.arguments.map_or(Ok(String::new()), canonical)
     }
 }
 
-/// A JSON value in one spelling: without space, members in the order of their names, numbers as written.
+/// Returns a JSON value in canonical spelling: without white space, members sorted by name, numbers as written.
 pub fn canonical(value: &str) -> Result<String, CallDefect> {
     // From here on the text is known to be JSON.
     serde_json::from_str::<IgnoredAny>(value).map_err(|_| CallDefect::Unreadable)?;
@@ -161,7 +162,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Copies a number, `true`, `false` or `null`.
     fn plain(&mut self, out: &mut String) -> Result<(), CallDefect> {
         let token = self.token()?;
         let number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
         text(self.token()?).ok_or(CallDefect::Unreadable)
     }
 
-    /// The token that starts here.
+    /// Returns the token that starts here.
     fn token(&mut self) -> Result<&'a str, CallDefect> {
         let end = frame::skip_value(self.text.as_bytes(), self.at).ok_or(CallDefect::Unreadable)?;
         let token = &self.text[self.at..end];
@@ -185,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(token)
     }
 
-    /// The next byte that is not space.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.at = frame::skip_space(self.text.as_bytes(), self.at);
         self.text.as_bytes().get(self.at).copied()
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The text of a JSON string.
+/// Returns the text of a JSON string.
 fn text(token: &str) -> Option<Cow<'_, str>> {
     let plain = token.strip_prefix('"')?.strip_suffix('"')?;
     if !plain.contains('\\') {

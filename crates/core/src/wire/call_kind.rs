@@ -18,7 +18,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// Returns the kind of call that this method makes; `None` when a server may not ask during it (2026-07-28, MRTR,
+    /// Returns the kind of call that this method makes; `None` if a server may not ask during it (2026-07-28, MRTR,
     /// supported requests).
     pub fn of_method(method: &str) -> Option<Self> {
         match method {
@@ -45,12 +45,12 @@ impl fmt::Display for CallKind {
     }
 }
 
-/// The word names no [`CallKind`].
+/// The word is not a [`CallKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of call; use tool, prompt or resource")]
 pub struct UnknownCallKind;
 
-/// Reads a [`CallKind::word`].
+/// Reads the word of [`CallKind::word`].
 impl FromStr for CallKind {
     type Err = UnknownCallKind;
 

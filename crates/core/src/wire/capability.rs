@@ -19,12 +19,12 @@ impl Capability {
         form: false,
         url: false,
     };
-    /// Forms only: what `{}` means.
+    /// Forms only, which is the meaning of `{}`.
     pub const FORM: Self = Self {
         form: true,
         url: false,
     };
-    /// Urls only.
+    /// URLs only.
     pub const URL: Self = Self {
         form: false,
         url: true,
@@ -35,12 +35,12 @@ impl Capability {
         url: true,
     };
 
-    /// Reads the value of the member `elicitation`, absent or not, as `revision` defines it.
+    /// Reads the member `elicitation`, absent or not, as `revision` defines it.
     ///
-    /// - 2025-06-18 knows no modes: any object means forms.
-    /// - Later, `{}` means forms; otherwise the members `form` and `url` say which. An object with neither
-    ///   (only members unknown to us) is read like `{}`. A member counts when it is an object.
-    /// - Anything that is not an object declares nothing; `null` counts as absent.
+    /// - 2025-06-18 has no modes: any object means forms.
+    /// - On later revisions, `{}` means forms; otherwise the members `form` and `url` count. An object with neither
+    ///   (only unknown members) is read like `{}`. A member counts if it is an object.
+    /// - A value that is not an object declares nothing; `null` counts as absent.
     pub fn read(elicitation: Option<&Value>, revision: Revision) -> Self {
         let Some(Value::Object(declared)) = elicitation else {
             return Self::NONE;
@@ -62,14 +62,14 @@ impl Capability {
         }
     }
 
-    /// Reads a whole `ClientCapabilities` object, as `initialize` or a request's `_meta` carries it.
+    /// Reads a whole `ClientCapabilities` object, from `initialize` or a request's `_meta`.
     pub fn from_client(capabilities: &Value, revision: Revision) -> Self {
         Self::read(capabilities.get("elicitation"), revision)
     }
 
-    /// Writes the value of the member `elicitation`, or `None` when the member must be left out.
+    /// Returns the value of the member `elicitation`, or `None` if the member must be omitted.
     ///
-    /// 2025-06-18 has one spelling, `{}`, and cannot say url: url alone is left out there.
+    /// 2025-06-18 has one spelling, `{}`, and cannot express url mode: url alone is omitted there.
     pub fn to_value(self, revision: Revision) -> Option<Value> {
         match revision {
             Revision::V2025_06_18 => self.form.then(|| json!({})),
@@ -87,7 +87,7 @@ impl Capability {
         (!declared.is_empty()).then_some(Value::Object(declared))
     }
 
-    /// Returns whether the client declared this mode.
+    /// Returns `true` if the client declared this mode.
     pub const fn has(self, mode: Mode) -> bool {
         match mode {
             Mode::Form => self.form,
@@ -95,7 +95,7 @@ impl Capability {
         }
     }
 
-    /// The capability that a question of this mode needs.
+    /// Returns the capability that a question of this mode needs.
     pub const fn needed(mode: Mode) -> Self {
         match mode {
             Mode::Form => Self::FORM,
@@ -103,7 +103,7 @@ impl Capability {
         }
     }
 
-    /// The modes that both have.
+    /// Returns the modes that both have.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Capability {
         }
     }
 
-    /// The modes that either has.
+    /// Returns the modes that either has.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Capability {
         }
     }
 
-    /// Returns whether no mode is declared.
+    /// Returns `true` if no mode is declared.
     pub const fn is_none(self) -> bool {
         !self.form && !self.url
     }

@@ -1,4 +1,4 @@
-//! One JSON-RPC message, read in one pass over its bytes: what it is, not what it holds.
+//! One JSON-RPC message, classified in one pass over its bytes without parsing its content.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,10 +15,10 @@ use super::method;
 /// The largest message read by default, in bytes (8 MiB).
 pub const MAX_MESSAGE: usize = 8 * 1024 * 1024;
 
-/// A JSON-RPC 2.0 message, borrowed from the text it was read from.
+/// A JSON-RPC 2.0 message, borrowed from its text.
 ///
-/// Nothing is built from `params`, `result` or `error`: they stay text, and unknown members stay where they are.
-/// [`Envelope::as_text`] gives every byte back.
+/// `params`, `result` and `error` stay text, and unknown members stay in place. [`Envelope::as_text`] returns every
+/// byte.
 #[derive(Clone)]
 pub struct Envelope<'a> {
     text: &'a str,
@@ -31,13 +31,13 @@ pub struct Envelope<'a> {
 /// The kind of message that an envelope holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `method` and `id`: an answer is expected.
+    /// `method` and `id`: a response is expected.
     Request,
     /// `method` without `id`.
     Notification,
-    /// The answer to a request: `result`.
+    /// The response to a request: `result`.
     Result,
-    /// The answer to a request: `error`. Its id is absent when the request's could not be read.
+    /// The response to a request: `error`. Its id is absent if the request's could not be read.
     Error,
 }
 
@@ -50,19 +50,19 @@ pub enum ElicitationMessage {
     Complete,
     /// A result whose `resultType` is `input_required` (rounds era).
     InputRequired,
-    /// The error -32042: visit URLs first (2025-11-25).
+    /// The error -32042, which requires visits to URLs first (2025-11-25).
     UrlRequired,
     /// A task that waits for input: the result of `tasks/get`, or `notifications/tasks` (tasks extension).
     Task,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads a message of at most [`MAX_MESSAGE`] bytes.
+    /// Parses a message of at most [`MAX_MESSAGE`] bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         Self::parse_within(bytes, MAX_MESSAGE)
     }
 
-    /// Reads a message of at most `limit` bytes.
+    /// Parses a message of at most `limit` bytes.
     pub fn parse_within(bytes: &'a [u8], limit: usize) -> Result<Self, WireError> {
         if bytes.len() > limit {
             return Err(WireError::TooLarge {
@@ -89,7 +89,7 @@ impl<'a> Envelope<'a> {
         parts.into_envelope(text)
     }
 
-    /// Every byte of the message as it came.
+    /// Returns every byte of the message as received.
     pub fn as_text(&self) -> &'a str {
         self.text
     }
@@ -99,39 +99,39 @@ impl<'a> Envelope<'a> {
         self.kind
     }
 
-    /// The id, copied. `None` for notifications and for errors whose id is absent or `null`.
+    /// Returns a copy of the id. `None` for notifications and for errors whose id is absent or `null`.
     pub fn id(&self) -> Option<Id> {
         self.id.and_then(Id::read)
     }
 
-    /// The id as written.
+    /// Returns the id as written.
     pub fn raw_id(&self) -> Option<&'a RawValue> {
         self.id
     }
 
-    /// The method of a request or notification.
+    /// Returns the method of a request or notification.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
-    /// The params of a request or notification. `null` counts as absent.
+    /// Returns the params of a request or notification. `null` counts as absent.
     pub fn params(&self) -> Option<&'a RawValue> {
         matches!(self.kind, Kind::Request | Kind::Notification)
             .then_some(self.body)
             .flatten()
     }
 
-    /// The result, when this is one.
+    /// Returns the result, if this is one.
     pub fn result(&self) -> Option<&'a RawValue> {
         (self.kind == Kind::Result).then_some(self.body).flatten()
     }
 
-    /// The error object, when this is one.
+    /// Returns the error object, if this is one.
     pub fn error(&self) -> Option<&'a RawValue> {
         (self.kind == Kind::Error).then_some(self.body).flatten()
     }
 
-    /// `params._meta`, `result._meta`, without building anything.
+    /// Returns `params._meta` or `result._meta`, without parsing it.
     pub fn meta(&self) -> Option<&'a RawValue> {
         match self.kind {
             Kind::Request | Kind::Notification | Kind::Result => {
@@ -141,19 +141,19 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// `result.resultType`, which a client must read as `complete` when absent (2026-07-28, basic, ResultType).
+    /// Returns `result.resultType`, which a client must read as `complete` if absent (2026-07-28, basic, ResultType).
     pub fn result_type(&self) -> Option<Cow<'a, str>> {
         members::member(self.result()?, "resultType").and_then(members::text)
     }
 
-    /// `error.code`. `None` when it is no whole number.
+    /// Returns `error.code`. `None` if it is not a whole number.
     pub fn error_code(&self) -> Option<i64> {
         let code = members::member(self.error()?, "code")?;
         serde_json::from_str(code.get()).ok()
     }
 
     /// Returns the form in which the message carries elicitation, if it does. Cheap for requests, notifications and
-    /// errors; a result costs one more pass over itself.
+    /// errors; a result takes one more pass.
     pub fn elicitation(&self) -> Option<ElicitationMessage> {
         match self.kind {
             Kind::Request => {
@@ -186,7 +186,7 @@ impl<'a> Envelope<'a> {
                 == Some(super::rounds::INPUT_REQUIRED)
     }
 
-    /// The message with another id, every other byte as it was. Without an id there is nothing to change.
+    /// Returns the message with another id, every other byte unchanged. A message without an id is unchanged.
     pub fn with_id(&self, id: &Id) -> String {
         match self.id {
             Some(old) => self.spliced(old, id.as_json()),
@@ -194,7 +194,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The message with another body (`params`, `result` or `error`), every other byte as it was.
+    /// Returns the message with another body (`params`, `result` or `error`), every other byte unchanged.
     pub fn with_body(&self, body: &RawValue) -> Result<String, WireError> {
         if let Some(old) = self.body {
             return Ok(self.spliced(old, body.get()));
@@ -223,7 +223,7 @@ impl Kind {
 }
 
 impl fmt::Debug for Envelope<'_> {
-    /// Never the body: it may hold a person's values.
+    /// Hides the body, which may contain a person's values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Envelope")
             .field("kind", &self.kind)
@@ -234,8 +234,8 @@ impl fmt::Debug for Envelope<'_> {
     }
 }
 
-/// Returns whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to
-/// `\u0075`. Most bodies are classified here, without a second read.
+/// Returns `true` if this text can contain the string `input_required`, whose letters are written plainly or as
+/// `\u005f` to `\u0075`. Most bodies are classified here, without a second pass.
 fn could_spell_input_required(text: &str) -> bool {
     text.contains(super::rounds::INPUT_REQUIRED)
         || text
@@ -243,7 +243,7 @@ fn could_spell_input_required(text: &str) -> bool {
             .any(|(at, escape)| matches!(text.as_bytes().get(at + escape.len()), Some(b'5'..=b'7')))
 }
 
-/// JSON that is not an object gets that error; invalid JSON gets its syntax error.
+/// Returns the error of JSON that is not an object, or the syntax error of invalid JSON.
 fn not_an_object(text: &str) -> WireError {
     match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => WireError::NotObject {
@@ -325,7 +325,7 @@ fn object<'a>(raw: &'a RawValue, location: &'static str) -> Result<&'a RawValue,
     }
 }
 
-/// MCP allows strings and numbers, and no `null` but in an error whose request could not be read.
+/// Checks the id: MCP allows strings and numbers, and `null` only in an error whose request could not be read.
 fn id(kind: Kind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
     match (kind, raw) {
         (Kind::Notification | Kind::Error, None) => Ok(None),

@@ -1,25 +1,25 @@
-//! Defects of a frame or a part of one. The peer is to blame for all of it.
+//! Errors of a frame or a part of one. The peer is to blame for all of them.
 
 use super::revision::{Mode, Revision};
 
-/// A frame, or a part of one, that is not what the protocol says.
+/// A frame, or a part of one, that breaks the protocol.
 ///
-/// Never carries text from the frame: a frame may hold a person's values.
+/// It never contains text from the frame, which may hold a person's values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// More bytes than the reader allows. Sizes in bytes.
+    /// The frame is longer than the limit. Sizes in bytes.
     #[error("the message has {bytes} bytes and at most {limit} are allowed")]
     TooLarge {
-        /// Bytes in the frame.
+        /// The size of the frame.
         bytes: usize,
-        /// Bytes allowed.
+        /// The limit.
         limit: usize,
     },
     /// The bytes are not UTF-8.
     #[error("the message is not UTF-8: byte {offset} starts no character")]
     NotUtf8 {
-        /// The offset of the first bad byte, from 0.
+        /// The offset of the first invalid byte, from 0.
         offset: usize,
     },
     /// The text is not JSON.
@@ -32,23 +32,23 @@ pub enum WireError {
         /// Column, from 1.
         column: usize,
     },
-    /// A JSON array. Batches left the protocol with 2025-06-18.
+    /// A JSON array. 2025-06-18 removed batches from the protocol.
     #[error("batches are not part of the protocol since 2025-06-18; send one message at a time")]
     Batch,
-    /// JSON, but not an object.
+    /// The value is JSON, but not an object.
     #[error("`{location}` must be an object")]
     NotObject {
         /// The member, or `message` for the whole frame.
         location: &'static str,
     },
-    /// A member stands twice. Two readers could see two different messages.
+    /// A member occurs twice, so that two readers could see two different messages.
     #[error("`{location}` has the same member twice")]
     Duplicate {
         /// The object.
         location: &'static str,
     },
-    /// The name of a member has the letters of one that decides and is another, so that two readers could see two different
-    /// messages.
+    /// A member's name has the same letters as a significant one, in another spelling, so that two readers could see
+    /// two different messages.
     #[error(
         "`{location}` has a member whose name is spelled unusually: write names as the protocol does"
     )]
@@ -59,7 +59,7 @@ pub enum WireError {
     /// `jsonrpc` is not `"2.0"`.
     #[error("`jsonrpc` must be \"2.0\"")]
     Version,
-    /// A member must be there and is not.
+    /// A required member is missing.
     #[error("`{member}` is missing")]
     Missing {
         /// The member.
@@ -73,26 +73,26 @@ pub enum WireError {
         /// The type that it must have.
         expected: &'static str,
     },
-    /// Members that exclude each other, or none of those that make a message.
+    /// Members that exclude each other, or none of those that form a message.
     #[error("a message has either `method`, or `result`, or `error`")]
     Shape,
-    /// A value nested deeper than anything the protocol puts there.
+    /// A value nested deeper than any in the protocol.
     #[error("`{member}` is nested deeper than {limit} levels")]
     TooDeep {
         /// The member.
         member: &'static str,
-        /// Levels allowed.
+        /// The limit.
         limit: usize,
     },
     /// The mode is neither form nor url.
     #[error("`mode` must be \"form\" or \"url\"")]
     UnknownMode,
-    /// A mode this revision does not have.
+    /// A mode that this revision does not have.
     #[error("{mode} mode is not part of {revision}")]
     ModeNotInRevision {
-        /// The mode asked for.
+        /// The mode.
         mode: Mode,
-        /// The revision spoken.
+        /// The revision.
         revision: Revision,
     },
     /// A question with a member of the other mode, so that two readers could see two different questions.
@@ -100,7 +100,7 @@ pub enum WireError {
     OtherMode {
         /// The mode of the question.
         mode: Mode,
-        /// The member of the other one.
+        /// The member of the other mode.
         member: &'static str,
     },
     /// The action is not accept, decline or cancel.
@@ -111,14 +111,14 @@ pub enum WireError {
     NothingRequired,
 }
 
-/// The kind of problem that a JSON text has.
+/// The kind of error in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonProblem {
     /// The text breaks the grammar.
     Syntax,
     /// The text ends too early.
     Truncated,
-    /// The text is JSON that cannot be held, such as half a surrogate pair.
+    /// The text is JSON that cannot be represented, such as half a surrogate pair.
     Content,
 }
 
@@ -133,7 +133,7 @@ impl std::fmt::Display for JsonProblem {
 }
 
 impl From<&serde_json::Error> for WireError {
-    /// Keeps the place and drops serde_json's words, which may quote the text.
+    /// Keeps the position and drops serde_json's message, which may quote the text.
     fn from(error: &serde_json::Error) -> Self {
         use serde_json::error::Category;
         Self::NotJson {

@@ -1,8 +1,8 @@
-//! A frame's members by their place, found in one scan without reading the values.
+//! The members of a frame by position, found in one scan without parsing the values.
 //!
-//! This is all that a frame without elicitation costs: strings and values are skipped, so a megabyte of text is passed
-//! at the speed of `memchr`. A frame whose members two readers could understand differently is a [`FrameDefect`]: a
-//! member that decides something must stand once, spelled without escapes, and no other member may have its letters.
+//! For a frame without elicitation this is the only cost: strings and values are skipped at the speed of `memchr`. A
+//! frame whose members two readers could understand differently is a [`FrameDefect`]: a significant member must occur
+//! once, spelled without escapes, and no other member may have the same letters.
 
 mod keys;
 mod scan;
@@ -22,9 +22,9 @@ use scan::{member, sole_member};
 /// The members of a JSON-RPC frame, as byte ranges into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameIndex {
-    /// The id with its quotes, if it is a string.
+    /// The id, with its quotes if it is a string.
     pub id: Option<Range<usize>>,
-    /// The method without its quotes.
+    /// The method, without its quotes.
     pub method: Option<Range<usize>>,
     /// The value of `params`.
     pub params: Option<Range<usize>>,
@@ -44,11 +44,12 @@ pub struct FrameIndex {
     pub result: Option<Range<usize>>,
     /// The value of `error`.
     pub error: Option<Range<usize>>,
-    /// `true` if `result` has, or may have for some reader, `resultType` or `inputRequests`: members of 2026-07-28.
+    /// `true` if `result` has, or may have for some reader, a `resultType` or `inputRequests`, which are members of
+    /// 2026-07-28.
     pub has_rounds_member: bool,
 }
 
-/// The kind of a message, as its members show.
+/// The kind of a message, according to its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `method` and `id`.
@@ -62,34 +63,34 @@ pub enum Shape {
 /// The reason why a frame is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameDefect {
-    /// The text is not one JSON object.
+    /// The text is not a single JSON object.
     #[error("the message is not one JSON object")]
     NotOneObject,
-    /// A member stands twice, so that two readers could take different values.
+    /// A member occurs twice, so that two readers could use different values.
     #[error("{location} has a member twice: write each member once")]
     Duplicate {
-        /// The object that has it.
+        /// The object that contains it.
         location: &'static str,
     },
-    /// The name of a member is written with escapes, or has the letters of one that decides and is another
+    /// A member's name is written with escapes, or has the same letters as a significant one in another spelling
     /// (`input_responses`), so that two readers could see different members.
     #[error(
         "{location} has a member whose name is spelled unusually: write names without escapes and as the protocol does"
     )]
     Spelling {
-        /// The object that has it.
+        /// The object that contains it.
         location: &'static str,
     },
     /// The method is not a string, or is written with escapes.
     #[error("`method` must be a string without escapes")]
     Method,
-    /// A response with `result` and `error`, so that two readers could take different ones. One of them may be `null`.
+    /// A response with `result` and `error`, so that two readers could use different ones. One of them may be `null`.
     #[error("the message has `result` and `error`: a response has one of them")]
     TwoOutcomes,
 }
 
 impl FrameDefect {
-    /// The JSON-RPC error code: the text cannot be read, or what it says is not a request.
+    /// Returns the JSON-RPC error code: the text cannot be read, or is not a request.
     pub const fn code(self) -> i32 {
         match self {
             Self::NotOneObject => -32700,
@@ -100,16 +101,16 @@ impl FrameDefect {
     }
 }
 
-/// Members of `result` in which a server of 2026-07-28 asks.
+/// Members of `result` with which a server of 2026-07-28 asks.
 const ROUND_MEMBERS: [&[u8]; 3] = [b"resultType", b"inputRequests", b"requestState"];
 
-/// The member of `error` in which a server of 2025-11-25 asks.
+/// The member of `error` with which a server of 2025-11-25 asks.
 const ERROR_MEMBERS: [&[u8]; 1] = [b"code"];
 
-/// Methods that call something a person may be asked about.
+/// Methods of calls that may need a person's approval.
 const CALLS: [&[u8]; 3] = [b"tools/call", b"prompts/get", b"resources/read"];
 
-/// The beginning of methods about a task, which may ask a person in turn.
+/// The prefix of methods about a task, which may ask a person in turn.
 const TASKS: &[u8] = b"tasks/";
 
 impl FrameIndex {
@@ -197,13 +198,13 @@ impl FrameIndex {
         Ok(index)
     }
 
-    /// Finds the members of a frame; `None` where [`FrameIndex::read`] gives a defect.
+    /// Finds the members of a frame; `None` if [`FrameIndex::read`] returns a defect.
     pub fn at(frame: &[u8]) -> Option<Self> {
         Self::read(frame).ok()
     }
 
-    /// Finds the members of the `params` that start at `at`. Returns the position behind them, and whether the name of
-    /// a member, or of one of `_meta`, is nearly one that decides.
+    /// Finds the members of the `params` that start at `at`. Returns the position after them, and whether the name of a
+    /// member, or of one in `_meta`, nearly matches a significant one.
     fn read_params(&mut self, frame: &[u8], at: usize) -> Result<(usize, bool), FrameDefect> {
         let end = |end: Option<usize>| end.ok_or(FrameDefect::NotOneObject);
         self.params = None;
@@ -256,19 +257,19 @@ impl FrameIndex {
         }
     }
 
-    /// Returns the method of `frame`, of which this is the index, without looking at the rest of it.
+    /// Returns the method of `frame`, whose index this is, without reading the rest.
     pub fn method_in<'a>(&self, frame: &'a [u8]) -> Option<&'a str> {
         std::str::from_utf8(frame.get(self.method.clone()?)?).ok()
     }
 
-    /// Returns the id of `frame`, of which this is the index, without looking at the rest of it; `None` where it has none or one
-    /// that is not an id.
+    /// Returns the id of `frame`, whose index this is, without reading the rest; `None` if it has none or an invalid
+    /// one.
     pub fn id_in(&self, frame: &[u8]) -> Option<Id> {
         let raw: &RawValue = serde_json::from_slice(frame.get(self.id.clone()?)?).ok()?;
         Id::read(raw)
     }
 
-    /// Returns the kind of the message, `None` when its members do not make one.
+    /// Returns the kind of the message; `None` if its members do not form one.
     pub fn shape(&self) -> Option<Shape> {
         match (
             &self.method,
@@ -283,14 +284,14 @@ impl FrameIndex {
     }
 }
 
-/// One raw frame with the positions of its members: the only reader of raw frames. Copying it copies two references.
+/// One raw frame with the positions of its members: the only reader of raw frames. A copy is two references.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     text: &'a str,
     index: &'a FrameIndex,
 }
 
-/// An object of a frame whose members can be read without reading the rest of it.
+/// An object in a frame whose members can be read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePart {
     /// `params`.
@@ -304,20 +305,20 @@ pub enum FramePart {
 }
 
 impl<'a> Frame<'a> {
-    /// Joins a frame with the positions of its members; `None` where it is not text.
+    /// Combines a frame with the positions of its members; `None` if it is not UTF-8.
     #[inline]
     pub fn new(frame: &'a [u8], index: &'a FrameIndex) -> Option<Self> {
         let text = std::str::from_utf8(frame).ok()?;
         Some(Self { text, index })
     }
 
-    /// Joins the text of a frame with the positions of its members.
+    /// Combines the text of a frame with the positions of its members.
     #[inline]
     pub const fn of_text(text: &'a str, index: &'a FrameIndex) -> Self {
         Self { text, index }
     }
 
-    /// Returns the frame as it was written.
+    /// Returns the frame as written.
     #[inline]
     pub const fn text(self) -> &'a str {
         self.text
@@ -329,13 +330,13 @@ impl<'a> Frame<'a> {
         self.index
     }
 
-    /// Returns the kind of the message, `None` when its members do not make one.
+    /// Returns the kind of the message; `None` if its members do not form one.
     #[inline]
     pub fn shape(self) -> Option<Shape> {
         self.index.shape()
     }
 
-    /// Returns the frame's own id; `None` where it has none or one that is not an id.
+    /// Returns the frame's id; `None` if it has none or an invalid one.
     #[inline]
     pub fn id(self) -> Option<Id> {
         self.index.id_in(self.text.as_bytes())
@@ -347,19 +348,19 @@ impl<'a> Frame<'a> {
         self.text.get(self.index.method.clone()?)
     }
 
-    /// Returns `params`; `None` where there are none, or where they are not JSON.
+    /// Returns `params`; `None` if absent or not JSON.
     #[inline]
     pub fn params(self) -> Option<&'a RawValue> {
         self.raw(FramePart::Params)
     }
 
-    /// Returns `result`; `None` where there is none, or where it is not JSON.
+    /// Returns `result`; `None` if absent or not JSON.
     #[inline]
     pub fn result(self) -> Option<&'a RawValue> {
         self.raw(FramePart::Result)
     }
 
-    /// Returns `error`; `None` where there is none, or where it is not JSON.
+    /// Returns `error`; `None` if absent or not JSON.
     #[inline]
     pub fn error(self) -> Option<&'a RawValue> {
         self.raw(FramePart::Error)
@@ -376,7 +377,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns a part as it was written; `None` where there is none.
+    /// Returns a part as written; `None` if absent.
     #[inline]
     pub fn part(self, part: FramePart) -> Option<&'a str> {
         self.text.get(self.range(part)?.clone())
@@ -388,13 +389,13 @@ impl<'a> Frame<'a> {
         self.text.get(self.member_range(part, name)?)
     }
 
-    /// Returns the position of what [`Frame::member`] returns.
+    /// Returns the position of the value of [`Frame::member`].
     #[inline]
     pub fn member_range(self, part: FramePart, name: &str) -> Option<Range<usize>> {
         member(self.text.as_bytes(), self.range(part)?, name)
     }
 
-    /// Returns the JSON of the only member of a part with this name; `None` when it certainly has none.
+    /// Returns the JSON of the only member of a part with this name; `None` if it certainly has none.
     #[inline]
     pub fn sole_member(self, part: FramePart, name: &str) -> Result<Option<&'a str>, Unclear> {
         let Some(range) = self.range(part) else {
@@ -409,8 +410,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Calls `each` with every name of a member, as written, of the value that starts at `at`. Returns the position behind the value; one
-/// that is no object has no names, and is passed over as any other.
+/// Calls `each` with the name of every member, as written, of the value that starts at `at`. Returns the position after
+/// the value; a value that is not an object has no names, and is skipped like any other.
 fn each_name(frame: &[u8], at: usize, mut each: impl FnMut(&[u8])) -> Option<usize> {
     let walked = each_key(frame, at, |key, at| {
         each(key);
@@ -419,7 +420,7 @@ fn each_name(frame: &[u8], at: usize, mut each: impl FnMut(&[u8])) -> Option<usi
     walked.or_else(|| skip_value(frame, at))
 }
 
-/// The id of a message that cannot be passed on, where it has exactly one, so that its sender can get an error.
+/// Returns the id of a message that cannot be passed on, if it has exactly one, so that its sender can get an error.
 pub fn only_id(frame: &[u8]) -> Option<Id> {
     let mut found = Vec::new();
     let end = each_key(frame, 0, |key, at| {
@@ -439,11 +440,11 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
     Id::read(raw)
 }
 
-/// Returns whether a message that cannot be passed on has a method, or what some reader takes for one: then its id is not that of a
-/// request of the other side.
+/// Returns `true` if a message that cannot be passed on has a method, or a member that some reader takes for one: its
+/// id is then not that of a request of the peer.
 pub fn has_method(frame: &[u8]) -> bool {
     let mut found = false;
-    // Behind what cannot be scanned nothing is looked for.
+    // The search stops at the first byte that cannot be scanned.
     let _end = each_key(frame, 0, |key, at| {
         let is_method = |key: &[u8]| key == b"method" || is_nearly_written(key, &[b"method"]);
         found |= is_method(key) || unescaped(key).is_some_and(|key| is_method(&key));

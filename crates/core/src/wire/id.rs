@@ -1,4 +1,4 @@
-//! A JSON-RPC id as it was written, compared by what it means.
+//! A JSON-RPC id as written, compared by its meaning.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,9 +9,9 @@ use super::members;
 
 /// A request's id, or a progress token: a string or a number, kept byte for byte.
 ///
-/// `12345678901234567890`, `1.0` and `"\u0061"` go out as they came in. Two ids are equal when they mean the same:
-/// `"a"` and `"\u0061"`, or `1` and `1.0`, since a peer may write an id anew when it answers. A string is never equal
-/// to a number.
+/// `12345678901234567890`, `1.0` and `"\u0061"` are sent as they were received. Two ids are equal if they mean the
+/// same: `"a"` and `"\u0061"`, or `1` and `1.0`, since a peer may respell an id in its response. A string is never
+/// equal to a number.
 #[derive(Clone)]
 pub struct Id {
     raw: Box<RawValue>,
@@ -27,7 +27,7 @@ enum Meaning {
 }
 
 impl Id {
-    /// Reads an id; `None` when the value is neither a string nor a number.
+    /// Reads an id; `None` if the value is neither a string nor a number.
     pub fn read(raw: &RawValue) -> Option<Self> {
         let token = raw.get();
         let meaning = match token.as_bytes().first()? {
@@ -44,7 +44,7 @@ impl Id {
         })
     }
 
-    /// An id made of text.
+    /// Creates an id from text.
     pub fn text(text: &str) -> Self {
         Self {
             raw: members::raw_text(text),
@@ -52,7 +52,7 @@ impl Id {
         }
     }
 
-    /// An id made of a number.
+    /// Creates an id from a number.
     pub fn number(number: u64) -> Self {
         Self {
             raw: members::raw_value(&number.into()),
@@ -60,12 +60,12 @@ impl Id {
         }
     }
 
-    /// The JSON token as written, quotes included.
+    /// Returns the JSON token as written, including quotes.
     pub fn as_json(&self) -> &str {
         self.raw.get()
     }
 
-    /// The text that the id means; `None` for a number.
+    /// Returns the decoded text; `None` for a number.
     pub fn as_text(&self) -> Option<&str> {
         match &self.meaning {
             Meaning::Text(text) => Some(text),
@@ -73,7 +73,7 @@ impl Id {
         }
     }
 
-    /// The id as a raw JSON value.
+    /// Returns the id as a raw JSON value.
     pub fn to_raw(&self) -> Box<RawValue> {
         self.raw.clone()
     }
@@ -83,7 +83,7 @@ fn number(token: &str) -> Meaning {
     if let Ok(whole) = token.parse::<i128>() {
         return Meaning::Integer(whole);
     }
-    // `1.0` and `1e2` mean whole numbers; within 2^53 a double says which without rounding.
+    // `1.0` and `1e2` mean whole numbers; within 2^53 a double tells which without rounding.
     match token.parse::<f64>() {
         Ok(value) if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 => {
             format!("{value:.0}")

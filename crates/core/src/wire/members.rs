@@ -1,4 +1,4 @@
-//! An object's members as the bytes that stand there: read in one pass, changed without touching the rest.
+//! An object's members as raw bytes: parsed in one pass, changed without touching the rest.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,9 +11,9 @@ use super::error::WireError;
 use super::frame::{each_key, skip_string, skip_value, unescaped};
 use super::spelling::is_nearly;
 
-/// A JSON object's members in their order, each value as it was written.
+/// A JSON object's members in order, each value as written.
 ///
-/// A duplicate member is a defect: a relay and the peer behind it could otherwise see two different messages.
+/// A duplicate member is an error: a relay and the peer behind it could otherwise see two different messages.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     source: &'a str,
@@ -42,12 +42,12 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 impl<'a> Members<'a> {
-    /// Reads an object. `place` names it in a defect.
+    /// Reads an object. `location` names it in an error.
     pub fn read(raw: &'a RawValue, location: &'static str) -> Result<Self, WireError> {
         Self::read_text(raw.get(), location)
     }
 
-    /// Reads an object from text. `place` names it in a defect.
+    /// Reads an object from text. `location` names it in an error.
     pub fn read_text(source: &'a str, location: &'static str) -> Result<Self, WireError> {
         if !is_object(source) {
             return Err(WireError::NotObject { location });
@@ -63,7 +63,7 @@ impl<'a> Members<'a> {
         Ok(Self { source, members })
     }
 
-    /// The value of a member, as written.
+    /// Returns the value of a member, as written.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.members
             .iter()
@@ -71,12 +71,12 @@ impl<'a> Members<'a> {
             .map(|(_, value)| *value)
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     pub fn need(&self, member: &'static str) -> Result<&'a RawValue, WireError> {
         self.get(member).ok_or(WireError::Missing { member })
     }
 
-    /// A string member; `null` counts as absent.
+    /// Returns a string member; `null` counts as absent.
     pub fn text(&self, member: &'static str) -> Result<Option<Cow<'a, str>>, WireError> {
         match self.get(member) {
             None => Ok(None),
@@ -88,7 +88,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A string member that must be there.
+    /// Returns a required string member.
     pub fn need_text(&self, member: &'static str) -> Result<Cow<'a, str>, WireError> {
         self.need(member)?;
         self.text(member)?.ok_or(WireError::Type {
@@ -97,7 +97,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// An object member that must be there.
+    /// Returns a required object member.
     pub fn need_object(&self, member: &'static str) -> Result<&'a RawValue, WireError> {
         let value = self.need(member)?;
         if is_object(value.get()) {
@@ -110,8 +110,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Refuses members whose names have the letters of one of these and are others (`requested_schema`): a reader that is not
-    /// strict takes them for each other.
+    /// Rejects members whose names have the same letters as one of these in another spelling (`requested_schema`): a
+    /// lenient reader confuses them.
     pub fn refuse_like(&self, names: &[&str], location: &'static str) -> Result<(), WireError> {
         if self.members.iter().any(|(key, _)| is_nearly(key, names)) {
             return Err(WireError::Spelling { location });
@@ -119,15 +119,15 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// Names and values in their order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.members
             .iter()
             .map(|(key, value)| (key.as_ref(), *value))
     }
 
-    /// The object again with one member replaced or added at the end (`Some`), or taken out (`None`). Every other
-    /// byte stays as it was.
+    /// Returns the object with one member replaced or added at the end (`Some`), or removed (`None`). Every other byte
+    /// is unchanged.
     pub fn with(&self, name: &str, value: Option<&RawValue>) -> Box<RawValue> {
         match (self.position(name), value) {
             (Some(at), Some(value)) => self.replaced(at, value),
@@ -166,7 +166,7 @@ impl<'a> Members<'a> {
     }
 
     fn without(&self, at: usize) -> Box<RawValue> {
-        // From the end of the value before (its comma goes) or, for the first, up to the start of the next key.
+        // From the end of the previous value (with its comma) or, for the first, up to the start of the next key.
         let end = self.span(at).1;
         let (from, to) = match (at, self.members.len()) {
             (0, 1) => (self.after_brace(), end),
@@ -208,14 +208,13 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
     keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// One member of an object, passing over the others without keeping them. Of a duplicate member the last, as most
-/// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is not an object or the member is
-/// absent.
+/// Returns one member of an object, skipping the others. Of duplicates it returns the last, as most readers do; use
+/// [`only_member`] to reject them. `None` if the text is not an object or the member is absent.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     find(object, name).last
 }
 
-/// [`member`], for several names in one pass.
+/// Like [`member`], for several names in one pass.
 pub(crate) fn several<'a, const N: usize>(
     object: &'a RawValue,
     names: [&str; N],
@@ -234,7 +233,7 @@ pub(crate) fn several<'a, const N: usize>(
     found.map(|value| serde_json::from_str(value?).ok())
 }
 
-/// [`member`], but a duplicate member is a defect. `place` names the object in it.
+/// Like [`member`], but a duplicate member is an error. `location` names the object in it.
 pub fn only_member<'a>(
     object: &'a RawValue,
     name: &str,
@@ -282,10 +281,10 @@ fn find<'a>(object: &'a RawValue, name: &str) -> Found<'a> {
         .unwrap_or_default()
 }
 
-/// Levels of nesting allowed where a value is taken out of a frame. Forms have four, answers two.
+/// The deepest nesting of a value that is taken from a frame. Forms have four levels, answers two.
 pub const MAX_DEPTH: usize = 64;
 
-/// Refuses a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
+/// Rejects a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
 pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireError> {
     let mut depth = 0_usize;
     let text = value.get().as_bytes();
@@ -293,7 +292,7 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {
-                // A value that is read has whole strings.
+                // A parsed value has complete strings.
                 at = skip_string(text, at).unwrap_or(text.len());
                 continue;
             }
@@ -312,19 +311,19 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
     Ok(())
 }
 
-/// The text of a JSON string, borrowed where it has no escapes. `None` when the value is not a string.
+/// Returns the text of a JSON string, borrowed if it has no escapes. `None` if the value is not a string.
 pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Key<'_>>(value.get())
         .ok()
         .map(|Key(text)| text)
 }
 
-/// Returns whether the value is `null`.
+/// Returns `true` if the value is `null`.
 pub fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Returns whether the text starts an object.
+/// Returns `true` if the text starts an object.
 pub(super) fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\n', '\r'])
         .starts_with('{')
@@ -353,12 +352,12 @@ fn escaped(text: &str) -> String {
     serde_json::to_string(text).expect("a text, written to memory")
 }
 
-/// A string as a raw value.
+/// Returns a string as a raw value.
 pub fn raw_text(text: &str) -> Box<RawValue> {
     raw(quoted(text))
 }
 
-/// A value as raw text.
+/// Returns a value as raw text.
 pub fn raw_value(value: &serde_json::Value) -> Box<RawValue> {
     written(value)
 }

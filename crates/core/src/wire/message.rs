@@ -1,4 +1,4 @@
-//! Writing JSON-RPC messages from raw parts.
+//! Writers of JSON-RPC messages from raw parts.
 
 use serde_json::value::RawValue;
 
@@ -7,7 +7,7 @@ use super::members::{self, raw_text};
 
 const VERSION: &str = "2.0";
 
-/// A request.
+/// Returns a request.
 pub fn request(id: &Id, method: &str, params: Option<&RawValue>) -> String {
     write(
         Some(&id.to_raw()),
@@ -16,17 +16,18 @@ pub fn request(id: &Id, method: &str, params: Option<&RawValue>) -> String {
     )
 }
 
-/// A notification.
+/// Returns a notification.
 pub fn notification(method: &str, params: Option<&RawValue>) -> String {
     write(None, Some(method), params.map(|params| ("params", params)))
 }
 
-/// The answer to the request with this id.
+/// Returns the response to the request with this id.
 pub fn result(id: &Id, result: &RawValue) -> String {
     write(Some(&id.to_raw()), None, Some(("result", result)))
 }
 
-/// The refusal of the request with this id; `None` (written as `null`) when the request's id could not be read.
+/// Returns the error response to the request with this id; `None` (written as `null`) if the request's id could not be
+/// read.
 pub fn error(id: Option<&Id>, error: &RawValue) -> String {
     let id = id.map_or_else(|| RawValue::NULL.to_owned(), Id::to_raw);
     write(Some(&id), None, Some(("error", error)))

@@ -1,4 +1,4 @@
-//! `_meta`: the progress token of every revision, and what a rounds-era request says about itself.
+//! `_meta`: the progress token of every revision, and the self-description of a rounds-era request.
 
 use std::borrow::Cow;
 
@@ -11,19 +11,19 @@ use super::id::Id;
 use super::members::{self, Members};
 use super::revision::Revision;
 
-/// The revision a request is made in (2026-07-28; required there).
+/// The revision of a request (2026-07-28, where it is required).
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Name and version of the client, as it claims them (2026-07-28).
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The client's capabilities for this request (2026-07-28; required there).
+/// The client's capabilities for this request (2026-07-28, where they are required).
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The level from which on the request wants log messages (2026-07-28).
+/// The minimum level of log messages for this request (2026-07-28).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Name and version of the server, as it claims them (2026-07-28, in results).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// Names the task to which a message belongs (2025-11-25, tasks).
+/// The task that a message belongs to (2025-11-25, tasks).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// Asks for progress notifications (every revision).
+/// The token for progress notifications (every revision).
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
 /// The `_meta` of a request.
@@ -33,7 +33,7 @@ pub struct Meta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// Reads `_meta` out of a request's params. Absent or `null` reads as empty.
+    /// Reads `_meta` from a request's params. Absent or `null` reads as empty.
     pub fn from_params(params: Option<&'a RawValue>) -> Result<Self, WireError> {
         let meta = match params {
             None => None,
@@ -45,17 +45,17 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// A member as written.
+    /// Returns a member as written.
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.members.as_ref()?.get(key)
     }
 
-    /// Returns whether the request speaks for itself, as every request of the rounds era must.
+    /// Returns `true` if the request describes itself, as every request of the rounds era must.
     pub fn is_rounds(&self) -> bool {
         self.get(PROTOCOL_VERSION).is_some()
     }
 
-    /// The revision as claimed, known to us or not.
+    /// Returns the revision as claimed, supported or not.
     pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
         self.get(PROTOCOL_VERSION).and_then(members::text)
     }
@@ -70,7 +70,7 @@ impl<'a> Meta<'a> {
         self.get(CLIENT_CAPABILITIES)
     }
 
-    /// The elicitation capability this request declares.
+    /// Returns the elicitation capability that this request declares.
     pub fn capability(&self, revision: Revision) -> Capability {
         let Some(elicitation) = self
             .client_capabilities()
@@ -83,14 +83,14 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// The token on which to send progress. `None` when absent or neither string nor number.
+    /// Returns the token for progress. `None` if it is absent or neither string nor number.
     pub fn progress_token(&self) -> Option<Id> {
         self.get(PROGRESS_TOKEN).and_then(Id::read)
     }
 }
 
-/// Params with one member of `_meta` set (`Some`) or taken out (`None`), every other byte as it was. Absent params or
-/// an absent `_meta` are made where a value is set.
+/// Returns params with one member of `_meta` set (`Some`) or removed (`None`), every other byte unchanged. Absent
+/// params or an absent `_meta` are created if a value is set.
 pub fn with(
     params: Option<&RawValue>,
     key: &str,

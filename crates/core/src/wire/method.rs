@@ -1,25 +1,25 @@
-//! The method names that concern elicitation, as they are written on the wire.
+//! The method names that concern elicitation.
 
 use super::spelling::is_nearly;
 
-/// A server asks (pushed era), and the method of an input request (rounds era).
+/// The server's question (pushed era), and the method of an input request (rounds era).
 pub const CREATE: &str = "elicitation/create";
-/// The visit that a url question started is done (2025-11-25 only).
+/// The notice that the visit of a url question is done (2025-11-25 only).
 pub const COMPLETE: &str = "notifications/elicitation/complete";
-/// A request is withdrawn.
+/// The withdrawal of a request.
 pub const CANCELLED: &str = "notifications/cancelled";
 /// The status of a task (tasks extension).
 pub const TASK_STATUS: &str = "notifications/tasks";
-/// A request goes on.
+/// The progress of a request.
 pub const PROGRESS: &str = "notifications/progress";
-/// Opens the pushed era.
+/// The start of the pushed era.
 pub const INITIALIZE: &str = "initialize";
-/// The client is ready (pushed era).
+/// The notice that the client is ready (pushed era).
 pub const INITIALIZED: &str = "notifications/initialized";
-/// Asks a server of the rounds era for its revisions.
+/// The request for the revisions of a rounds-era server.
 pub const DISCOVER: &str = "server/discover";
 
-/// Returns the method as a reader takes it that minds neither letter case nor the spaces around it.
+/// Returns the method as read by a peer that ignores letter case and surrounding spaces.
 pub fn folded(method: &str) -> String {
     let method = method
         .trim()
@@ -28,8 +28,8 @@ pub fn folded(method: &str) -> String {
     method.to_ascii_lowercase()
 }
 
-/// Returns `true` where this method has the letters of [`CREATE`] in any case, whatever else is in it, and is another: a reader that
-/// is not strict may take it for that.
+/// Returns `true` if this method contains the letters of [`CREATE`] in any case and is another method, which a lenient
+/// reader may take for it.
 pub fn is_like_create(method: &str) -> bool {
     is_nearly(method, &[CREATE])
 }
@@ -39,7 +39,7 @@ pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
 }
 
-/// Requests of the pushed era that 2026-07-28 has no more (2026-07-28, changelog).
+/// Requests of the pushed era that 2026-07-28 removed (2026-07-28, changelog).
 pub const GONE_IN_ROUNDS: [&str; 5] = [
     INITIALIZE,
     "ping",

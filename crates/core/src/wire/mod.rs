@@ -1,29 +1,29 @@
-//! The protocol as it travels: JSON-RPC messages, capabilities, questions and replies of every revision.
+//! The protocol on the wire: JSON-RPC messages, capabilities, questions and answers of every revision.
 //!
-//! Knows what each revision says and how; never what a form means or a person wants. Reads without building value trees
-//! and keeps what it does not know byte for byte, so that a relay can pass it on. Era differences live here.
+//! This module knows the spellings of each revision, and not the meaning of forms or answers. It reads without building
+//! value trees and keeps unknown members byte for byte, so that a relay can pass them on. Era differences belong here.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | `revision` | the dated revisions, the eras, the modes |
-//! | [`frame`] | where a frame's members stand, found in one scan |
-//! | `call_frame` | what a request calls, and its arguments in one spelling |
+//! | [`frame`] | the positions of a frame's members, found in one scan |
+//! | `call_frame` | the call of a request, and its arguments in canonical spelling |
 //! | `call_kind` | the kinds of calls during which a server may ask |
-//! | `envelope` | a JSON-RPC message and how it carries elicitation |
+//! | `envelope` | a JSON-RPC message and its elicitation, if any |
 //! | [`message`] | writing messages |
 //! | `id` | ids and progress tokens, kept as written |
 //! | [`members`] | an object's members as bytes |
 //! | [`method`] | method names |
-//! | `capability` | what a client can ask a person |
+//! | `capability` | the modes in which a client can ask a person |
 //! | `request` | the question |
-//! | `result` | the reply |
+//! | `result` | the result |
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
-//! | [`sse`] | server-sent events, read and written |
+//! | [`sse`] | server-sent events, reading and writing |
 //! | `notice` | cancellation and progress |
 //! | [`spelling`] | names as lenient readers take them |
-//! | `error` | what can be wrong with any of it |
+//! | `error` | the errors of all of them |
 
 mod call_frame;
 mod call_kind;

@@ -1,4 +1,4 @@
-//! Notifications that a waiting call lives by: cancellation and progress. The same in both eras.
+//! Notifications about a waiting call: cancellation and progress. The same in both eras.
 
 use serde_json::Number;
 use serde_json::value::RawValue;
@@ -11,9 +11,9 @@ use super::{message, method};
 /// `notifications/cancelled`: a request is withdrawn by its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// The request. 2025-11-25 leaves it out for tasks.
+    /// The request. 2025-11-25 omits it for tasks.
     pub request_id: Option<Id>,
-    /// Why, for the log.
+    /// The reason, for the log.
     pub reason: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Cancelled {
         })
     }
 
-    /// The whole notification.
+    /// Returns the whole notification.
     pub fn to_message(&self) -> String {
         let id = self.request_id.as_ref().map(Id::to_raw);
         let reason = self.reason.as_deref().map(raw_text);
@@ -43,21 +43,21 @@ impl Cancelled {
     }
 }
 
-/// `notifications/progress`: a request goes on.
+/// `notifications/progress`: a request is still being processed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// The token of the request, as the caller wrote it.
     pub token: Id,
-    /// The progress; must grow with each notification.
+    /// The progress; must increase with each notification.
     pub progress: Number,
-    /// The total, when known.
+    /// The total, if known.
     pub total: Option<Number>,
-    /// The present activity, for the person.
+    /// The current activity, for the person.
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// The `count`th progress notification while a person decides; it has no total, which is unknown.
+    /// Creates the `count`th progress notification while a person decides, without the total, which is unknown.
     pub fn waiting(token: Id, count: u64, message: impl Into<String>) -> Self {
         Self {
             token,
@@ -82,7 +82,7 @@ impl Progress {
         })
     }
 
-    /// The whole notification.
+    /// Returns the whole notification.
     pub fn to_message(&self) -> String {
         let token = self.token.to_raw();
         let progress = raw_number(&self.progress);

@@ -1,4 +1,4 @@
-//! Pushed era: the pushed question, the error that wants URLs visited first, and the word that a visit is done.
+//! Pushed era: the pushed question, the error that requires visits first, and the notice that a visit is done.
 
 use serde_json::value::RawValue;
 
@@ -12,7 +12,7 @@ use super::{message, method};
 /// `URLElicitationRequiredError` (2025-11-25 only; 2026-07-28 forbids it).
 pub const URL_REQUIRED_CODE: i64 = -32042;
 
-/// A question as the pushed request `elicitation/create`.
+/// Returns a question as the pushed request `elicitation/create`.
 pub fn create(
     id: &Id,
     request: &ElicitRequest,
@@ -27,12 +27,12 @@ pub fn create(
 pub struct UrlRequired {
     /// The reason, for the caller.
     pub message: String,
-    /// The links to visit; every one in url mode.
+    /// The links to visit, all in url mode.
     pub elicitations: Vec<ElicitRequest>,
 }
 
 impl UrlRequired {
-    /// Reads the error object of a response. An elicitation in another mode, or without its id, is a defect.
+    /// Reads the error object of a response. An elicitation in another mode, or without its id, is an error.
     pub fn parse(error: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(error, "error")?;
         members.refuse_like(&["code", "message", "data"], "error")?;
@@ -49,7 +49,7 @@ impl UrlRequired {
         })
     }
 
-    /// The error object. A form among the elicitations, or a url without id, cannot be said.
+    /// Returns the error object. Fails for a form among the elicitations, and for a URL without an id.
     pub fn to_error(&self) -> Result<Box<RawValue>, UnsupportedQuestion> {
         let listed: Vec<Box<RawValue>> = self
             .elicitations
@@ -83,7 +83,7 @@ fn read_url(params: &RawValue) -> Result<ElicitRequest, WireError> {
     }
 }
 
-/// `notifications/elicitation/complete`: what a url question started is done. Unknown ids must be ignored.
+/// `notifications/elicitation/complete`: the visit of a url question is done. Unknown ids must be ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
     /// The id of the question.
@@ -99,7 +99,7 @@ impl Complete {
         })
     }
 
-    /// The whole notification.
+    /// Returns the whole notification.
     pub fn to_message(&self) -> String {
         let id = raw_text(&self.elicitation_id);
         message::notification(

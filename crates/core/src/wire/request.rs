@@ -13,19 +13,19 @@ use super::members::{self, Members};
 use super::method;
 use super::revision::{Mode, Revision};
 
-/// One question as it travels. The form inside is not parsed here; `Form` does that.
+/// One question on the wire. The form inside is not parsed here; `Form` does that.
 #[derive(Clone)]
 pub enum ElicitRequest {
     /// Fill in a form.
     Form {
-        /// Why the question is asked, for the person.
+        /// The reason for the question, for the person.
         message: String,
         /// `requestedSchema` as written.
         schema: Box<RawValue>,
     },
     /// Visit a URL.
     Url {
-        /// Why the question is asked, for the person.
+        /// The reason for the question, for the person.
         message: String,
         /// The URL as written, not checked here; `Link` does that.
         url: String,
@@ -34,34 +34,34 @@ pub enum ElicitRequest {
     },
 }
 
-/// A question that the revision cannot say.
+/// A question that the revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedQuestion {
     /// Url mode before 2025-11-25.
     #[error("{revision} has no url mode")]
     UrlMode {
-        /// The revision spoken.
+        /// The revision.
         revision: Revision,
     },
-    /// Only urls may be listed in -32042.
+    /// A form in -32042, which may list only URLs.
     #[error("only url questions may be listed in the error that requires them")]
     FormInUrlRequired,
     /// A schema nested deeper than any form.
     #[error("the schema is nested deeper than {limit} levels")]
     TooDeep {
-        /// Levels allowed.
+        /// The limit.
         limit: usize,
     },
-    /// 2025-11-25 wants an `elicitationId` for each url question.
+    /// A url question without an `elicitationId`, which 2025-11-25 requires.
     #[error("a url question needs an elicitationId on {revision}")]
     NoElicitationId {
-        /// The revision spoken.
+        /// The revision.
         revision: Revision,
     },
 }
 
 impl ElicitRequest {
-    /// The members of the params that one revision or another knows.
+    /// The members of the params that any revision has.
     pub const MEMBERS: [&str; 7] = [
         "mode",
         "message",
@@ -74,14 +74,14 @@ impl ElicitRequest {
 
     /// Reads the params of `elicitation/create` as `revision` defines them.
     ///
-    /// An absent `mode` means form (2025-11-25, elicitation). On 2025-06-18 a `mode` of form is passed over, since
-    /// real servers send it, and url is [`WireError::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25
-    /// and passed over on 2026-07-28, which dropped it.
+    /// An absent `mode` means form (2025-11-25, elicitation). On 2025-06-18 a `mode` of form is ignored, since real
+    /// servers send it, and url is [`WireError::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25 and
+    /// ignored on 2026-07-28, which removed it.
     pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireError> {
         Self::from_members(&Members::read(params, "params")?, revision)
     }
 
-    /// [`ElicitRequest::parse`] of the members of the params.
+    /// Like [`ElicitRequest::parse`], from the members of the params.
     pub fn from_members(members: &Members<'_>, revision: Revision) -> Result<Self, WireError> {
         members.refuse_like(&Self::MEMBERS, "params")?;
         let mode = read_mode(members)?;
@@ -113,7 +113,7 @@ impl ElicitRequest {
         Self::parse(&members::raw_value(params), revision)
     }
 
-    /// A form question.
+    /// Creates a form question.
     pub fn form(message: impl Into<String>, schema: &Value) -> Self {
         Self::Form {
             message: message.into(),
@@ -121,7 +121,7 @@ impl ElicitRequest {
         }
     }
 
-    /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is at hand as a value,
+    /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is already a value,
     /// without an intermediate JSON text.
     pub fn form_params(message: impl Into<String>, schema: Value, revision: Revision) -> Value {
         let mut params = Map::with_capacity(3);
@@ -133,7 +133,7 @@ impl ElicitRequest {
         Value::Object(params)
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub fn mode(&self) -> Mode {
         match self {
             Self::Form { .. } => Mode::Form,
@@ -141,20 +141,20 @@ impl ElicitRequest {
         }
     }
 
-    /// The message for the person.
+    /// Returns the message for the person.
     pub fn message(&self) -> &str {
         match self {
             Self::Form { message, .. } | Self::Url { message, .. } => message,
         }
     }
 
-    /// The capability a client needs to be asked this.
+    /// Returns the capability that a client needs for this question.
     pub fn needed(&self) -> Capability {
         Capability::needed(self.mode())
     }
 
-    /// The params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The schema
-    /// goes out as it is: what the revision cannot say in it is for `Form::emit` to find.
+    /// Returns the params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The
+    /// schema is unchanged; `Form::emit` finds the parts that the revision cannot express.
     pub fn to_params(&self, revision: Revision) -> Result<Value, UnsupportedQuestion> {
         let raw = self.to_raw_params(revision)?;
         serde_json::from_str(raw.get()).map_err(|_| UnsupportedQuestion::TooDeep {
@@ -162,12 +162,12 @@ impl ElicitRequest {
         })
     }
 
-    /// [`ElicitRequest::to_params`] as raw JSON, the schema's bytes untouched.
+    /// Like [`ElicitRequest::to_params`], as raw JSON with the schema's bytes unchanged.
     pub fn to_raw_params(&self, revision: Revision) -> Result<Box<RawValue>, UnsupportedQuestion> {
         Ok(members::raw(self.to_params_text(revision)?))
     }
 
-    /// [`ElicitRequest::to_params`] as text, the schema's bytes untouched.
+    /// Like [`ElicitRequest::to_params`], as text with the schema's bytes unchanged.
     pub fn to_params_text(&self, revision: Revision) -> Result<String, UnsupportedQuestion> {
         if !revision.has_mode(self.mode()) {
             return Err(UnsupportedQuestion::UrlMode { revision });
@@ -198,7 +198,7 @@ impl ElicitRequest {
         }
     }
 
-    /// The question as an input request of the rounds era: `{"method": "elicitation/create", "params": ...}`.
+    /// Returns the question as an input request of the rounds era: `{"method": "elicitation/create", "params": ...}`.
     pub fn to_input_request(
         &self,
         revision: Revision,
@@ -220,7 +220,8 @@ fn read_mode(members: &Members<'_>) -> Result<Mode, WireError> {
     }
 }
 
-/// Refuses the members that only the other mode has. Readers that do not look at `mode` first take the question for one of that mode.
+/// Rejects the members that only the other mode has. Readers that do not check `mode` first would take the question for
+/// one of that mode.
 fn refuse_other_mode(members: &Members<'_>, mode: Mode) -> Result<(), WireError> {
     let others: &[&'static str] = match mode {
         Mode::Form => &["url", "elicitationId"],
@@ -268,7 +269,7 @@ fn url_id(
 }
 
 impl PartialEq for ElicitRequest {
-    /// Equal when every part is, the schema byte for byte.
+    /// Equal if every part is, the schema byte for byte.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -298,7 +299,7 @@ impl PartialEq for ElicitRequest {
 impl Eq for ElicitRequest {}
 
 impl fmt::Debug for ElicitRequest {
-    /// The question itself, but not its URL, which may carry a token.
+    /// Formats the question without its URL, which may contain a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Form { message, schema } => f

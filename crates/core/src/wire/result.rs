@@ -13,20 +13,20 @@ use super::revision::Mode;
 use crate::answer::{CheckError, Outcome, judge};
 use crate::form::Form;
 
-/// A person's action on a question. Only a person's act becomes one: a timeout or a crash never does.
+/// A person's action on a question. Only a person causes one: a timeout or a crash never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Form: submitted. Url: agreed to open it, which does not mean that the visit is done.
     Accept,
-    /// Said no.
+    /// The person said no.
     Decline,
     /// Dismissed the question without a choice.
     Cancel,
 }
 
 impl Action {
-    /// The action as it is written on the wire.
+    /// Returns the action as it is written on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -55,7 +55,7 @@ impl FromStr for Action {
     }
 }
 
-/// An answer as it travels. Its content is unchecked: `Form::check` makes it into answers.
+/// An `ElicitResult` on the wire. Its content is unchecked: `Form::check` turns it into answers.
 #[derive(Clone)]
 pub struct ElicitResult {
     action: Action,
@@ -67,11 +67,11 @@ impl ElicitResult {
     /// Reads an `ElicitResult` that answers a question of `mode`.
     ///
     /// - An action other than accept, decline or cancel is [`WireError::UnknownAction`], never treated as another.
-    /// - `content` that is not an object is a defect where it counts; `null` counts as absent.
-    /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] gives `{}`, which a form
-    ///   with required fields refuses and a form without takes.
-    /// - Content on decline, on cancel, and in url mode means nothing: it is dropped and
-    ///   [`ElicitResult::dropped_content`] says so.
+    /// - `content` that is not an object is an error where it counts; `null` counts as absent.
+    /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] returns `{}`, which is an error
+    ///   in a form with required fields and valid in one without.
+    /// - Content on decline, on cancel, and in url mode has no meaning: it is dropped, and
+    ///   [`ElicitResult::dropped_content`] returns `true`.
     pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
         members.refuse_like(&["action", "content"], "result")?;
@@ -103,7 +103,7 @@ impl ElicitResult {
 
     /// Reads a result that was built as a value, as SDK types are.
     pub fn from_value(result: &Value, mode: Mode) -> Result<Self, WireError> {
-        // What nearly every answer is, without writing all of it and reading it back.
+        // Nearly every answer; reading it here saves writing and parsing text.
         if mode == Mode::Form
             && result["action"] == Action::Accept.as_str()
             && let Some(content @ Value::Object(_)) = result.get("content")
@@ -119,7 +119,7 @@ impl ElicitResult {
         Self::parse(&members::raw_value(result), mode)
     }
 
-    /// A form's accept with its content, an object.
+    /// Creates the accept of a form with its content, an object.
     pub fn accept(content: &Value) -> Self {
         Self {
             action: Action::Accept,
@@ -128,7 +128,7 @@ impl ElicitResult {
         }
     }
 
-    /// A reply without content: a decline, a cancel, or the accept of a url.
+    /// Creates a result without content: a decline, a cancel, or the accept of a URL.
     pub fn bare(action: Action) -> Self {
         Self {
             action,
@@ -137,7 +137,7 @@ impl ElicitResult {
         }
     }
 
-    /// Returns the outcome of a form question: the content checked, or the refusal.
+    /// Returns the outcome of a form question: the checked content, or the refusal.
     pub fn against(&self, form: &Form) -> Result<Outcome, CheckError> {
         self.outcome(Some(form))
     }
@@ -145,7 +145,7 @@ impl ElicitResult {
     /// Returns the outcome of a question, with its form in form mode.
     ///
     /// # Errors
-    /// When the content of an accepted form is not what the form asks for.
+    /// If the content of an accepted form does not answer the form.
     pub fn outcome(&self, form: Option<&Form>) -> Result<Outcome, CheckError> {
         judge(form, self.action, self.content_or_empty())
     }
@@ -164,30 +164,30 @@ impl ElicitResult {
         self.action
     }
 
-    /// The content of an accepted form, as written and unchecked.
+    /// Returns the content of an accepted form, as written and unchecked.
     pub fn content(&self) -> Option<&RawValue> {
         self.content.as_deref()
     }
 
-    /// The content's text, or `{}` when there is none: what a form checks.
+    /// Returns the content's text, or `{}` if there is none, for the form's check.
     pub fn content_or_empty(&self) -> &str {
         self.content.as_deref().map_or("{}", RawValue::get)
     }
 
-    /// Returns whether content came that means nothing and was dropped. Worth a note in the log, without the content.
+    /// Returns `true` if meaningless content was dropped. Worth a log entry, without the content.
     pub fn dropped_content(&self) -> bool {
         self.dropped_content
     }
 
-    /// The `ElicitResult` as text. Every revision spells it the same way.
+    /// Returns the `ElicitResult` as text. Every revision spells it the same way.
     pub fn to_raw(&self) -> Box<RawValue> {
         let action = members::raw_text(self.action.as_str());
         let content = self.content.as_deref().map(|content| ("content", content));
         members::object([("action", &*action)].into_iter().chain(content))
     }
 
-    /// The `ElicitResult` as a value. Content that [`ElicitResult::accept`] was handed nested deeper than a value may
-    /// be (no form has more than two levels) is left out.
+    /// Returns the `ElicitResult` as a value. Content passed to [`ElicitResult::accept`] that is nested deeper than a
+    /// value may be (no form has more than two levels) is omitted.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.to_raw().get())
             .unwrap_or_else(|_| serde_json::json!({ "action": self.action.as_str() }))
@@ -204,7 +204,7 @@ impl From<&Outcome> for ElicitResult {
 }
 
 impl fmt::Debug for ElicitResult {
-    /// Never the content: it is a person's.
+    /// Hides the content, which is a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ElicitResult")
             .field("action", &self.action)

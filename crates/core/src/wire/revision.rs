@@ -1,4 +1,4 @@
-//! The dated protocol revisions that know elicitation, and the two eras they fall into.
+//! The dated protocol revisions that have elicitation, and their two eras.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 /// Revisions before 2025-06-18 have no elicitation and so no variant here: reading one is [`UnknownRevision`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Revision {
-    /// The first with elicitation: form only, no `mode`.
+    /// The first revision with elicitation: form only, no `mode`.
     #[serde(rename = "2025-06-18")]
     V2025_06_18,
     /// Adds url mode, defaults everywhere, titled and several choices.
     #[serde(rename = "2025-11-25")]
     V2025_11_25,
-    /// Stateless: a question is a result, the answer comes with the retry.
+    /// Stateless: a question is a result, and its answer comes with the retry.
     #[serde(rename = "2026-07-28")]
     V2026_07_28,
 }
@@ -29,7 +29,7 @@ impl Revision {
     /// The newest revision of the pushed era, which `initialize` offers first.
     pub const LATEST_PUSHED: Self = Self::V2025_11_25;
 
-    /// The revision as it is written on the wire, such as `2025-11-25`.
+    /// Returns the revision as it is written on the wire, such as `2025-11-25`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2025_06_18 => "2025-06-18",
@@ -38,7 +38,7 @@ impl Revision {
         }
     }
 
-    /// Returns the era of this revision: the way in which its servers ask.
+    /// Returns the era of this revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2025_06_18 | Self::V2025_11_25 => Era::Pushed,
@@ -46,7 +46,7 @@ impl Revision {
         }
     }
 
-    /// Returns whether a question of this mode can be said at all. Url mode came with 2025-11-25.
+    /// Returns `true` if this revision has this mode. Url mode came with 2025-11-25.
     pub const fn has_mode(self, mode: Mode) -> bool {
         match (self, mode) {
             (_, Mode::Form) | (Self::V2025_11_25 | Self::V2026_07_28, Mode::Url) => true,
@@ -54,7 +54,7 @@ impl Revision {
         }
     }
 
-    /// Returns whether a form may ask for several choices (`"type": "array"`), which came with 2025-11-25.
+    /// Returns `true` if a form may ask for several choices (`"type": "array"`), which came with 2025-11-25.
     pub const fn has_several_choices(self) -> bool {
         match self {
             Self::V2025_06_18 => false,
@@ -80,14 +80,14 @@ impl FromStr for Revision {
     }
 }
 
-/// The text names no revision that has elicitation.
+/// The text is not a revision that has elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a protocol revision with elicitation; known are 2025-06-18, 2025-11-25 and 2026-07-28"
 )]
 pub struct UnknownRevision;
 
-/// The way in which a question travels.
+/// The way in which servers ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// The server pushes a request `elicitation/create` and waits for its response (2025-06-18, 2025-11-25).
@@ -107,7 +107,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode as it is written on the wire.
+    /// Returns the mode as it is written on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Form => "form",
@@ -122,7 +122,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Reads a [`Mode::as_str`].
+/// Reads the word of [`Mode::as_str`].
 impl FromStr for Mode {
     type Err = UnknownMode;
 
@@ -134,7 +134,7 @@ impl FromStr for Mode {
     }
 }
 
-/// The text names no [`Mode`].
+/// The text is not a [`Mode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown mode; use form or url")]
 pub struct UnknownMode;

@@ -14,15 +14,15 @@ use super::revision::{Mode, Revision};
 
 /// The `resultType` of a result that asks.
 pub const INPUT_REQUIRED: &str = "input_required";
-/// The `resultType` of a result that is one, and what an absent `resultType` means.
+/// The `resultType` of a final result, also if `resultType` is absent.
 pub const COMPLETE: &str = "complete";
 
-/// `InputRequiredResult`: what a server must know before it can answer.
+/// `InputRequiredResult`: the questions that a server must have answered before it can respond.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputRequired {
     /// `inputRequests` by the server's keys, in the server's order; `None` when the member is absent.
     pub requests: Option<Vec<(String, InputRequest)>>,
-    /// `requestState`: opaque, to be echoed exactly.
+    /// `requestState`: opaque, to be returned exactly.
     pub state: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub enum InputRequest {
 }
 
 impl InputRequired {
-    /// Asks these questions by key.
+    /// Creates a result with these questions by key.
     pub fn asking(
         questions: impl IntoIterator<Item = (String, ElicitRequest)>,
         state: Option<String>,
@@ -57,8 +57,8 @@ impl InputRequired {
 
     /// Reads the `result` of a response whose `resultType` is `input_required`.
     ///
-    /// A malformed elicitation makes the whole result a defect: the client could not answer it. Other requests are
-    /// kept as they are.
+    /// A malformed elicitation makes the whole result an error, because the client could not answer it. Other requests
+    /// are kept as they are.
     pub fn parse(result: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
         let requests = members
@@ -73,7 +73,7 @@ impl InputRequired {
         Ok(Self { requests, state })
     }
 
-    /// The questions for a person, by key.
+    /// Returns the questions for a person, by key.
     pub fn questions(&self) -> impl Iterator<Item = (&str, &ElicitRequest)> {
         self.requests
             .iter()
@@ -84,7 +84,7 @@ impl InputRequired {
             })
     }
 
-    /// The requests that are not elicitation, by key.
+    /// Returns the requests that are not elicitation, by key.
     pub fn others(&self) -> impl Iterator<Item = (&str, &str, &RawValue)> {
         self.requests
             .iter()
@@ -97,7 +97,7 @@ impl InputRequired {
             })
     }
 
-    /// The result object, `resultType` included.
+    /// Returns the result object, including `resultType`.
     pub fn to_result(&self) -> Result<Box<RawValue>, UnsupportedQuestion> {
         let kind = raw_text(INPUT_REQUIRED);
         let requests = self.requests.as_deref().map(write_requests).transpose()?;
@@ -114,7 +114,7 @@ impl InputRequired {
 }
 
 impl fmt::Debug for InputRequired {
-    /// Not the state, which may hold what a person said before.
+    /// Hides the state, which may contain a person's earlier answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InputRequired")
             .field("requests", &self.requests)
@@ -124,7 +124,7 @@ impl fmt::Debug for InputRequired {
 }
 
 impl PartialEq for InputRequest {
-    /// Other requests are equal byte for byte.
+    /// Compares other requests byte for byte.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Elicit(one), Self::Elicit(two)) => one == two,
@@ -142,7 +142,7 @@ impl PartialEq for InputRequest {
 
 impl Eq for InputRequest {}
 
-/// Reads an `inputRequests` object. The tasks extension carries the same object in `tasks/get`.
+/// Reads an `inputRequests` object. The tasks extension has the same object in `tasks/get`.
 pub fn read_requests(requests: &RawValue) -> Result<Vec<(String, InputRequest)>, WireError> {
     Members::read(requests, "inputRequests")?
         .iter()
@@ -189,14 +189,14 @@ pub fn write_requests(
     ))
 }
 
-/// `inputResponses`: what the client brings with the retry, by the server's keys, each as written.
+/// `inputResponses`: the client's responses with the retry, by the server's keys, each as written.
 #[derive(Clone, Default)]
 pub struct InputResponses {
     responses: Vec<(String, Box<RawValue>)>,
 }
 
 impl InputResponses {
-    /// Reads an `inputResponses` object. Its values are read when asked for.
+    /// Reads an `inputResponses` object. Its values are read on demand.
     pub fn parse(responses: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(responses, "inputResponses")?;
         Ok(Self {
@@ -207,7 +207,7 @@ impl InputResponses {
         })
     }
 
-    /// Reads them out of a request's params; `None` when the request is not a retry with answers.
+    /// Reads them from a request's params; `None` if the request is not a retry with responses.
     pub fn from_params(params: &RawValue) -> Result<Option<Self>, WireError> {
         members::only_member(params, "inputResponses", "params")?
             .filter(|responses| !members::is_null(responses))
@@ -224,12 +224,12 @@ impl InputResponses {
         }
     }
 
-    /// Adds or replaces a person's reply for a key.
+    /// Adds or replaces a person's result for a key.
     pub fn reply(&mut self, key: impl Into<String>, reply: &ElicitResult) {
         self.insert(key, reply.to_raw());
     }
 
-    /// The response for a key, as written.
+    /// Returns the response for a key, as written.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.responses
             .iter()
@@ -237,22 +237,22 @@ impl InputResponses {
             .map(|(_, raw)| &**raw)
     }
 
-    /// The reply to the question of this mode under this key; `None` when it was not answered.
+    /// Returns the result of the question of this mode under this key; `None` if it was not answered.
     pub fn reply_to(&self, key: &str, mode: Mode) -> Option<Result<ElicitResult, WireError>> {
         self.get(key).map(|raw| ElicitResult::parse(raw, mode))
     }
 
-    /// The keys, in the client's order.
+    /// Returns the keys, in the client's order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.responses.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Returns whether nothing was answered.
+    /// Returns `true` if there are no responses.
     pub fn is_empty(&self) -> bool {
         self.responses.is_empty()
     }
 
-    /// The `inputResponses` object.
+    /// Returns the `inputResponses` object.
     pub fn to_raw(&self) -> Box<RawValue> {
         members::object(
             self.responses
@@ -263,13 +263,13 @@ impl InputResponses {
 }
 
 impl fmt::Debug for InputResponses {
-    /// Keys only: the responses are a person's.
+    /// Shows the keys only: the responses are a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.keys()).finish()
     }
 }
 
-/// `requestState` in a request's params.
+/// Returns the `requestState` in a request's params.
 pub fn state_of_params(params: &RawValue) -> Result<Option<String>, WireError> {
     match members::only_member(params, "requestState", "params")?
         .filter(|state| !members::is_null(state))
@@ -284,8 +284,8 @@ pub fn state_of_params(params: &RawValue) -> Result<Option<String>, WireError> {
     }
 }
 
-/// The params of the retry: those of the request that was answered with `required`, with the responses and the echoed
-/// state. What the earlier round had put there goes; every other byte stays. The retry needs a new id.
+/// Returns the params of the retry: those of the request that got `required`, with the responses and the returned
+/// state. The data of the earlier round are removed; every other byte is unchanged. The retry needs a new id.
 pub fn retry_params(
     params: Option<&RawValue>,
     required: &InputRequired,

@@ -1,15 +1,15 @@
-//! Names as readers take them that are not strict.
+//! Names as lenient readers see them.
 //!
-//! Some readers mind no letter case (Go). Others take the name that a member has in their own language (`input_responses`, Python), or make
-//! the name of a function of a method. All of them look at its letters and digits, in their order. Where a name decides something,
-//! another with the same letters is refused.
+//! Some readers ignore letter case (Go). Others use the name that a member has in their own language
+//! (`input_responses`, Python), or derive a function name from a method. All of them depend on its letters and digits,
+//! in order. Beside a significant name, another one with the same letters is therefore rejected.
 
-/// Returns whether two names have the same letters and digits, whatever their case and whatever is between or around them.
+/// Returns `true` if two names have the same letters and digits, in any case and with anything between or around them.
 pub fn has_same_letters(one: &str, two: &str) -> bool {
     letters(one).eq(letters(two))
 }
 
-/// Returns whether a name has the letters and digits of one of these names, and is none of them.
+/// Returns `true` if a name has the letters and digits of one of these names and is not one of them.
 pub fn is_nearly(name: &str, names: &[impl AsRef<str>]) -> bool {
     names
         .iter()
@@ -17,7 +17,7 @@ pub fn is_nearly(name: &str, names: &[impl AsRef<str>]) -> bool {
         .any(|known| name != known && has_same_letters(name, known))
 }
 
-/// Returns whether the letters and digits of a name begin with those of another.
+/// Returns `true` if the letters and digits of a name begin with those of another.
 pub fn starts_with_letters(name: &str, start: &str) -> bool {
     let mut name = letters(name);
     letters(start).all(|letter| name.next() == Some(letter))
@@ -46,7 +46,7 @@ fn letter(character: char) -> Option<char> {
     }
 }
 
-/// Does the work of [`is_nearly`] for the name of a member as bytes, given without escapes.
+/// Does the work of [`is_nearly`] for a name in bytes, without escapes.
 #[inline]
 pub(super) fn is_nearly_bytes(name: &[u8], names: &[impl AsRef<[u8]>]) -> bool {
     if name.is_ascii() {

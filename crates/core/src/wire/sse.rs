@@ -1,8 +1,8 @@
-//! Server-sent events, as a stream of bytes becomes them.
+//! Server-sent events: a parser of byte streams, and a writer.
 
 use std::time::Duration;
 
-/// Reads events out of bytes as they come.
+/// A parser that turns bytes into events as they arrive.
 #[derive(Default)]
 pub struct EventReader {
     line: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct EventReader {
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerEvent {
-    /// Its data, lines joined.
+    /// Its data, with lines joined.
     pub data: Vec<u8>,
     /// Its id, if it has one.
     pub id: Option<String>,
@@ -26,12 +26,12 @@ pub struct ServerEvent {
 }
 
 impl EventReader {
-    /// Takes bytes in and gives every event they complete.
+    /// Adds bytes and calls `each` with every event that they complete.
     pub fn read(&mut self, bytes: &[u8], mut each: impl FnMut(ServerEvent)) {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
             let (line, end) = (&rest[..at], rest[at]);
-            // `\r\n` is one end, also when it is cut in two.
+            // `\r\n` is one line end, even if it is split.
             let joined =
                 self.after_return && end == b'\n' && line.is_empty() && self.line.is_empty();
             self.after_return = end == b'\r';
@@ -50,12 +50,12 @@ impl EventReader {
         }
     }
 
-    /// Bytes held of an event that is not complete.
+    /// Returns the number of bytes held for an incomplete event.
     pub fn held(&self) -> usize {
         self.line.len() + self.data.len()
     }
 
-    /// Returns how long to wait before the stream is opened again, if it said.
+    /// Returns the reconnection time of the stream, if it set one.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -95,13 +95,13 @@ impl EventReader {
                 self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
             b"event" => self.is_named = !matches!(value, b"" | b"message"),
-            // Comments say nothing that matters here.
+            // Comments have no meaning here.
             _ => {}
         }
     }
 }
 
-/// An event with this data, which may have line breaks of any kind; they are read back as `\n`.
+/// Returns an event with this data, which may have line breaks of any kind; they are read back as `\n`.
 pub fn written(data: &[u8], id: Option<&str>) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len() + 32);
     if let Some(id) = id {

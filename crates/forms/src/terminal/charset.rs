@@ -1,4 +1,4 @@
-//! The characters a terminal can be given.
+//! The character sets of terminals.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ pub enum Charset {
     /// All of Unicode, as UTF-8.
     #[default]
     Unicode,
-    /// ASCII alone: signs and lines are drawn with it, and every other character is shown by its number.
+    /// ASCII only: signs and lines are drawn with it, and every other character is shown by its number.
     Ascii,
 }
 
 impl Charset {
-    /// Returns what the locale says: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set. One that does not name
-    /// UTF-8 means ASCII. Where none is set nothing is known, and Unicode is used.
+    /// Returns the character set of the locale: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set. A locale that
+    /// does not name UTF-8 means ASCII. If none is set, it returns Unicode.
     pub fn of_locale() -> Self {
         Self::named(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
     }
@@ -82,7 +82,7 @@ fn push(out: &mut String, c: char) {
     out.push_str(drawn);
 }
 
-/// An output that gets ASCII alone: other characters could act on a terminal that reads bytes and not UTF-8.
+/// A writer that passes ASCII only: other characters could act on a terminal that reads bytes and not UTF-8.
 pub(super) struct AsciiOnly<W>(pub(super) W);
 
 impl<W: Write> Write for AsciiOnly<W> {

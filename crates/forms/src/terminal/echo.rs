@@ -1,4 +1,4 @@
-//! Keeps a line off the screen while it is typed.
+//! Hiding a line while it is typed.
 
 #[cfg(unix)]
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
-/// The terminal that lines are typed on, where there is one whose echo can be turned off.
+/// The terminal that lines are typed on, if its echo can be turned off.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     #[cfg(unix)]
@@ -14,7 +14,7 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// The terminal behind an input; none where the input is not a terminal.
+    /// Creates it from an input; without effect if the input is not a terminal.
     #[cfg(unix)]
     pub(super) fn from_input(input: &impl AsFd) -> Self {
         let input = input.as_fd();
@@ -26,13 +26,13 @@ impl Echo {
         }
     }
 
-    /// The terminal behind an input; `None` on systems other than Unix, where echo cannot be turned off.
+    /// Creates it without effect, on systems other than Unix, where echo cannot be turned off.
     #[cfg(not(unix))]
     pub(super) fn from_input<I>(_: &I) -> Self {
         Self {}
     }
 
-    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` where that cannot be done.
+    /// Hides typed text, except line breaks, until the value is dropped. `None` if that is impossible.
     #[cfg(unix)]
     pub(super) fn hide(&self) -> Option<Hidden> {
         let terminal = self.terminal.as_ref()?.try_clone().ok()?;
@@ -44,14 +44,14 @@ impl Echo {
         Some(Hidden { terminal, before })
     }
 
-    /// Shows nothing but line breaks of what is typed until the value is dropped. `None` where that cannot be done.
+    /// Hides typed text, except line breaks, until the value is dropped. `None` if that is impossible.
     #[cfg(not(unix))]
     pub(super) fn hide(&self) -> Option<Hidden> {
         None
     }
 }
 
-/// The terminal as it was, which it is again when this is dropped.
+/// The terminal's previous settings, restored when this is dropped.
 pub(super) struct Hidden {
     #[cfg(unix)]
     terminal: OwnedFd,

@@ -1,28 +1,28 @@
-//! Text being typed: a line, or several.
+//! An editor for text of one or several lines.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::view::sanitize;
 
-/// The most that can be typed or pasted, in bytes.
+/// The longest text that can be typed or pasted, in bytes.
 const MOST: usize = 1 << 20;
 
-/// Text with a cursor. The cursor always stands between graphemes, so a letter and its accents, or an emoji
-/// and its parts, are passed and deleted as one.
+/// Text with a cursor. The cursor is always between graphemes, so a letter and its accents, or an emoji and its parts,
+/// are passed and deleted as one.
 #[derive(Clone, Default)]
 pub(super) struct Editor {
     text: String,
     /// Byte index of the cursor.
     at: usize,
     lines: bool,
-    /// `true` while the value is a suggestion that was not touched: typing replaces it.
+    /// `true` while the value is an unchanged suggestion, which typing replaces.
     suggested: bool,
-    /// A star stands for each character.
+    /// `true` if each character is shown as a star.
     masked: bool,
 }
 
-/// The drawing of an editor: its rows, and row and column of the cursor.
+/// The drawing of an editor: its rows, and the cursor's row and column.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     pub(super) rows: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct Rows {
 }
 
 impl Editor {
-    /// An editor that holds `text`, its cursor at the end; `lines` lets it hold line breaks.
+    /// Creates an editor with `text` and the cursor at its end; `lines` allows line breaks.
     pub(super) fn new(text: &str, lines: bool) -> Self {
         let mut editor = Self {
             text: String::new(),
@@ -43,14 +43,14 @@ impl Editor {
         editor
     }
 
-    /// An editor whose text is a suggestion: it stays if nothing is typed, and gives way if something is.
+    /// Creates an editor with a suggested text: it stays if nothing is typed, and is replaced otherwise.
     pub(super) fn suggesting(text: &str, lines: bool) -> Self {
         let mut editor = Self::new(text, lines);
         editor.suggested = !editor.text.is_empty();
         editor
     }
 
-    /// An editor that does not show what it holds.
+    /// Sets whether the text is hidden.
     pub(super) fn masked(mut self, masked: bool) -> Self {
         self.masked = masked;
         self
@@ -60,7 +60,7 @@ impl Editor {
         self.suggested
     }
 
-    /// Takes the suggestion as one's own, so that it can be edited.
+    /// Turns the suggestion into text that can be edited.
     pub(super) fn keep(&mut self) {
         self.suggested = false;
     }
@@ -73,8 +73,8 @@ impl Editor {
         self.text.contains('\n')
     }
 
-    /// Puts text at the cursor. Line breaks become spaces where there is one line only; other control
-    /// characters, which nobody types, are left out.
+    /// Inserts text at the cursor. Line breaks become spaces in a single-line editor; other control characters, which
+    /// people do not type, are removed.
     pub(super) fn insert(&mut self, typed: &str) {
         if std::mem::take(&mut self.suggested) {
             self.text.clear();
@@ -102,7 +102,7 @@ impl Editor {
         }
         self.text.insert_str(self.at, &clean);
         self.at += clean.len();
-        // A combining mark joins the letter before it, so the cursor may now stand inside a grapheme.
+        // A combining mark joins the letter before it, so the cursor may now be inside a grapheme.
         while self.at < self.text.len() && !self.is_boundary(self.at) {
             self.at += 1;
         }
@@ -163,7 +163,7 @@ impl Editor {
         self.text.replace_range(self.at..self.line_end(), "");
     }
 
-    /// A line up, keeping the column; says whether there was one.
+    /// Moves a line up, keeping the column; returns `false` on the first line.
     pub(super) fn up(&mut self) -> bool {
         let start = self.line_start();
         let Some(previous_end) = start.checked_sub(1) else {
@@ -175,7 +175,7 @@ impl Editor {
         true
     }
 
-    /// A line down, keeping the column; says whether there was one.
+    /// Moves a line down, keeping the column; returns `false` on the last line.
     pub(super) fn down(&mut self) -> bool {
         let end = self.line_end();
         if end == self.text.len() {
@@ -191,7 +191,7 @@ impl Editor {
         true
     }
 
-    /// The text broken into rows of at most `width` columns.
+    /// Returns the text broken into rows of at most `width` columns.
     pub(super) fn rows(&self, width: usize) -> Rows {
         let width = width.max(2);
         let mut rows = vec![String::new()];

@@ -22,29 +22,29 @@ type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
 /// The terminal frontend.
 ///
-/// One question is shown at a time; another thread that asks meanwhile waits its turn. Every call blocks, so
+/// One question is shown at a time; another thread that asks meanwhile waits for its turn. Every call blocks, so
 /// asynchronous callers use `spawn_blocking` and keep a [`QuestionHandle`] to withdraw the question.
 pub struct Frontend {
     device: Mutex<Device>,
     clock: Box<Clock>,
     open: Box<Open>,
-    /// `true` if the line that says what the person did is left to the host.
+    /// `true` if the host prints the line about the person's action.
     no_outcome_line: bool,
-    /// The zone that is proposed where a time needs one.
+    /// The zone that is proposed for a time without one.
     zone: String,
-    /// An address that could not be opened stands on the terminal to be copied.
+    /// `true` if an address that could not be opened is on the terminal, to be copied.
     to_copy: AtomicBool,
 }
 
 /// The device that shows questions.
 enum Device {
-    /// The controlling terminal's keys, and this for output.
+    /// Keys of the controlling terminal, and this output.
     Screen {
         out: Box<dyn Write + Send>,
         color: bool,
         charset: Charset,
     },
-    /// Lines in, lines out; `person` when someone types them.
+    /// Lines from an input to an output; `person` if a person types them.
     Lines {
         lines: Lines,
         out: Box<dyn Write + Send>,
@@ -54,11 +54,11 @@ enum Device {
 }
 
 impl Frontend {
-    /// The best frontend for this process: a screen on stderr (or on the controlling terminal, when stderr goes
-    /// elsewhere) if stdin is a terminal, and lines from stdin otherwise. `TERM=dumb` means lines too.
+    /// Detects the best frontend for this process: a screen on stderr (or on the controlling terminal, if stderr is
+    /// redirected) if stdin is a terminal, and lines from stdin otherwise. `TERM=dumb` also selects lines.
     ///
     /// # Errors
-    /// [`FrontendError::Broken`] when no thread can be started to read lines.
+    /// [`FrontendError::Broken`] if the thread that reads lines cannot be started.
     pub fn detect() -> Result<Self, FrontendError> {
         if !io::stdin().is_terminal() || is_dumb() {
             return Self::plain();
@@ -69,10 +69,10 @@ impl Frontend {
         Self::on_tty().or_else(|_| Self::plain())
     }
 
-    /// Lines from stdin, prompts to stderr, whatever they are.
+    /// Creates a frontend with lines from stdin and prompts on stderr, whatever they are.
     ///
     /// # Errors
-    /// [`FrontendError::Broken`] when no thread can be started to read lines.
+    /// [`FrontendError::Broken`] if the thread that reads lines cannot be started.
     pub fn plain() -> Result<Self, FrontendError> {
         let person = io::stdin().is_terminal();
         let echo = Echo::from_input(&io::stdin());
@@ -80,11 +80,11 @@ impl Frontend {
         Ok(frontend.with_charset(Charset::of_locale()))
     }
 
-    /// The controlling terminal, for a process whose stdin and stdout carry MCP. A terminal that cannot move
-    /// its cursor (`TERM=dumb`) is asked line by line.
+    /// Creates a frontend on the controlling terminal, for a process whose stdin and stdout carry MCP. A terminal that
+    /// cannot move its cursor (`TERM=dumb`) is asked line by line.
     ///
     /// # Errors
-    /// [`FrontendError::NoTerminal`] when there is none.
+    /// [`FrontendError::NoTerminal`] if there is none.
     pub fn on_tty() -> Result<Self, FrontendError> {
         let out = OpenOptions::new()
             .write(true)
@@ -96,10 +96,11 @@ impl Frontend {
         Ok(Self::screen(out))
     }
 
-    /// Lines on the controlling terminal, for `--plain` in a process whose stdin and stdout carry something else.
+    /// Creates a frontend with lines on the controlling terminal, for `--plain` in a process whose stdin and stdout are
+    /// in use.
     ///
     /// # Errors
-    /// [`FrontendError::NoTerminal`] when there is none.
+    /// [`FrontendError::NoTerminal`] if there is none.
     pub fn plain_on_tty() -> Result<Self, FrontendError> {
         let out = OpenOptions::new().write(true).open(TTY_OUT);
         let input = OpenOptions::new().read(true).open(TTY_IN);
@@ -111,8 +112,8 @@ impl Frontend {
         Ok(frontend.with_charset(Charset::of_locale()))
     }
 
-    /// A screen drawn on `out`, with keys from stdin if it is a terminal, else from the controlling terminal.
-    /// Colour is left out when `NO_COLOR` is set and not empty.
+    /// Creates a frontend with a screen drawn on `out`, with keys from stdin if it is a terminal, else from the
+    /// controlling terminal. There is no colour if `NO_COLOR` is set and not empty.
     pub fn screen(out: impl Write + Send + 'static) -> Self {
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         let frontend = Self::at(Device::Screen {
@@ -123,12 +124,12 @@ impl Frontend {
         frontend.with_charset(Charset::of_locale())
     }
 
-    /// Lines from any input, prompts to any output. `person` says whether someone types them: then the answer
-    /// is shown and confirmed before it is sent; otherwise it is sent when the last field is answered, and
-    /// input that keeps giving refused answers is given up on.
+    /// Creates a frontend with lines from any input and prompts to any output. If `person` is set, a person types them:
+    /// the answer is shown and confirmed before it is sent. Otherwise it is sent when the last field is answered, and
+    /// input that keeps giving invalid answers is abandoned.
     ///
     /// # Errors
-    /// [`FrontendError::Broken`] when no thread can be started to read lines.
+    /// [`FrontendError::Broken`] if the thread that reads lines cannot be started.
     pub fn lines(
         input: impl BufRead + Send + 'static,
         out: impl Write + Send + 'static,
@@ -162,9 +163,9 @@ impl Frontend {
         }
     }
 
-    /// Opens links with `open` once the person agreed; it gets the address as
-    /// [`Link::as_str`](mcp_elicit_core::link::Link::as_str) gives it. Without one, or when it fails, the
-    /// person is shown the address to copy.
+    /// Opens links with `open` once the person agreed; it receives the address as returned by
+    /// [`Link::as_str`](mcp_elicit_core::link::Link::as_str). Without it, or if it fails, the person is shown the
+    /// address to copy.
     #[must_use]
     pub fn opening(
         mut self,
@@ -174,7 +175,8 @@ impl Frontend {
         self
     }
 
-    /// Draws with these characters alone. Without it a screen follows the locale, and streams of one's own get Unicode.
+    /// Restricts the drawing to these characters. By default a screen follows the locale, and custom streams get
+    /// Unicode.
     #[must_use]
     pub fn with_charset(self, charset: Charset) -> Self {
         let device = self
@@ -211,40 +213,40 @@ impl Frontend {
         }
     }
 
-    /// Leaves out the line that says what the person did, for a host that prints its own. The outcome of opening a
-    /// link, and the reason why a question ended, are still printed.
+    /// Omits the line about the person's action, for a host that prints its own. The result of opening a link, and the
+    /// reason why a question ended, are still printed.
     #[must_use]
     pub fn without_outcome_line(mut self) -> Self {
         self.no_outcome_line = true;
         self
     }
 
-    /// Proposes this zone where a time is given without one, and not this machine's: `Europe/Brussels`.
+    /// Sets the zone to propose for a time without one, in place of this machine's: `Europe/Brussels`.
     #[must_use]
     pub fn in_zone(mut self, zone: impl Into<String>) -> Self {
         self.zone = zone.into();
         self
     }
 
-    /// Takes the time from `clock` and not from the system.
+    /// Reads the time from `clock` and not from the system.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Box::new(clock);
         self
     }
 
-    /// Puts the question before the person and waits for what they do.
+    /// Shows the question to the person and waits for their action.
     ///
     /// # Errors
-    /// [`FrontendError`] when it ended without an action.
+    /// [`FrontendError`] if it ended without an action.
     pub fn ask(&self, question: &QuestionView) -> Result<Outcome, FrontendError> {
         self.ask_with(question, &QuestionHandle::new())
     }
 
-    /// As [`ask`](Self::ask), with a handle to take the question back while it is shown or waits its turn.
+    /// Like [`ask`](Self::ask), with a handle that can withdraw the question while it is shown or waits for its turn.
     ///
     /// # Errors
-    /// [`FrontendError`] when it ended without an action.
+    /// [`FrontendError`] if it ended without an action.
     pub fn ask_with(
         &self,
         question: &QuestionView,
@@ -253,11 +255,11 @@ impl Frontend {
         self.put(question, handle, false).map(|reply| reply.outcome)
     }
 
-    /// As [`ask_with`](Self::ask_with), and offers the person to decline every later question of this server
-    /// too: the caller enforces that. Also says whether they allowed a credential to be sent.
+    /// Like [`ask_with`](Self::ask_with), and also offers to decline every later question of this server, which the
+    /// caller must enforce. The result also tells whether the person allowed a credential to be sent.
     ///
     /// # Errors
-    /// [`FrontendError`] when it ended without an action.
+    /// [`FrontendError`] if it ended without an action.
     pub fn ask_fully(
         &self,
         question: &QuestionView,
@@ -325,11 +327,11 @@ impl Frontend {
     }
 
     /// Waits while the person visits these hosts, until they say that they are done. The
-    /// [handle](QuestionHandle::withdraw) ends the wait when the server says so first. Input that is not typed cannot
-    /// say it, so there only the handle does.
+    /// [handle](QuestionHandle::withdraw) ends the wait if the server announces the end first. Without a person who
+    /// types, only the handle ends it.
     ///
     /// # Errors
-    /// [`FrontendError::Withdrawn`] when the handle ended the wait; the other kinds as for a question.
+    /// [`FrontendError::Withdrawn`] if the handle ended the wait; the other kinds as for a question.
     pub fn wait_for_visit(
         &self,
         hosts: &[String],
@@ -352,7 +354,7 @@ impl Frontend {
     }
 
     fn device(&self) -> MutexGuard<'_, Device> {
-        // A question leaves no half-done state, so the device can be used after a panic too.
+        // A question leaves no inconsistent state, so the device can be used after a panic too.
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -372,7 +374,7 @@ const TTY_IN: &str = "CONIN$";
 #[cfg(windows)]
 const TTY_OUT: &str = "CONOUT$";
 
-/// A terminal that cannot move its cursor.
+/// Returns a terminal that cannot move its cursor.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

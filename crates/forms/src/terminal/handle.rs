@@ -6,7 +6,7 @@ use crate::view::PendingView;
 /// The time that [`QuestionHandle::withdraw`] waits for the screen at most; a frontend checks five times in that time.
 const WITHDRAW_WAIT: Duration = Duration::from_millis(500);
 
-/// A handle to a question while it is shown: withdraws it, or updates the questions that wait behind it.
+/// A handle to a question: withdraws it, or updates the questions that wait behind it.
 ///
 /// Cheap to clone; any thread or task may use it. A frontend checks it several times a second.
 #[derive(Clone, Debug, Default)]
@@ -38,32 +38,32 @@ impl Drop for OnScreen<'_> {
 }
 
 impl QuestionHandle {
-    /// A handle for one question.
+    /// Creates a handle for one question.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the question off the screen and tells the person `why`: `the server withdrew it`. The first
-    /// reason given stays. The frontend returns [`FrontendError::Withdrawn`](crate::view::FrontendError::Withdrawn).
+    /// Takes the question off the screen and tells the person `why`: `the server withdrew it`. The first reason is
+    /// kept. The frontend returns [`FrontendError::Withdrawn`](crate::view::FrontendError::Withdrawn).
     ///
-    /// Returns when the question has left the screen and the terminal is as it was, or after half a second, so
-    /// that a program may end right afterwards.
+    /// Returns when the question has left the screen and the terminal is restored, or after half a second, so that a
+    /// program may exit right afterwards.
     pub fn withdraw(&self, why: impl Into<String>) {
         let mut state = self.state();
         state.withdrawn.get_or_insert(why.into());
-        // A frontend that is stuck is not waited for longer; an error cannot be reported here.
+        // A stuck frontend is not waited for any longer; an error cannot be reported here.
         let _ = self
             .shared
             .left
             .wait_timeout_while(state, WITHDRAW_WAIT, |state| state.shown);
     }
 
-    /// Says which questions wait behind this one, in their order.
+    /// Sets the questions that wait behind this one, in order.
     pub fn set_pending(&self, others: Vec<PendingView>) {
         self.state().pending = Some(others);
     }
 
-    /// Why the question was withdrawn, if it was.
+    /// Returns the reason for the withdrawal, if the question was withdrawn.
     pub fn withdrawn(&self) -> Option<String> {
         self.state().withdrawn.clone()
     }
@@ -78,7 +78,7 @@ impl QuestionHandle {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is plain values, so a thread that panicked while holding it left nothing half done.
+        // The state is plain values, so a thread that panicked while holding it left no inconsistent state.
         self.shared
             .state
             .lock()

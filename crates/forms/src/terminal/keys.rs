@@ -1,4 +1,4 @@
-//! The foot of a page: which keys work here.
+//! The foot of a page: the keys that work here.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -8,7 +8,7 @@ use super::page::{Line, Style};
 use super::widgets;
 use crate::view::{Control, Stage};
 
-/// The keys that work here; the ways out always on the last row.
+/// Returns the keys that work here; those that leave are always on the last row.
 pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
     let mut lines = vec![widgets::rule(width)];
     let several = |index: usize| match controller.inputs.get(index) {
@@ -79,7 +79,7 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns how to say no and how to leave: always on one row, always the last.
+/// Returns the keys that decline and leave: always on one row, always the last.
 fn exit_keys(controller: &Controller, width: usize) -> Line {
     let always: &[_] = if controller.state.offers_from_now_on() {
         &[("Ctrl-R", "decline always")]
@@ -128,7 +128,7 @@ fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
     lines
 }
 
-/// The keys while a visit is waited for.
+/// Returns the keys during a visit.
 pub(super) fn visiting(width: usize) -> Vec<Line> {
     let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(
@@ -139,7 +139,7 @@ pub(super) fn visiting(width: usize) -> Vec<Line> {
     lines
 }
 
-/// The keys while reading.
+/// Returns the keys of the full text.
 pub(super) fn reader(width: usize, charset: Charset) -> Vec<Line> {
     let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(

@@ -1,4 +1,4 @@
-//! The whole form at once: the layout for wide terminals. Each field's explanation and errors stand beside it.
+//! The layout for wide terminals: the whole form at once, with each field's description and errors beside it.
 
 use std::time::SystemTime;
 
@@ -7,12 +7,12 @@ use super::page::{Body, Line, Page, Style, wrap};
 use super::{keys, widgets};
 use crate::view::{FieldView, Stage};
 
-/// Columns and rows from which on the whole form is shown.
+/// The columns and rows from which the whole form is shown.
 const WIDE: (usize, usize) = (100, 20);
-/// The widest that the form gets, in columns.
+/// The maximum width of the form, in columns.
 const WIDEST: usize = 130;
 
-/// Returns whether this stage is shown whole on a screen of this size: a form of several fields that is being filled
+/// Returns `true` if this stage is shown whole on a screen of this size: a form of several fields that is being filled
 /// in.
 pub(super) fn fits(controller: &Controller, width: usize, height: usize) -> bool {
     controller.reading.is_none()
@@ -22,14 +22,14 @@ pub(super) fn fits(controller: &Controller, width: usize, height: usize) -> bool
         && matches!(controller.state.stage(), Stage::Field(_) | Stage::Review)
 }
 
-/// The columns of a field: its label, what it holds, and what there is to say about it.
+/// The columns of a field: its label, its value, and texts about it.
 struct Columns {
     label: usize,
     value: usize,
     beside: usize,
 }
 
-/// The page with every field.
+/// Returns the page with every field.
 pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(WIDEST);
     let question = controller.state.question();
@@ -86,7 +86,7 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
     }
 }
 
-/// One field: a row, or several while the person is at it.
+/// Lays out one field: a row, or several while it is selected.
 fn block(
     controller: &Controller,
     index: usize,
@@ -169,7 +169,7 @@ fn answered(controller: &Controller, index: usize, columns: &Columns) -> Body {
     held
 }
 
-/// The explanation of the field the person is at, its bounds, and what is wrong with it.
+/// Returns the description of the selected field, its limits, and its errors.
 fn about(controller: &Controller, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
     let mut lines = widgets::complaints(controller, index, columns.beside + 2);
     lines.extend(widgets::understood(controller, index, columns.beside + 2));

@@ -1,4 +1,4 @@
-//! One thing at a time: the layout for terminals of any size.
+//! The layout for terminals of any size: one field at a time.
 
 use std::time::SystemTime;
 
@@ -9,14 +9,14 @@ use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
 use super::{keys, widgets};
 use crate::view::{Stage, phrases};
 
-/// Rows of a message or description shown before it must be opened to be read on.
+/// Rows of a message or description that are shown before it must be opened.
 const OPENING: usize = 10;
-/// Rows that a message or list keeps on the lowest screen.
+/// Rows that a message or list keeps on the smallest screen.
 const LEAST: usize = 3;
-/// Rows for the marks above and below a list of which only a part is shown.
+/// Rows for the marks above and below a list that is shown in part.
 const MARKS: usize = 2;
 
-/// The page for where the person is, for a screen of `width` by `height`.
+/// Returns the page of the current stage, for a screen of `width` by `height`.
 pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(widgets::READABLE);
     let head = widgets::head(controller, width, now);
@@ -41,7 +41,7 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
         list: room.max(LEAST),
     };
     let mut body = laid_out(controller, width, rows);
-    // What does not fit is taken from the list first, then from the message: both can be moved through.
+    // The list is shortened first, then the message: both can be scrolled.
     let over = body.lines.len().saturating_sub(room);
     if over > 0 {
         let (list, opening) = (
@@ -63,7 +63,7 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
     }
 }
 
-/// The page of a link: everything about it can be scrolled through, and the buttons stay in sight.
+/// Returns the page of a link: its texts can be scrolled, and the buttons stay visible.
 fn link_page(
     controller: &Controller,
     link: &Link,
@@ -113,14 +113,14 @@ fn link_page(
     }
 }
 
-/// The rows for the parts that can be shown in part.
+/// The rows for the parts that can be shortened.
 #[derive(Clone, Copy)]
 struct Rows {
     opening: usize,
     list: usize,
 }
 
-/// Returns how many entries the list at this stage has, if there is one.
+/// Returns the number of entries in the list of this stage, if there is one.
 fn listed(controller: &Controller) -> usize {
     match controller.state.stage() {
         Stage::Field(index) => match controller.inputs.get(index) {
@@ -260,7 +260,7 @@ fn field(controller: &Controller, index: usize, width: usize, list: usize, body:
         );
     }
     body.gap();
-    // Above what is typed, so that a low screen has both in sight.
+    // Above the typed text, so that a low screen shows both.
     let complaints = widgets::complaints(controller, index, width);
     if !complaints.is_empty() {
         first = body.lines.len();

@@ -3,18 +3,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Longest line taken from the input, in bytes; the rest of a longer one is an error, not memory.
+/// The longest line that is read, in bytes; a longer one is an error.
 const LONGEST: usize = 1 << 20;
 
-/// Lines from a blocking input, waited for with a limit.
+/// Lines from a blocking input, with a limit on each wait.
 ///
-/// A thread reads one line each time one is asked for and never ahead, so what the input holds after the
-/// last answer stays there for others.
+/// A thread reads one line each time one is requested and never ahead, so the rest of the input stays there for other
+/// readers.
 #[derive(Debug)]
 pub(super) struct Lines {
     wanted: Sender<()>,
     read: Receiver<io::Result<Option<String>>>,
-    /// A line was asked for and has not come yet.
+    /// `true` if a line was requested and has not come yet.
     underway: bool,
 }
 
@@ -45,7 +45,7 @@ impl Lines {
         })
     }
 
-    /// Waits at most `wait` for the next line. The line break is left out.
+    /// Waits at most `wait` for the next line, and removes its line break.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Waited> {
         if !self.underway {
             if self.wanted.send(()).is_err() {

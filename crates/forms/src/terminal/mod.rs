@@ -1,4 +1,4 @@
-//! Asks in a terminal: on a screen, step by step, or line by line where there is none.
+//! Asks in a terminal: step by step on a screen, or line by line.
 //!
 //! ```no_run
 //! use mcp_elicit_core::form::Form;
@@ -15,13 +15,13 @@
 //! # }
 //! ```
 //!
-//! - [`Frontend`]: the entry; finds out what the terminal can do
+//! - [`Frontend`]: the entry point; detects the terminal's capabilities
 //! - [`QuestionHandle`]: withdraws a question while it is shown
-//! - [`Charset`]: what it can draw, from the locale
-//! - `plain`: line mode; `lines` reads them, and `echo` keeps secrets among them off the terminal
-//! - `screen`: the loop of the screen mode; `controller` maps keys to events, `layout_single` and `layout_full` lay out
+//! - [`Charset`]: the characters of the terminal, from the locale
+//! - `plain`: line mode; `lines` reads lines, and `echo` hides secrets while they are typed
+//! - `screen`: the loop of screen mode; `controller` maps keys to events, `layout_single` and `layout_full` lay out
 //!   pages made of `widgets` and `keys`, `editor` and `picker` are the inputs of fields, `page` is styled text, and
-//!   `tty_guard` owns the terminal and restores it; `visit` waits while the person is at a page
+//!   `tty_guard` owns the terminal and restores it; `visit` waits while the person visits a page
 
 mod charset;
 mod controller;

@@ -1,4 +1,4 @@
-//! Styled lines: what a screen will show, before anything is written.
+//! Styled lines for a screen.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::charset::Charset;
 
-/// The style of a piece of text. Meaning never rests on it alone: signs and words say the same.
+/// The style of a piece of text. Style never carries meaning alone: signs and words express it too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Style {
     #[default]
@@ -52,14 +52,14 @@ impl Line {
         self
     }
 
-    /// This line and another on the same row.
+    /// Returns this line followed by another on the same row.
     #[must_use]
     pub(super) fn followed_by(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
     }
 
-    /// The line with spaces after it up to `width` columns.
+    /// Returns the line padded with spaces to `width` columns.
     #[must_use]
     pub(super) fn padded(self, width: usize) -> Self {
         let gap = width.saturating_sub(self.width());
@@ -70,7 +70,7 @@ impl Line {
         self.spans.iter().map(|span| span.text.width()).sum()
     }
 
-    /// The line cut to `width` columns, with a sign where something is missing.
+    /// Returns the line cut to `width` columns, with a sign in place of the rest.
     pub(super) fn cut(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
@@ -92,7 +92,7 @@ impl Line {
         }
     }
 
-    /// The line in a character set.
+    /// Returns the line in a character set.
     fn spelled(&self, charset: Charset) -> Self {
         let spans = self.spans.iter().map(|span| Span {
             text: charset.spell(&span.text).into_owned(),
@@ -103,21 +103,21 @@ impl Line {
         }
     }
 
-    /// Columns before the one that was `column`, once the line is in the character set.
+    /// Returns the column that `column` becomes in the character set.
     fn columns_before(&self, column: usize, charset: Charset) -> usize {
         let text: String = self.spans.iter().map(|span| span.text.as_str()).collect();
         let (before, _) = fitting(&text, column);
         charset.spell(before).width() + column.saturating_sub(before.width())
     }
 
-    /// The text without its styles.
+    /// Returns the text without its styles.
     #[cfg(test)]
     pub(super) fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 }
 
-/// As much of the beginning as fits in `width` columns, and whether that is everything.
+/// Returns the beginning that fits in `width` columns, and whether it is the whole text.
 fn fitting(text: &str, width: usize) -> (&str, bool) {
     let mut used = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
@@ -129,7 +129,7 @@ fn fitting(text: &str, width: usize) -> (&str, bool) {
     (text, true)
 }
 
-/// Text as rows of at most `width` columns, broken between words where there are any.
+/// Returns text as rows of at most `width` columns, broken between words if there are any.
 pub(super) fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
     text.lines()
         .flat_map(|line| textwrap::wrap(line, width.max(1)))
@@ -137,7 +137,7 @@ pub(super) fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
         .collect()
 }
 
-/// Styled text as rows of at most `width` columns, broken anywhere: for addresses, which have no words.
+/// Returns styled text as rows of at most `width` columns, broken anywhere: for addresses, which have no words.
 pub(super) fn break_anywhere(line: &Line, width: usize) -> Vec<Line> {
     let width = width.max(2);
     let mut rows = vec![Line::new()];
@@ -167,15 +167,15 @@ fn push(rows: &mut [Line], piece: &mut String, style: Style) {
     }
 }
 
-/// The middle of a screen: rows, which of them matter now, and where the cursor stands.
+/// The middle of a screen: its rows, the important ones, and the cursor.
 #[derive(Clone, Default)]
 pub(super) struct Body {
     pub(super) lines: Vec<Line>,
-    /// First and last row that must be in sight.
+    /// The first and last row that must be visible.
     pub(super) focus: Option<(usize, usize)>,
     /// The row that keys act on.
     pub(super) here: Option<usize>,
-    /// Row and column of the cursor, where something is being typed.
+    /// The row and column of the cursor, during input.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -195,20 +195,20 @@ impl Body {
     }
 }
 
-/// Rows from which on the first and the last may be given up for a mark.
+/// The number of rows from which the first and the last may be replaced by a mark.
 const MARKED: usize = 3;
-/// Rows of a body with which a person can work.
+/// The number of body rows that a person can work with.
 const ENOUGH: usize = 10;
 
-/// A screen's worth of rows.
+/// The rows of a screen.
 #[derive(Clone, Default)]
 pub(super) struct Page {
     pub(super) head: Vec<Line>,
     pub(super) body: Body,
-    /// Rows below the body that are never left out.
+    /// Rows below the body that are never omitted.
     pub(super) pinned: Vec<Line>,
     pub(super) foot: Vec<Line>,
-    /// The first row of the body to show, where the person scrolls it.
+    /// The first row of the body to show, if it is scrolled.
     pub(super) scroll: Option<usize>,
 }
 
@@ -216,16 +216,16 @@ pub(super) struct Page {
 pub(super) struct Frame {
     pub(super) rows: Vec<Line>,
     pub(super) cursor: Option<(usize, usize)>,
-    /// The rows of the body that are in sight, and how many it has.
+    /// The visible rows of the body; the end is exclusive.
     pub(super) seen: Range<usize>,
     pub(super) total: usize,
-    /// The first row that the screen had room for, with a mark in its place or not.
+    /// The first row that the screen had room for, even if a mark replaced it.
     pub(super) start: usize,
 }
 
 impl Page {
-    /// Cuts the page to `width` by `height`. On a low screen the head shrinks to who asks and the foot to the
-    /// ways out, before the body loses rows that matter now.
+    /// Cuts the page to `width` by `height`. On a low screen the head shrinks to the server and the foot to the keys
+    /// that leave, before the body loses important rows.
     pub(super) fn fit(self, width: usize, height: usize) -> Frame {
         let Self {
             mut head,
@@ -282,8 +282,8 @@ impl Page {
         }
     }
 
-    /// The page in a character set. What gets longer than `width` columns by it takes another row, so that nothing of
-    /// it is lost.
+    /// Returns the page in a character set. A line that becomes longer than `width` columns continues on another row,
+    /// so that nothing is lost.
     #[must_use]
     pub(super) fn spelled(self, charset: Charset, width: usize) -> Self {
         if charset == Charset::Unicode {
@@ -294,7 +294,7 @@ impl Page {
             lines.iter().map(one).collect()
         };
         let mut rows = Vec::new();
-        // Where each row of the body begins now.
+        // The new position of each row of the body.
         let mut starts = Vec::new();
         for line in &self.body.lines {
             starts.push(rows.len());
@@ -340,8 +340,8 @@ fn first_row(body: &Body, room: usize) -> usize {
         return 0;
     }
     let (first, last) = body.focus.unwrap_or((0, 0));
-    // The end of what matters in sight, then its beginning, then the very row that keys act on; with a row of
-    // room for the marks.
+    // The end of the important rows is visible, then their beginning, then the row that keys act on; with a row of room
+    // for the marks.
     let start = (last + 2).saturating_sub(room).min(first.saturating_sub(1));
     let here = body
         .here
@@ -353,8 +353,8 @@ fn first_row(body: &Body, room: usize) -> usize {
     start.min(total - room)
 }
 
-/// Says that there is more above and below, in place of the first and the last row; says where it did. On the lowest
-/// screens the rows themselves are worth more.
+/// Replaces the first and the last row with marks if there is more above or below; returns where it did. On the
+/// smallest screens the rows themselves are kept.
 fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
     let room = shown.len() >= MARKED;
     let (up, down) = (above > 0 && room, below > 0 && room);

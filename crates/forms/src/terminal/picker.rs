@@ -1,4 +1,4 @@
-//! A list to choose from, with arrow keys and type-ahead.
+//! A list of choices, with arrow keys and type-ahead.
 
 use mcp_elicit_core::answer::DraftValue;
 
@@ -21,14 +21,14 @@ struct Entry {
     chosen: bool,
 }
 
-/// The entries, which are chosen, and where the person is.
+/// The entries, the selected ones, and the cursor.
 #[derive(Clone)]
 pub(super) struct Picker {
     entries: Vec<Entry>,
     several: bool,
     typed: String,
-    /// Position among the entries that match what was typed. `None` while nothing is proposed: a plain yes or no
-    /// without a default opens like this, so that no key that is held down answers it.
+    /// The position among the matching entries. `None` while nothing is proposed: a plain yes-or-no field without a
+    /// default starts like this, so that a held key does not answer it.
     at: Option<usize>,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Shown<'a> {
 }
 
 impl Picker {
-    /// The list of a field that has one: its options, or yes and no. An optional field that takes one of
-    /// them gets an entry for no answer.
+    /// Creates the list of a field that has one: its options, or yes and no. An optional field with a single choice
+    /// gets an entry for no answer.
     pub(super) fn from_field(field: &FieldView, typed: &DraftValue) -> Option<Self> {
         let entry = |label: &str, also: &str, gives: Gives| Entry {
             label: label.to_owned(),
@@ -103,12 +103,12 @@ impl Picker {
         self.several
     }
 
-    /// Returns what type-ahead holds.
+    /// Returns the type-ahead text.
     pub(super) fn typed(&self) -> &str {
         &self.typed
     }
 
-    /// Returns how many entries there are, and how many match what was typed.
+    /// Returns the number of entries, and of those that match the type-ahead text.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.entries.len(), self.matching().count())
     }
@@ -137,7 +137,7 @@ impl Picker {
         self.at.is_some_and(|at| at + 1 >= self.matching().count())
     }
 
-    /// Returns whether the person, or a default, is at an entry.
+    /// Returns `true` if an entry is selected, by the person or a default.
     pub(super) fn is_somewhere(&self) -> bool {
         self.at.is_some()
     }
@@ -150,7 +150,7 @@ impl Picker {
         self.at = Some(self.matching().count().saturating_sub(1));
     }
 
-    /// Narrows the list; what matches nothing is not taken.
+    /// Adds a character to the type-ahead text, unless no entry would match.
     pub(super) fn type_ahead(&mut self, c: char) {
         let here = self.here();
         self.typed.push(c);
@@ -160,7 +160,7 @@ impl Picker {
         self.stay_at(here);
     }
 
-    /// Takes back one typed character; says whether there was one.
+    /// Removes one character of the type-ahead text; returns `false` if it is empty.
     pub(super) fn widen(&mut self) -> bool {
         let here = self.here();
         let was = self.typed.pop().is_some();
@@ -175,7 +175,7 @@ impl Picker {
         self.stay_at(here);
     }
 
-    /// Chooses the entry the person is at; in a list of several, or takes it back.
+    /// Selects the current entry; in a list of several, toggles it.
     pub(super) fn press(&mut self) {
         let Some(here) = self.here() else { return };
         let several = self.several;
@@ -188,7 +188,7 @@ impl Picker {
         }
     }
 
-    /// Returns what is chosen, as the answer of the field.
+    /// Returns the selection as the answer of the field.
     pub(super) fn chosen(&self) -> DraftValue {
         let mut chosen = self.entries.iter().filter(|entry| entry.chosen);
         if self.several {
@@ -207,7 +207,7 @@ impl Picker {
         }
     }
 
-    /// At most `most` entries around the person's place, with how many are left out before and after.
+    /// Returns at most `most` entries around the cursor, with the numbers of entries omitted before and after.
     pub(super) fn window(&self, most: usize) -> (usize, Vec<Shown<'_>>, usize) {
         let all: Vec<_> = self.matching().collect();
         let most = most.max(1);
@@ -242,7 +242,7 @@ impl Picker {
         self.at = Some(device.unwrap_or(0));
     }
 
-    /// Indices of the entries that match what was typed.
+    /// Returns the indices of the matching entries.
     fn matching(&self) -> impl Iterator<Item = usize> {
         let sought = self.typed.to_lowercase();
         self.entries

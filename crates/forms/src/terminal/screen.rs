@@ -1,4 +1,4 @@
-//! Asking on a screen: shows the page, waits for a key, and goes on until the question is over.
+//! Screen mode: shows the page, waits for a key, and repeats until the question is over.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -13,29 +13,29 @@ use super::tty_guard::{self, TerminalGuard};
 use super::{layout_full, layout_single, widgets};
 use crate::view::{AnswerState, Effect, Event, FrontendError, QuestionView, Submission, phrases};
 
-/// The interval at which the handle and the clock are read while no key comes.
+/// The interval at which the handle and the clock are checked while no key comes.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The settings of a screen besides the question.
+/// The settings of screen mode.
 pub(super) struct Screen<'a> {
     pub(super) out: &'a mut (dyn Write + Send),
     pub(super) color: bool,
     pub(super) charset: Charset,
-    /// The zone that is proposed where a time needs one.
+    /// The zone that is proposed for a time without one.
     pub(super) zone: &'a str,
-    /// `true` if the host says what the person did.
+    /// `true` if the host prints the line about the person's action.
     pub(super) no_outcome_line: bool,
     pub(super) handle: &'a QuestionHandle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
-    /// Opens a link once the person agreed.
+    /// Opens a link after the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
-    /// `true` if to offer declining every later question too.
+    /// `true` to offer declining every later question too.
     pub(super) offer_always: bool,
 }
 
 impl Screen<'_> {
-    /// Asks and waits for the action. The screen is given back before this returns, and one line stays
-    /// behind that says what became of the question.
+    /// Asks the question and waits for the action. The screen is restored before this returns, and one line about the
+    /// result remains.
     pub(super) fn ask(mut self, question: &QuestionView) -> Result<Submission, FrontendError> {
         let ended = self.converse(question);
         let asker = question.origin().name();
@@ -57,7 +57,7 @@ impl Screen<'_> {
         let mut controller = Controller::new(state, self.zone);
         controller.charset = self.charset;
         let mut guard = TerminalGuard::take(self.out, self.color)?;
-        // What is on the screen was drawn for this size and second.
+        // The size and second for which the screen was drawn.
         let mut drawn = None;
         loop {
             let now = (self.clock)();
@@ -123,7 +123,7 @@ impl Screen<'_> {
     }
 }
 
-/// Returns whether the question ended by itself.
+/// Returns the reason if the question ended by itself.
 fn over(
     controller: &mut Controller,
     handle: &QuestionHandle,

@@ -1,5 +1,5 @@
-//! The guard of the terminal: raw mode, the alternate screen, and painting. Dropping it restores the terminal,
-//! also after a panic.
+//! A guard for the terminal: raw mode, the alternate screen, and painting. Dropping it restores the terminal, also
+//! after a panic.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crossterm::{cursor, queue, terminal};
 
 use super::page::{Frame, Style};
 
-/// Size where the terminal does not say: the size terminals have always had.
+/// The size if the terminal does not report one.
 const USUAL: (u16, u16) = (80, 24);
 
 /// The terminal while a question is on the screen; dropping it restores the terminal.
 pub(super) struct TerminalGuard<'a> {
     out: &'a mut (dyn Write + Send),
     color: bool,
-    /// Given back after the screen.
+    /// Restored after the screen.
     _keys: Keys,
 }
 
-/// The keys alone, one by one; what stands on the terminal stays.
+/// The keys only, one by one; the text on the terminal stays.
 pub(super) struct Keys(());
 
 impl Keys {
-    /// Takes the keys: raw mode on the controlling terminal. Those typed before are dropped, so that none of them
-    /// answers what was not in sight.
+    /// Takes the keys: raw mode on the controlling terminal. Earlier keys are dropped, so that none answers a question
+    /// that was not visible.
     pub(super) fn take() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let keys = Self(());
@@ -50,8 +50,8 @@ impl Drop for Keys {
 }
 
 impl<'a> TerminalGuard<'a> {
-    /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`.
-    /// Keys typed before the question was in sight are dropped, so that none of them answers it.
+    /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`. Keys typed before
+    /// the question was visible are dropped, so that none answers it.
     pub(super) fn take(out: &'a mut (dyn Write + Send), color: bool) -> io::Result<Self> {
         let keys = Keys::take()?;
         let guard = Self {
@@ -72,9 +72,9 @@ impl<'a> TerminalGuard<'a> {
         Ok(guard)
     }
 
-    /// Shows a frame, whole.
+    /// Shows a complete frame.
     pub(super) fn show(&mut self, frame: &Frame) -> io::Result<()> {
-        // Written at once: a frame that arrives in pieces flickers.
+        // Written at once, because a frame in pieces flickers.
         let mut bytes = Vec::new();
         queue!(bytes, terminal::BeginSynchronizedUpdate, cursor::Hide)?;
         for (row, line) in (0..).zip(&frame.rows) {
@@ -94,7 +94,7 @@ impl<'a> TerminalGuard<'a> {
     }
 }
 
-/// Columns and rows.
+/// Returns columns and rows.
 pub(super) fn size() -> (usize, usize) {
     let (width, height) = match terminal::size() {
         Ok((width, height)) if width > 0 && height > 0 => (width, height),
@@ -103,7 +103,7 @@ pub(super) fn size() -> (usize, usize) {
     (width.into(), height.into())
 }
 
-/// The next key, paste or change of size; `None` when none came within `wait`.
+/// Returns the next key, paste or change of size; `None` if none came within `wait`.
 pub(super) fn next(wait: Duration) -> io::Result<Option<Event>> {
     if event::poll(wait)? {
         event::read().map(Some)

@@ -1,4 +1,4 @@
-//! Waiting while the person is at a page in their browser.
+//! The wait while the person visits a page in their browser.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::tty_guard::{self, Keys, TerminalGuard};
 use super::{keys, widgets};
 use crate::view::{FrontendError, phrases};
 
-/// The interval at which the handle is read.
+/// The interval at which the handle is checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits for Enter on a screen of its own.
+/// Waits for Enter on a separate screen.
 pub(super) fn on_screen(
     out: &mut (dyn Write + Send),
     (color, charset): (bool, Charset),
@@ -53,7 +53,7 @@ fn at_keys(
     })
 }
 
-/// Waits for Enter below what stands on the terminal: an address that the person has to copy stays in sight.
+/// Waits for Enter below the current text of the terminal, so that an address to copy stays visible.
 pub(super) fn below(
     out: &mut (dyn Write + Send),
     hosts: &[String],
@@ -117,7 +117,7 @@ fn page(hosts: &[String], width: usize) -> Page {
     }
 }
 
-/// Waits for a line from a person; with input that is not typed it waits for the handle only.
+/// Waits for a line from a person; without a person it waits for the handle only.
 pub(super) fn by_lines(
     lines: &mut Lines,
     out: &mut (dyn Write + Send),

@@ -1,4 +1,4 @@
-//! The pieces that layouts are made of.
+//! The parts of layouts.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use super::page::{Body, Line, Style, wrap};
 use super::picker::Picker;
 use crate::view::{CallView, FieldView, Stage, Warning, countdown, phrases};
 
-/// The widest that text runs, in columns: longer rows are hard to read.
+/// The widest text, in columns: longer rows are hard to read.
 pub(super) const READABLE: usize = 80;
 /// The most rows for one fact about the question.
 const ABOUT: usize = 2;
@@ -22,12 +22,12 @@ pub(super) fn indent(line: Line) -> Line {
     Line::of("  ", Style::Plain).followed_by(line)
 }
 
-/// A line across.
+/// Returns a horizontal line.
 pub(super) fn rule(width: usize) -> Line {
     Line::of("─".repeat(width), Style::Dim)
 }
 
-/// Returns who asks, through what, for which call, and how long there is.
+/// Returns the origin, the caller, the call and the time left.
 pub(super) fn head(controller: &Controller, width: usize, now: SystemTime) -> Vec<Line> {
     let question = controller.state.question();
     let origin = question.origin();
@@ -66,7 +66,7 @@ pub(super) fn head(controller: &Controller, width: usize, now: SystemTime) -> Ve
     lines
 }
 
-/// Facts on as few rows as hold them whole.
+/// Combines facts into as few rows as possible, each fact whole.
 fn together(facts: impl Iterator<Item = String>, width: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for fact in facts {
@@ -81,7 +81,7 @@ fn together(facts: impl Iterator<Item = String>, width: usize) -> Vec<String> {
     rows
 }
 
-/// That more questions wait: the one that comes next, and where the others can be read.
+/// Returns a line about waiting questions: the next one, and the key that lists the others.
 fn queue(controller: &Controller, width: usize) -> Option<Line> {
     let first = phrases::next(controller.pending.first()?);
     let line = match controller.pending.len() {
@@ -93,7 +93,7 @@ fn queue(controller: &Controller, width: usize) -> Option<Line> {
     ))
 }
 
-/// The beginning of a longer text, with a word on how to read all of it.
+/// Returns the beginning of a longer text, with the key that opens all of it.
 pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Vec<Line> {
     let mut rows: Vec<_> = wrap(text, width.saturating_sub(4), style)
         .into_iter()
@@ -110,8 +110,8 @@ pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Ve
     rows
 }
 
-/// Everything there is to read: the message, the field's explanation, who asks for whom, the call with all its
-/// arguments, and what waits behind it.
+/// Returns the full text: the message, the field's description, origin and caller, the call with all its arguments, and
+/// the waiting questions.
 fn readable(controller: &Controller, width: usize) -> Vec<Line> {
     let width = width.min(READABLE);
     let mut body = Body::default();
@@ -162,19 +162,19 @@ fn readable(controller: &Controller, width: usize) -> Vec<Line> {
     body.lines
 }
 
-/// The last row from which reading makes sense.
+/// Returns the last row to which the full text scrolls.
 pub(super) fn last_to_read(controller: &Controller, width: usize) -> usize {
     readable(controller, width).len().saturating_sub(1)
 }
 
-/// Everything there is to read, from `row` on.
+/// Returns the full text from `row` on.
 pub(super) fn reader(controller: &Controller, width: usize, row: usize) -> Body {
     let mut body = Body::default();
     body.extend(readable(controller, width).into_iter().skip(row));
     body
 }
 
-/// Reasons to be careful.
+/// Adds the warnings.
 pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     for warning in warnings {
         let style = if warning.level == WarningLevel::Danger {
@@ -190,7 +190,7 @@ pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     }
 }
 
-/// Returns how far along the person is.
+/// Returns the progress of the person.
 pub(super) fn progress(index: usize, of: usize) -> Line {
     let mut line = Line::of("  ", Style::Plain);
     if of > 1 && of <= 12 {
@@ -203,7 +203,7 @@ pub(super) fn progress(index: usize, of: usize) -> Line {
     line.and(format!("{} of {of}", index + 1), Style::Dim)
 }
 
-/// The text being typed, with the cursor in it.
+/// Adds the typed text, with its cursor.
 pub(super) fn editor(editor: &Editor, width: usize, body: &mut Body) {
     let first = body.lines.len();
     let shown = editor.rows(width.saturating_sub(6));
@@ -218,7 +218,7 @@ pub(super) fn editor(editor: &Editor, width: usize, body: &mut Body) {
     }
 }
 
-/// The list being chosen from; at most `most` entries of it.
+/// Adds the list of choices, at most `most` entries of it.
 pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body) {
     let (all, matching) = picker.counts();
     if !picker.typed().is_empty() {
@@ -262,7 +262,7 @@ pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body
     }
 }
 
-/// Returns what the field is sent as, where that is not what was typed.
+/// Returns the value to send, if it differs from the typed text.
 pub(super) fn understood(controller: &Controller, index: usize, width: usize) -> Vec<Line> {
     let Some(understood) = controller.state.understood(index) else {
         return Vec::new();
@@ -271,7 +271,7 @@ pub(super) fn understood(controller: &Controller, index: usize, width: usize) ->
     signed("  → ", rows, Style::Warn).collect()
 }
 
-/// Returns what is wrong with the field: gently while it is typed, plainly once it was tried.
+/// Returns the errors of the field: gently during input, plainly after the person tried to continue.
 pub(super) fn complaints(controller: &Controller, index: usize, width: usize) -> Vec<Line> {
     let tried = controller.state.was_tried(index);
     let (sign, style) = if tried {
@@ -290,7 +290,7 @@ pub(super) fn complaints(controller: &Controller, index: usize, width: usize) ->
     lines
 }
 
-/// Rows with a sign before the first and room for it before the others.
+/// Returns rows with a sign before the first and space before the others.
 fn signed(sign: &str, rows: Vec<Line>, style: Style) -> impl Iterator<Item = Line> {
     let room = " ".repeat(sign.width());
     rows.into_iter().enumerate().map(move |(index, row)| {
@@ -303,7 +303,7 @@ fn signed(sign: &str, rows: Vec<Line>, style: Style) -> impl Iterator<Item = Lin
     })
 }
 
-/// The width of the column of labels in a list of answers.
+/// Returns the width of the column of labels in a list of answers.
 pub(super) fn label_column(fields: &[FieldView], width: usize) -> usize {
     let widest = fields
         .iter()
@@ -313,7 +313,7 @@ pub(super) fn label_column(fields: &[FieldView], width: usize) -> usize {
     widest.min(width / 3).max(4)
 }
 
-/// One labelled answer of one or more rows.
+/// Returns one labelled answer of one or more rows.
 pub(super) fn row(label: &str, column: usize, here: bool, value: &[Line]) -> Vec<Line> {
     let empty = Line::new();
     let first = value.first().unwrap_or(&empty);
@@ -333,8 +333,8 @@ pub(super) fn row(label: &str, column: usize, here: bool, value: &[Line]) -> Vec
     lines
 }
 
-/// The buttons of this stage, side by side or below each other. `before` is how many rows come before them in
-/// the order of the arrow keys.
+/// Adds the buttons of this stage, side by side or below each other. `before` is the number of rows before them in the
+/// order of the arrow keys.
 pub(super) fn buttons(controller: &Controller, before: usize, width: usize, body: &mut Body) {
     let buttons = controller.buttons();
     let total: usize = buttons.iter().map(|button| button.label.width() + 6).sum();

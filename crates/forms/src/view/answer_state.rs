@@ -1,4 +1,4 @@
-//! The state of an answer: the value and the errors of each field, and the stage that the person has reached.
+//! The state of an answer: the value and the errors of each field, and the current stage.
 
 use mcp_elicit_core::answer::{Draft, DraftValue, Outcome};
 use mcp_elicit_core::secrecy::{self, Confidence};
@@ -15,11 +15,11 @@ struct Entry {
     errors: Vec<String>,
     /// `true` if the person changed it.
     touched: bool,
-    /// `true` if the person tried to go on with it.
+    /// `true` if the person tried to continue with it.
     tried: bool,
 }
 
-/// Declining every later question of the server too.
+/// The offer to decline every later question of the server too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FromNowOn {
     NotOffered,
@@ -93,14 +93,14 @@ impl AnswerState {
         state
     }
 
-    /// Offers to decline every later question too; for callers that can keep to it.
+    /// Offers to decline every later question too; for callers that can enforce it.
     #[must_use]
     pub fn offering_from_now_on(mut self) -> Self {
         self.from_now_on = FromNowOn::Offered;
         self
     }
 
-    /// Returns whether declining every later question is offered.
+    /// Returns `true` if declining every later question is offered.
     pub fn offers_from_now_on(&self) -> bool {
         self.from_now_on != FromNowOn::NotOffered
     }
@@ -114,12 +114,12 @@ impl AnswerState {
         }
     }
 
-    /// The question.
+    /// Returns the question.
     pub fn question(&self) -> &QuestionView {
         &self.question
     }
 
-    /// The form's fields, in order; none in url mode.
+    /// Returns the form's fields, in order; none in url mode.
     pub fn fields(&self) -> &[FieldView] {
         &self.fields
     }
@@ -129,24 +129,24 @@ impl AnswerState {
         &self.warnings
     }
 
-    /// Returns the present stage.
+    /// Returns the current stage.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// Returns what the field with this index holds; nothing for an index that is none.
+    /// Returns the value of the field with this index; nothing for an invalid index.
     pub fn typed(&self, index: usize) -> &DraftValue {
         self.entries
             .get(index)
             .map_or(&DraftValue::Nothing, |entry| &entry.typed)
     }
 
-    /// Returns what is wrong with the field, whether or not it is time to say so.
+    /// Returns the errors of the field, even if they should not be shown yet.
     pub fn problems(&self, index: usize) -> &[String] {
         self.entries.get(index).map_or(&[], |entry| &entry.errors)
     }
 
-    /// Returns what to say is wrong with the field: nothing until it was changed or tried.
+    /// Returns the errors to show for the field: none until it was changed or tried.
     pub fn errors(&self, index: usize) -> &[String] {
         match self.entries.get(index) {
             Some(entry) if entry.touched || entry.tried => &entry.errors,
@@ -154,17 +154,17 @@ impl AnswerState {
         }
     }
 
-    /// Returns whether the person tried to go on with the field as it is, so that its errors are meant.
+    /// Returns `true` if the person tried to continue with the field as it is, so that its errors are shown.
     pub fn was_tried(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| entry.tried)
     }
 
-    /// Returns whether the person changed anything, so that leaving would lose work.
+    /// Returns `true` if the person changed anything, so that leaving would lose work.
     pub fn is_touched(&self) -> bool {
         self.entries.iter().any(|entry| entry.touched)
     }
 
-    /// Returns whether the person must still allow credentials before anything can be sent.
+    /// Returns `true` if the person must still allow credentials before anything can be sent.
     pub fn must_allow_credentials(&self) -> bool {
         !self.allows_credentials
             && self
@@ -173,32 +173,33 @@ impl AnswerState {
                 .any(|warning| warning.asks_for_credential)
     }
 
-    /// Returns what the field with this index holds, in the person's words; `None` when it is empty.
+    /// Returns the value of the field with this index, in the person's words; `None` if it is empty.
     pub fn shown(&self, index: usize) -> Option<String> {
         self.fields.get(index)?.shown(self.typed(index))
     }
 
-    /// Returns what will be sent for the field with this index: options by their labels, everything else exactly as the
-    /// server gets it. `None` where nothing is sent.
+    /// Returns the values to send for the field with this index: options by their labels, everything else exactly as
+    /// the server gets it. `None` if nothing is sent.
     pub fn sent(&self, index: usize) -> Option<Vec<String>> {
         let field = self.fields.get(index)?;
         let value = validation::value(self.question.as_form()?, field, self.typed(index))?;
         Some(field.sent(&value))
     }
 
-    /// Returns how the field with this index is understood, where that is not what was typed: `1e3` is sent as `1000`.
+    /// Returns the interpretation of the field with this index, if it differs from the typed text: `1e3` is sent as
+    /// `1000`.
     pub fn understood(&self, index: usize) -> Option<String> {
         let field = self.fields.get(index)?;
         validation::understood(self.question.as_form()?, field, self.typed(index))
     }
 
-    /// Returns how a number that can be read in two ways is taken, for the field with this index.
+    /// Returns the interpretation of an ambiguous number, for the field with this index.
     pub fn caveat(&self, index: usize) -> Option<String> {
         let form = self.question.as_form()?;
         form.fields().get(index)?.caveat(self.typed(index))
     }
 
-    /// Returns what was typed, field by field, to be kept or read by the form.
+    /// Returns the typed values, field by field, to be stored or read by the form.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft::new();
         for (field, entry) in self.fields.iter().zip(&self.entries) {
@@ -248,7 +249,7 @@ impl AnswerState {
         Effect::Show
     }
 
-    /// The name of the field the person is at.
+    /// Returns the name of the current field.
     pub fn field_name(&self) -> Option<String> {
         match self.stage {
             Stage::Field(index) => self.fields.get(index).map(|field| field.name.clone()),
@@ -286,7 +287,7 @@ impl AnswerState {
         entry.errors = validation::problems(form, field, &entry.typed);
     }
 
-    /// A field that was changed and left is meant as it is.
+    /// Marks a field that was changed and left as tried.
     fn leave_field(&mut self) {
         if let Stage::Field(index) = self.stage
             && let Some(entry) = self.entries.get_mut(index)
@@ -325,7 +326,7 @@ impl AnswerState {
         };
     }
 
-    /// Goes to the first wrong field, or to the review when there is none.
+    /// Goes to the first invalid field, or to the review if there is none.
     fn review(&mut self) {
         if self.fields.is_empty() || self.must_allow_credentials() {
             return;
@@ -362,7 +363,7 @@ impl AnswerState {
         }
     }
 
-    /// Puts everything that is wrong beside its field and goes to the first.
+    /// Adds every error to its field and goes to the first.
     fn refuse(&mut self, wrong: &[(usize, String)]) {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             entry.tried = true;

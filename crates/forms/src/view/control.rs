@@ -4,13 +4,13 @@ use serde_json::{Number, Value};
 
 use super::{hints, sanitize};
 
-/// Above this many characters a text gets a box of several lines.
+/// The number of characters above which a text gets a box of several lines.
 const LONG: u64 = 120;
 
-/// One entry of a list to choose from.
+/// One entry of a list of choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// The value that is sent when it is chosen, exactly as the server gave it.
+    /// The value that is sent when it is selected, exactly as the server gave it.
     pub value: String,
     /// The text that the person reads, safe to show.
     pub label: String,
@@ -19,7 +19,7 @@ pub struct Pick {
 /// The kind of control that fits a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
-    /// Free text; `long` where a box of several lines fits better than a line.
+    /// Free text.
     Text {
         /// `true` if a box of several lines fits better than a line.
         long: bool,
@@ -30,20 +30,20 @@ pub enum Control {
     Uri,
     /// A calendar date.
     Date,
-    /// A moment with its zone.
+    /// A date and time with its zone.
     DateTime,
-    /// A number; `whole` where it has no fraction.
+    /// A number.
     Number {
         /// `true` if it has no fraction.
         whole: bool,
-        /// The least that is allowed.
+        /// The minimum.
         minimum: Option<Number>,
-        /// The most that is allowed.
+        /// The maximum.
         maximum: Option<Number>,
         /// The distance between allowed numbers.
         step: Option<Number>,
     },
-    /// Yes or no, or nothing yet.
+    /// Yes, no or no answer.
     YesNo,
     /// One of a list.
     One(Vec<Pick>),
@@ -51,9 +51,9 @@ pub enum Control {
     Several {
         /// The list.
         options: Vec<Pick>,
-        /// The least number of entries to choose.
+        /// The minimum number of entries.
         least: Option<u64>,
-        /// The most entries to choose.
+        /// The maximum number of entries.
         most: Option<u64>,
     },
 }
@@ -90,7 +90,7 @@ impl Control {
         }
     }
 
-    /// The list to choose from; empty for controls that have none.
+    /// Returns the list of choices; empty for controls without one.
     pub fn options(&self) -> &[Pick] {
         match self {
             Self::One(options) | Self::Several { options, .. } => options,
@@ -98,7 +98,7 @@ impl Control {
         }
     }
 
-    /// Returns whether what is typed may hold line breaks.
+    /// Returns `true` if typed text may contain line breaks.
     pub fn takes_lines(&self) -> bool {
         matches!(self, Self::Text { .. })
     }
@@ -131,33 +131,34 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
 pub struct FieldView {
     /// The field's name in the form, exactly as the server gave it.
     pub name: String,
-    /// The name that the person reads: its title, or its name.
+    /// The label that the person reads: the title or the name.
     pub label: String,
-    /// The server's explanation, of several lines.
+    /// The server's description, of several lines.
     pub description: Option<String>,
     /// `true` if it must be answered.
     pub required: bool,
     /// The control that fits.
     pub control: Control,
-    /// The bounds in words: `3 to 50 characters`.
+    /// The limits in words: `3 to 50 characters`.
     pub hints: Vec<String>,
-    /// The initial value: its default, or nothing.
+    /// The initial value: the default, or nothing.
     pub default: DraftValue,
-    /// `true` if it certainly asks for a credential, so that what is typed into it is not shown.
+    /// `true` if it certainly asks for a credential, so that typed text is not shown.
     pub is_secret: bool,
 }
 
-/// Longest label, description or option shown, in characters. No schema is longer, so that no part of a question is hidden.
+/// The longest label, description or option shown, in characters. No schema is longer, so that no part of a question is
+/// hidden.
 const TEXT: usize = sanitize::ARGUMENTS;
 
-/// Stands for what is typed into a field that asks for a credential.
+/// The replacement for typed text in a field that asks for a credential.
 const HIDDEN: &str = "(hidden)";
 
 impl FieldView {
-    /// The view of one field.
+    /// Creates the view of one field.
     pub fn from_field(field: &Field) -> Self {
         let label = match (field.title(), field.name()) {
-            // What a question about one thing calls its only field, where its author gave no title.
+            // The only field of a question about one thing, if its author gave no title.
             (None, "choice") => "Your choice".to_owned(),
             (None, "choices") => "Your choices".to_owned(),
             (None, "confirm") => "Your answer".to_owned(),
@@ -191,12 +192,12 @@ impl FieldView {
         }
     }
 
-    /// The bounds on one line, joined by ` · `; empty where anything goes.
+    /// Returns the limits on one line, joined by ` · `; empty if there are none.
     pub fn hint(&self) -> String {
         self.hints.join(" · ")
     }
 
-    /// Returns what the field holds, in the words the person chose it by, safe to show. `None` when it is empty.
+    /// Returns the value of the field, in the words of its choices, safe to show. `None` if it is empty.
     pub fn shown(&self, typed: &DraftValue) -> Option<String> {
         match typed {
             DraftValue::Nothing => None,
@@ -211,8 +212,8 @@ impl FieldView {
         }
     }
 
-    /// Returns what is sent for the field, in the words the person chose it by: options by their labels, everything
-    /// else exactly as the server gets it. Safe to show.
+    /// Returns the values to send for the field: options by their labels, everything else exactly as the server gets
+    /// it. Safe to show.
     pub fn sent(&self, value: &Value) -> Vec<String> {
         match value {
             Value::Bool(flag) => vec![if *flag { "Yes" } else { "No" }.to_owned()],
@@ -240,7 +241,7 @@ impl FieldView {
     }
 }
 
-/// A default in the shape a person would have given it: an option is picked, not typed.
+/// Returns a default as if a person had entered it: an option is selected, not typed.
 fn default_of(field: &Field) -> DraftValue {
     match (field.kind(), DraftValue::from_default(field)) {
         (Kind::Choice(_), DraftValue::Text(value)) => DraftValue::Picked(vec![value]),

@@ -1,8 +1,9 @@
-//! The time that is left, in few words.
+//! The remaining time in words.
 
 use std::time::Duration;
 
-/// Time left as `2 h 05 min`, `4:09` or `0:37`; whole seconds, rounded up so that `0:00` means it is over.
+/// Returns the remaining time as `2 h 05 min`, `4:09` or `0:37`; whole seconds, rounded up so that `0:00` means it is
+/// over.
 pub fn left(remaining: Duration) -> String {
     let seconds = remaining.as_secs() + u64::from(remaining.subsec_nanos() > 0);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -13,7 +14,7 @@ pub fn left(remaining: Duration) -> String {
     }
 }
 
-/// Returns whether so little time is left that a frontend should draw attention to it.
+/// Returns `true` if so little time is left that a frontend should draw attention to it.
 pub fn is_short(remaining: Duration) -> bool {
     remaining <= Duration::from_secs(30)
 }

@@ -1,19 +1,18 @@
-//! A date and time as a person writes it, with the name of a zone where a form wants an offset.
+//! Dates and times as people write them, with the name of a zone where a form needs an offset.
 
 use jiff::civil;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use mcp_elicit_core::answer::DraftValue;
 
-/// Says that the zone has no such name here.
+/// The error for an unknown zone.
 const UNKNOWN: &str =
     "the time zone is not known here; write one like Europe/Brussels, UTC or +02:00";
 
-/// A local time and its zone, `2026-11-30 09:00 Europe/Brussels` or `2026-11-30T09:00[Europe/Brussels]`, as the moment
-/// it means, `2026-11-30T09:00:00+01:00`. Any other text is left as it is, to be judged by the form.
+/// Converts a local time and its zone, `2026-11-30 09:00 Europe/Brussels` or `2026-11-30T09:00[Europe/Brussels]`, to
+/// `2026-11-30T09:00:00+01:00`. Any other text is unchanged, for the form's own check.
 ///
 /// # Errors
-/// A sentence for the person where the zone is not known, or where its clocks show that time twice or never on that
-/// day.
+/// A sentence for the person if the zone is unknown, or if that time occurs twice or never on that day in the zone.
 pub(crate) fn meant(typed: &DraftValue) -> Result<DraftValue, String> {
     let DraftValue::Text(text) = typed else {
         return Ok(typed.clone());
@@ -48,7 +47,7 @@ pub(crate) fn meant(typed: &DraftValue) -> Result<DraftValue, String> {
     Ok(DraftValue::Text(text))
 }
 
-/// Returns whether the text is a date and time to which only a zone is missing.
+/// Returns `true` if the text is a date and time that lacks only a zone.
 #[cfg(feature = "terminal")]
 pub(crate) fn lacks_zone(text: &str) -> bool {
     let text = text.trim();
@@ -89,7 +88,7 @@ fn zone_of(name: &str) -> Option<TimeZone> {
     }
     if name.starts_with(['+', '-', '−']) {
         let offset = name.replace('−', "-");
-        // A moment in that offset is the plainest reader of offsets there is.
+        // A date and time with that offset is parsed, which checks the offset.
         let moment = format!("2000-01-01T00:00:00{offset}");
         let pieces =
             jiff::fmt::temporal::DateTimeParser::new().parse_zoned(format!("{moment}[{offset}]"));
@@ -98,7 +97,7 @@ fn zone_of(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
-/// Returns the name of this machine's zone, as far as it has one.
+/// Returns the name of this machine's zone, if it has one.
 #[cfg(any(feature = "terminal", feature = "web"))]
 pub(crate) fn zone_here() -> String {
     let zone = TimeZone::system();

@@ -4,57 +4,57 @@ use mcp_elicit_core::answer::{DraftValue, Outcome};
 
 use super::FrontendError;
 
-/// The stage that the person has reached.
+/// The stage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// At warnings that must be confirmed before the form can be filled in.
+    /// Warnings that must be confirmed before the form can be filled in.
     Warnings,
-    /// At the field with this index.
+    /// The field with this index.
     Field(usize),
-    /// At the whole answer, before it is sent.
+    /// The review of the whole answer before it is sent.
     Review,
-    /// At a question that takes a plain yes: a form without fields, or a link.
+    /// A question that needs only a yes: a form without fields, or a link.
     Confirm,
 }
 
-/// The event.
+/// An event of an answer.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The field with this index now holds this.
+    /// The field with this index has this new value.
     Edit(usize, DraftValue),
-    /// On to the next field, or to the review after the last; refused while the field is wrong.
+    /// Go to the next field, or to the review after the last; refused while the field is invalid.
     Next,
-    /// Back to the field before, or out of the review; nothing is lost.
+    /// Go back to the previous field, or out of the review; nothing is lost.
     Back,
-    /// To the field with this index, from anywhere.
+    /// Go to the field with this index, from anywhere.
     Goto(usize),
-    /// To the review; refused while any field is wrong.
+    /// Go to the review; refused while any field is invalid.
     Review,
     /// The person has read the warnings and allows credentials to be sent.
     AllowCredentials,
-    /// Send the answer, or agree. Refused while any field is wrong or the warnings stand.
+    /// Send the answer, or agree. Refused while any field is invalid or warnings are unconfirmed.
     Accept,
-    /// The person says no.
+    /// The person declines.
     Decline,
-    /// The person says no to this and to every later question of this server. A plain decline where that was
-    /// not [offered](super::AnswerState::offering_from_now_on).
+    /// The person declines this and every later question of this server. A plain decline unless it was
+    /// [offered](super::AnswerState::offering_from_now_on).
     DeclineFromNowOn,
-    /// The person makes no choice.
+    /// The person cancels.
     Cancel,
-    /// It is now this moment.
+    /// The current time.
     Time(SystemTime),
     /// The question was withdrawn, for this reason.
     Withdrawn(String),
     /// The person stopped the program.
     Interrupt,
-    /// There is no more input.
+    /// The input ended.
     End,
 }
 
-/// The effect.
+/// The effect of an event.
 #[derive(Debug)]
 pub enum Effect {
-    /// Show the state as it is now.
+    /// Show the updated state.
     Show,
     /// The person acted; the question is over.
     Done(Outcome),

@@ -1,10 +1,10 @@
-//! The wording of bounds, the same in every frontend.
+//! The wording of limits, the same in every frontend.
 
 use std::fmt::Display;
 
 use mcp_elicit_core::form::{Choices, Format, Kind, Number, Text};
 
-/// Returns what a person must keep to, in the order in which it matters. Empty where anything goes.
+/// Returns the limits that a person must obey, the most important first. Empty if there are none.
 pub(super) fn from_kind(kind: &Kind) -> Vec<String> {
     match kind {
         Kind::Text(text) => of_text(text),

@@ -1,17 +1,18 @@
 //! The view model: texts and actions for a person, decided once for every frontend.
 //!
-//! The question itself is `core`'s [`view`](mcp_elicit_core::view), whose items are here as well.
+//! The question itself is in `core`'s [`view`](mcp_elicit_core::view), whose items are re-exported here.
 //!
-//! Nothing here reads, writes or knows the time: a frontend passes events in and shows the state that results.
+//! Nothing here does input or output or reads a clock: a frontend passes events in and shows the resulting state.
 //!
-//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: what is asked, by whom, for which call; [`PendingView`]: what waits behind it
+//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the question, its server and its call;
+//!   [`PendingView`]: a question that waits behind it
 //! - [`FieldView`], [`Control`], [`Pick`]: a field as a control with label, hints and default
 //! - [`AnswerState`], [`Event`], [`Effect`], [`Stage`]: the answer before it is submitted
 //! - [`Warning`]: reasons to be careful, before anything is typed or opened
 //! - [`phrases`]: the sentences that both frontends use
-//! - [`sanitize`]: text from a peer made harmless to show
-//! - [`countdown`]: how much time is left, in words
-//! - [`Submission`]: what the person did; [`FrontendError`]: why a question ended without an action
+//! - [`sanitize`]: text from a peer, made safe to show
+//! - [`countdown`]: the remaining time in words
+//! - [`Submission`]: the person's action; [`FrontendError`]: the reason why a question ended without an action
 
 mod answer_state;
 mod control;

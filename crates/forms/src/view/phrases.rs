@@ -1,4 +1,4 @@
-//! The phrases that both frontends use, so that a person meets the same words everywhere.
+//! The phrases that both frontends use, so that a person sees the same words everywhere.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::{
     AnswerState, CallView, FrontendError, Origin, PendingView, QuestionView, countdown, sanitize,
 };
 
-/// Stands for an answer that was left empty.
+/// The replacement for an empty answer.
 pub const EMPTY: &str = "(left empty)";
 
-/// Why a form that asks for a credential should not be answered.
+/// The reason why a form that asks for a credential should not be answered.
 pub const NO_CREDENTIALS_IN_FORMS: &str = "A form is not a place for a secret: the program that asks you and the server \
      both read what you type here, and may keep it. An honest server sends you to its own page instead.";
 
-/// Longest address shown whole, in characters.
+/// The longest address shown whole, in characters.
 const ADDRESS: usize = sanitize::ARGUMENTS;
 
-/// Returns who asks: `files 1.2.0 asks (over stdio)`.
+/// Returns a phrase about the server: `files 1.2.0 asks (over stdio)`.
 pub fn asks(origin: &Origin) -> String {
     let known: Vec<_> = [origin.command(), origin.connection()]
         .into_iter()
@@ -31,7 +31,7 @@ pub fn asks(origin: &Origin) -> String {
     format!("{} asks ({})", origin.title(), known.join(", "))
 }
 
-/// Returns what waits for the answer: `for the tool deploy (build: latest)`.
+/// Returns a phrase about the call: `for the tool deploy (build: latest)`.
 pub fn for_call(call: &CallView) -> String {
     let words = format!("for the {} {}", call.kind().word(), call.title());
     match call.doubt() {
@@ -40,8 +40,8 @@ pub fn for_call(call: &CallView) -> String {
     }
 }
 
-/// For whom and through what it is asked: `Called by ana@example.org, through Claude Code 2.1`, or `On behalf of` them outside a call.
-/// `None` where neither is known.
+/// Returns a phrase about caller and client: `Called by ana@example.org, through Claude Code 2.1`, or `On behalf of`
+/// them outside a call. `None` if neither is known.
 pub fn on_behalf_of(question: &QuestionView) -> Option<String> {
     let by = match question.call() {
         Some(_) => "Called by",
@@ -55,7 +55,7 @@ pub fn on_behalf_of(question: &QuestionView) -> Option<String> {
     }
 }
 
-/// Returns what was typed into a field of which something else is sent, and why to look at it again: `typed as 1e3`.
+/// Returns the typed text of a field whose sent value differs, with the reason to check it again: `typed as 1e3`.
 pub fn typed_as(state: &AnswerState, index: usize) -> Option<String> {
     state.understood(index)?;
     let typed = format!("typed as {}", state.shown(index)?.replace('\n', " "));
@@ -65,7 +65,7 @@ pub fn typed_as(state: &AnswerState, index: usize) -> Option<String> {
     })
 }
 
-/// Returns how many more questions wait; `None` when none does.
+/// Returns a phrase about the number of waiting questions; `None` if there are none.
 pub fn pending(others: &[PendingView]) -> Option<String> {
     match others.len() {
         0 => None,
@@ -74,7 +74,7 @@ pub fn pending(others: &[PendingView]) -> Option<String> {
     }
 }
 
-/// A question that waits: `files, for add_note: What should the note say?`
+/// Returns a phrase about a waiting question: `files, for add_note: What should the note say?`
 pub fn next(next: &PendingView) -> String {
     let call = next.call().map(|call| format!(", for {call}"));
     format!(
@@ -85,17 +85,17 @@ pub fn next(next: &PendingView) -> String {
     )
 }
 
-/// `4:09 left to answer`
+/// Returns a phrase about the remaining time: `4:09 left to answer`
 pub fn time_left(remaining: Duration) -> String {
     format!("{} left to answer", countdown::left(remaining))
 }
 
-/// The whole address of a link, safe to show.
+/// Returns the whole address of a link, safe to show.
 pub fn address(link: &Link) -> String {
     sanitize::line(link.as_str(), ADDRESS)
 }
 
-/// Returns where a link leads: `This goes to login.example.org, which belongs to example.org.`
+/// Returns a phrase about the target of a link: `This goes to login.example.org, which belongs to example.org.`
 pub fn goes_to(link: &Link) -> String {
     let host = sanitize::line(link.host().ascii(), sanitize::LABEL);
     match link
@@ -109,7 +109,7 @@ pub fn goes_to(link: &Link) -> String {
     }
 }
 
-/// The question that a plain yes answers.
+/// Returns the question of a confirmation.
 pub fn confirm(question: &QuestionView) -> &'static str {
     if question.as_link().is_some() {
         "Open this address in your browser?"
@@ -118,7 +118,7 @@ pub fn confirm(question: &QuestionView) -> &'static str {
     }
 }
 
-/// Returns why a question has ended, for the person who was asked.
+/// Returns a sentence about the end of a question, for the person who was asked.
 pub fn over(why: &FrontendError) -> String {
     match why {
         FrontendError::Interrupted => "Interrupted. Nothing was answered.".to_owned(),
@@ -136,7 +136,7 @@ pub fn over(why: &FrontendError) -> String {
     }
 }
 
-/// Returns what the person did, for the line shown afterwards.
+/// Returns a phrase about the person's action, for the line shown afterwards.
 pub fn done(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Accept(answers) if answers.iter().next().is_none() => "agreed.",
@@ -147,7 +147,7 @@ pub fn done(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Returns what to do while a link is visited.
+/// Returns the instructions for a visit to a link.
 pub fn visiting(hosts: &[String]) -> String {
     let hosts: Vec<_> = hosts
         .iter()
@@ -159,7 +159,7 @@ pub fn visiting(hosts: &[String]) -> String {
     )
 }
 
-/// A visit that ended without the person saying so.
+/// Returns a sentence about a visit that the person did not end.
 pub fn visit_over(why: &str) -> String {
     format!("Going on: {}.", sanitize::line(why, sanitize::LABEL))
 }

@@ -1,4 +1,4 @@
-//! The form's verdict on typed text: the errors, in words for the person, and the value that it is read as.
+//! The form's check of typed text: the errors, written for the person, and the resulting value.
 
 use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Rule, Violation};
 use mcp_elicit_core::form::{Field, Form};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{Control, FieldView, date_time, sanitize};
 
-/// The errors, field by field: positions, each with a sentence for the person.
+/// The errors by field position, each with a sentence for the person.
 pub(crate) type Wrong = Vec<(usize, String)>;
 
-/// Returns what is wrong with one field.
+/// Returns the errors of one field.
 pub(crate) fn problems(form: &Form, field: &FieldView, typed: &DraftValue) -> Vec<String> {
     let typed = match meant(field, typed) {
         Ok(typed) => typed,
@@ -27,7 +27,7 @@ pub(crate) fn problems(form: &Form, field: &FieldView, typed: &DraftValue) -> Ve
     }
 }
 
-/// Returns the answers, or all that is wrong with them in the form's order.
+/// Returns the answers, or every error in the form's order.
 pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Result<Answers, Wrong> {
     let mut understood = draft.clone();
     let mut wrong = Wrong::new();
@@ -47,7 +47,7 @@ pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
         let place = fields
             .iter()
             .position(|field| field.name == violation.field());
-        // What could not be understood is wrong for that reason alone.
+        // A value that could not be read has only that error.
         if let Some(index) = place.filter(|index| !unread.contains(index)) {
             let typed = understood.get(&fields[index].name);
             wrong.push((index, sentence(form.fields().get(index), &violation, typed)));
@@ -57,13 +57,14 @@ pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
     Err(wrong)
 }
 
-/// Returns the value that would be sent for a field; `None` where it is empty or wrong.
+/// Returns the value that would be sent for a field; `None` if it is empty or wrong.
 pub(crate) fn value(form: &Form, field: &FieldView, typed: &DraftValue) -> Option<Value> {
     let typed = meant(field, typed).ok()?;
     form.read_field(&field.name, &typed).ok().flatten()
 }
 
-/// Says how typed text is understood, where it is not sent as it stands: `sent as 1000`, or why to look at it again.
+/// Returns a phrase about the interpretation of typed text, if it is not sent as typed: `sent as 1000`, or a reason to
+/// check it.
 pub(crate) fn understood(form: &Form, field: &FieldView, typed: &DraftValue) -> Option<String> {
     let DraftValue::Text(text) = typed else {
         return None;
@@ -85,7 +86,7 @@ pub(crate) fn understood(form: &Form, field: &FieldView, typed: &DraftValue) -> 
     Some(sanitize::line(&said, sanitize::LABEL * 2))
 }
 
-/// A date and time may name its zone; everything else is meant as it was typed.
+/// Resolves the zone of a date and time; everything else is unchanged.
 fn meant(field: &FieldView, typed: &DraftValue) -> Result<DraftValue, String> {
     if field.control == Control::DateTime {
         date_time::meant(typed)
@@ -94,7 +95,7 @@ fn meant(field: &FieldView, typed: &DraftValue) -> Result<DraftValue, String> {
     }
 }
 
-/// The text of a violation on a line of its own, safe to show: with the reason, where one is known.
+/// Returns the text of a violation as a separate line, safe to show, with the reason if known.
 fn sentence(field: Option<&Field>, violation: &Violation, typed: &DraftValue) -> String {
     let advice = match violation.rule() {
         Rule::Type(_) | Rule::Format(_) => field.and_then(|field| field.advice(typed)),

@@ -19,18 +19,18 @@ use super::site::Site;
 use super::{ConnectionBounds, clock, router, serve};
 use crate::view::{FrontendError, QuestionView, Submission};
 
-/// When pages have asked for nothing for so long, they have what they want.
+/// The time without requests after which pages have received everything.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The longest that open pages are waited for.
+/// The longest wait for open pages.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Told the link of each question as it is asked.
+/// A callback for the link of each question.
 type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Asks one person in their browser, with a question store in memory and a server on this machine.
+/// A frontend that asks one person in their browser, with a question store in memory and a server on this machine.
 ///
-/// Clones share both. The server stops when the last one is dropped; questions that still wait are then withdrawn.
+/// Clones share both. The server stops when the last one is dropped; waiting questions are then withdrawn.
 #[derive(Clone)]
 pub struct Browser {
     store: Arc<Questions>,
@@ -38,7 +38,7 @@ pub struct Browser {
     /// Dropped with the last clone, which stops the server.
     _running: Arc<oneshot::Sender<()>>,
     announce: Option<Announce>,
-    /// Counts what was served.
+    /// The number of served requests.
     served: watch::Sender<u64>,
 }
 
@@ -51,18 +51,18 @@ impl fmt::Debug for Browser {
 }
 
 impl Browser {
-    /// Starts at a free port of 127.0.0.1.
+    /// Starts the server on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When no port can be opened, or the system gives no randomness.
+    /// If no port can be opened, or the system has no randomness.
     pub async fn start() -> io::Result<Self> {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
 
-    /// Starts at a given loopback address.
+    /// Starts the server on a given loopback address.
     ///
     /// # Errors
-    /// When `at` is not a loopback address or cannot be opened, or the system gives no randomness.
+    /// If `at` is not a loopback address or cannot be opened, or the system has no randomness.
     pub async fn start_at(at: SocketAddr) -> io::Result<Self> {
         if !at.ip().is_loopback() {
             let why = "questions are answered on this machine only: give a loopback address";
@@ -76,7 +76,7 @@ impl Browser {
             .layer(from_fn_with_state(served.clone(), count));
         let (running, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(listener, app, ConnectionBounds::default(), async {
-            // Ends when the sender is dropped, which is the point; nothing is ever sent.
+            // Ends when the sender is dropped; nothing is ever sent.
             let _ = stopped.await;
         }));
         Ok(Self {
@@ -96,22 +96,22 @@ impl Browser {
         self
     }
 
-    /// Makes a link that signs the person in, once, and shows all questions.
+    /// Creates a link that signs the person in, once, and shows all questions.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }
 
-    /// Asks, and waits for the person.
+    /// Asks a question, and waits for the person.
     ///
-    /// The question waits until it is answered, its own deadline passes, `withdrawn` is done, or the returned future
-    /// is dropped; each but the first takes it off the page and says why.
+    /// The question waits until it is answered, its deadline passes, `withdrawn` completes, or the returned future is
+    /// dropped; each but the first takes it off the page and shows the reason.
     ///
     /// # Errors
-    /// [`FrontendError::Expired`] at the deadline, [`FrontendError::Withdrawn`] when `withdrawn` came first, and
-    /// [`FrontendError::Broken`] when the system gives no randomness for the question's name.
+    /// [`FrontendError::Expired`] at the deadline, [`FrontendError::Withdrawn`] if `withdrawn` came first, and
+    /// [`FrontendError::Broken`] if the system has no randomness for the question's name.
     pub async fn ask(
         &self,
         question: QuestionView,
@@ -122,11 +122,11 @@ impl Browser {
             .map(|reply| reply.outcome)
     }
 
-    /// Asks as [`ask`](Self::ask) does, offers the person to decline every later question of this server too, and
-    /// gives all they said. Keeping to it is the caller's part.
+    /// Like [`ask`](Self::ask), and also offers to decline every later question of this server, which the caller must
+    /// enforce. Returns the whole submission.
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// The same as [`ask`](Self::ask).
     pub async fn ask_for_reply(
         &self,
         question: QuestionView,
@@ -135,9 +135,8 @@ impl Browser {
         self.put(question, withdrawn, true).await
     }
 
-    /// Waits until open pages have shown how their questions ended, which takes a moment: for a program that is about
-    /// to end, and the pages with it. Returns at once where no page was ever opened, and after five seconds at the
-    /// latest.
+    /// Waits until open pages have shown how their questions ended, for a program that is about to exit. Returns at
+    /// once if no page was ever opened, and after five seconds at the latest.
     pub async fn shutdown(&self) {
         let mut served = self.served.subscribe();
         if *served.borrow_and_update() == 0 {
@@ -145,7 +144,7 @@ impl Browser {
         }
         let quiet =
             async { while let Ok(Ok(())) = tokio::time::timeout(QUIET, served.changed()).await {} };
-        // A page that never has enough is not waited for longer.
+        // A page that keeps sending requests is not waited for any longer.
         let _ = tokio::time::timeout(SHUTDOWN_GRACE, quiet).await;
     }
 
@@ -187,14 +186,14 @@ impl Browser {
     }
 }
 
-/// Counts each request as it was answered.
+/// Counts each answered request.
 async fn count(State(served): State<watch::Sender<u64>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     served.send_modify(|count| *count += 1);
     response
 }
 
-/// Sleeps until the system's clock shows `deadline`, however the clock is set meanwhile.
+/// Sleeps until the system's clock shows `deadline`, even if the clock is set meanwhile.
 async fn until(deadline: SystemTime) {
     while let Ok(left) = deadline.duration_since(clock::now()) {
         if left.is_zero() {
@@ -204,14 +203,14 @@ async fn until(deadline: SystemTime) {
     }
 }
 
-/// Withdraws a question when its caller stops waiting for it.
+/// A guard that withdraws a question when its caller stops waiting for it.
 struct OnPage<'a> {
     store: &'a Questions,
     id: &'a QuestionId,
 }
 
 impl OnPage<'_> {
-    /// Ends the question without an action. A reply that was there first is given back instead.
+    /// Ends the question without an action. Returns the submission instead if it came first.
     fn end(&self, how: Ending, answer: &mut oneshot::Receiver<Submission>) -> Option<Submission> {
         self.store.end(self.id, how);
         answer.try_recv().ok()

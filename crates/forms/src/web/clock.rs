@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The system's time.
+/// Returns the system's time.
 #[expect(
     clippy::disallowed_methods,
     reason = "the web frontend is a shell; tests hand in their own clock"
@@ -11,7 +11,7 @@ pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Returns how long ago `then` was at `now`: `just now`, `4 min ago`, `3 h ago`, `2 days ago`.
+/// Returns the time between `then` and `now` in words: `just now`, `4 min ago`, `3 h ago`, `2 days ago`.
 pub(super) fn ago(then: SystemTime, now: SystemTime) -> String {
     let gone = now.duration_since(then).unwrap_or(Duration::ZERO).as_secs();
     match gone {
@@ -25,13 +25,13 @@ pub(super) fn ago(then: SystemTime, now: SystemTime) -> String {
 /// A time, for people and for programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// As RFC 3339 writes it, in UTC.
+    /// The time in RFC 3339 format, in UTC.
     pub(super) iso: String,
-    /// With its zone, such as `22 Nov 2026, 10:00 UTC`. The page's script writes it by the reader's clock.
+    /// The time with its zone, such as `22 Nov 2026, 10:00 UTC`. The page's script converts it to the reader's zone.
     pub(super) words: String,
 }
 
-/// Returns a time; `None` for one that no calendar has.
+/// Returns a time; `None` if it is outside the calendar.
 pub(super) fn moment(at: SystemTime) -> Option<Moment> {
     let at = jiff::Timestamp::try_from(at).ok()?;
     Some(Moment {

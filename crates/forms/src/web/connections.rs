@@ -1,8 +1,8 @@
-//! A server's connections: how many there are, and how long a client may take to say what it wants.
+//! A server's connections: their number, and the time that clients have for their requests.
 //!
-//! At a limit the connection is closed that has been idle for the longest time after a request; where none is, the one whose client has
-//! owed its first request, or the rest of a request's body, for the longest time. So no number of clients that say nothing, or half of
-//! something, keeps others out.
+//! At a limit, the connection that has been idle for the longest time after a request is closed; if none is idle, the
+//! one whose client has owed its first request, or the rest of a request's body, for the longest time. So clients that
+//! send nothing, or half a request, cannot exclude others.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,21 +28,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// Bounds on the connections of one server. The default suits pages on this machine: browsers hold a handful.
+/// Limits on the connections of one server. The default suits pages on this machine, to which browsers open few
+/// connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionBounds {
-    /// Connections at once; more wait to be accepted. 256 by default.
+    /// The most connections at once; more wait to be accepted. Defaults to 256.
     pub connections: usize,
-    /// Connections at once from one address of another machine; more are closed. Unbounded by default.
+    /// The most connections at once from one address of another machine; more are closed. Unlimited by default.
     pub of_address: usize,
-    /// Connections at once from one address of this machine; more are closed. Unbounded by default.
+    /// The most connections at once from one address of this machine; more are closed. Unlimited by default.
     pub of_loopback: usize,
-    /// The time that the head of a request may take, also of the next one on a connection that is kept. 10 seconds by
-    /// default.
+    /// The time limit for the head of a request, also of the next one on a kept connection. Defaults to 10 seconds.
     pub head: Duration,
-    /// The most bytes of a request's head. 32 KiB by default.
+    /// The largest head of a request, in bytes. Defaults to 32 KiB.
     pub head_bytes: usize,
-    /// The time that the body of a request may take, from the moment at which it is waited for. 30 seconds by default.
+    /// The time limit for the body of a request, from the moment at which it is awaited. Defaults to 30 seconds.
     pub body: Duration,
 }
 
@@ -69,7 +69,7 @@ impl ConnectionBounds {
     }
 }
 
-/// The time to wait when no connection can be taken, as when the process has no file descriptors left.
+/// The pause after a failure to accept, such as when the process has no file descriptors left.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// All connections.
@@ -82,24 +82,24 @@ struct Connections {
 
 #[derive(Default)]
 struct Open {
-    /// The last number that was given.
+    /// The last assigned number.
     last: u64,
     by_number: HashMap<u64, Entry>,
 }
 
 struct Entry {
     from: IpAddr,
-    /// The message that it waits for; `None` while a request is at work.
+    /// The message that it waits for; `None` while a request is being handled.
     waits: Option<Waits>,
     /// The number of the moment at which it was opened, had answered a request, or got another one after that.
     since: u64,
     close: Arc<Notify>,
 }
 
-/// The message for which a connection waits that may be closed for another. Those of the first kind are closed first.
+/// The message for which a connection waits that may be closed for another. The first kind is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Waits {
-    /// A further request: nothing is lost.
+    /// A further request: closing loses nothing.
     Next,
     /// The first request, or the rest of a body.
     Message,
@@ -111,8 +111,8 @@ impl Open {
         self.last
     }
 
-    /// Closes the connection that has waited for a further request for the longest time, else for a message; of this address if one is
-    /// given. Returns `false` where none waits for its client.
+    /// Closes the connection that has waited for a further request for the longest time, else the one that has waited
+    /// for a message; only of this address if one is given. Returns `false` if none waits for its client.
     fn close_waiting(&mut self, of: Option<IpAddr>) -> bool {
         let waiting = self.by_number.iter().filter_map(|(number, entry)| {
             let is_meant = of.is_none_or(|from| from == entry.from);
@@ -128,12 +128,12 @@ impl Open {
     }
 }
 
-/// The answer to a new connection.
+/// The decision on a new connection.
 enum Admission {
     Admitted(Connection),
-    /// All places are taken by requests at work.
+    /// Every connection is handling a request.
     Full,
-    /// This address has too many requests at work.
+    /// This address has too many connections that are handling requests.
     TooMany,
 }
 
@@ -141,11 +141,11 @@ enum Admission {
 struct Connection {
     all: Arc<Connections>,
     number: u64,
-    /// The number of its requests at work.
+    /// The number of its requests in progress.
     at_work: Arc<AtomicUsize>,
     /// `true` while a request waits for the rest of its body.
     awaits_body: Arc<AtomicBool>,
-    /// Told when it is to be closed for another.
+    /// Notified when it is to be closed for another.
     close: Arc<Notify>,
 }
 
@@ -154,7 +154,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection, for which one that waits for its client may be closed.
+    /// Counts a connection; one that waits for its client may be closed for it.
     fn admit(self: &Arc<Self>, from: IpAddr, bounds: &ConnectionBounds) -> Admission {
         let mut open = self.open();
         let of_address = open.by_number.values().filter(|entry| entry.from == from);
@@ -183,7 +183,7 @@ impl Connections {
         })
     }
 
-    /// Counts a connection as soon as there is a place; `None` where its address has too many.
+    /// Waits until a connection can be counted; `None` if its address has too many.
     async fn admitted(
         self: &Arc<Self>,
         from: IpAddr,
@@ -199,7 +199,7 @@ impl Connections {
         }
     }
 
-    /// Notes that a request is at work on this connection.
+    /// Records that a request is being handled on this connection.
     fn set_at_work(&self, number: u64) {
         let mut open = self.open();
         let now = open.next();
@@ -210,7 +210,7 @@ impl Connections {
         }
     }
 
-    /// Notes that this connection has answered what it was sent.
+    /// Records that this connection has answered everything.
     fn set_idle(&self, number: u64) {
         let mut open = self.open();
         let now = open.next();
@@ -221,8 +221,8 @@ impl Connections {
         self.changed.notify_one();
     }
 
-    /// Notes whether the request at work on this connection waits for its body. What comes of it in between saves no connection from
-    /// being closed.
+    /// Records whether the request on this connection waits for its body. Received parts of the body do not reset the
+    /// time.
     fn set_awaits_body(&self, number: u64, awaits: bool) {
         let mut open = self.open();
         if let Some(entry) = open.by_number.get_mut(&number)
@@ -244,7 +244,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request at work, until its answer is written.
+/// A request in progress, until its response is written.
 struct AtWork {
     all: Arc<Connections>,
     number: u64,
@@ -271,7 +271,7 @@ impl Drop for AtWork {
     }
 }
 
-/// The body of a request on its way.
+/// The body of a request that is being received.
 struct Arriving {
     body: Incoming,
     all: Arc<Connections>,
@@ -279,7 +279,7 @@ struct Arriving {
     awaits: Arc<AtomicBool>,
     time: Duration,
     end: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// Set once it has taken too long.
+    /// Set once the time limit has passed.
     is_late: Arc<AtomicBool>,
 }
 
@@ -333,10 +333,10 @@ impl Drop for Arriving {
     }
 }
 
-/// The words for a body that has taken too long.
+/// The error for a body that took too long.
 const LATE: &str = "the body of this request took too long";
 
-/// The body of an answer, whose connection is not idle as long as it is written.
+/// The body of a response, whose connection counts as busy while it is written.
 struct Written {
     body: Body,
     _at_work: AtWork,
@@ -362,9 +362,10 @@ impl HttpBody for Written {
     }
 }
 
-/// Serves `app` at `listener` until `stop` is done, then drops what is still connected.
+/// Serves `app` on `listener` until `stop` completes, then closes all connections.
 ///
-/// Slow and idle clients are cut off, as `bounds` say. Handlers learn the client's address as [`ConnectInfo`] of a [`SocketAddr`].
+/// Slow and idle clients are disconnected according to `bounds`. Handlers get the client's address as [`ConnectInfo`]
+/// of a [`SocketAddr`].
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -384,7 +385,7 @@ pub async fn serve(
             () = &mut stop => return,
             accepted = accepted => accepted,
         };
-        // Those that have ended make room in the set.
+        // Removes finished tasks from the set.
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok(Some((stream, from, connection))) => {
@@ -402,7 +403,7 @@ pub async fn serve(
 }
 
 async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
-    // A short message must not wait for more to send; a socket that cannot do this still works.
+    // A short message must not wait for more data; a socket without this option still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
@@ -437,7 +438,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
         }
     });
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    // Streams tell how a client leaves.
+    // An error only means that the client disconnected.
     tokio::select! {
         biased;
         _ = served.as_mut() => return,
@@ -445,7 +446,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
     }
     let awaits_body = connection.awaits_body.load(Ordering::Acquire);
     if connection.at_work.load(Ordering::Acquire) > 0 && !awaits_body {
-        // A request has come in, whole, that very moment: it is the last.
+        // A complete request arrived at that moment: it is the last.
         served.as_mut().graceful_shutdown();
         let _ = served.await;
     }
@@ -473,7 +474,7 @@ impl App {
             return last(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why);
         }
         let Ok(response) = self.service.call(request).await;
-        // A handler knows of a body that failed only, and not why.
+        // A handler knows only that a body failed, and not why.
         if is_late.load(Ordering::Acquire) && !response.status().is_success() {
             return last(StatusCode::REQUEST_TIMEOUT, format!("{LATE}\n"));
         }
@@ -481,7 +482,8 @@ impl App {
     }
 }
 
-/// The bytes of a request's head, as far as they count: what is read from the network is bounded in steps only.
+/// Returns the number of bytes in a request's head that count towards the limit; reads from the network are limited
+/// only in steps.
 fn head_length<B>(request: &Request<B>) -> usize {
     let target = request.uri().path_and_query();
     let target = target.map_or(0, |target| target.as_str().len());
@@ -514,14 +516,14 @@ mod tests {
     async fn rest(mut stream: TcpStream) -> String {
         let mut said = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut said));
-        // One that is closed for another may be reset.
+        // A connection that is closed for another may be reset.
         let _ = read.await.expect("the connection ends");
         String::from_utf8(said).unwrap()
     }
 
     async fn asked(at: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(at).await.unwrap();
-        // A peer may answer and close before all was written.
+        // A peer may respond and close before all was written.
         let _ = stream.write_all(request).await;
         rest(stream).await
     }
@@ -623,7 +625,7 @@ mod tests {
                 "",
                 "the one that waited longest is closed"
             );
-            // The last has its place still.
+            // The last one still has its place.
             let mut last = waiting.pop().unwrap();
             last.write_all(b"cd").await.unwrap();
             assert!(rest(last).await.ends_with("took 4"));
@@ -666,7 +668,7 @@ mod tests {
         drop(AtWork::begin(&kept));
         let next = admit().unwrap();
         assert!(is_open(&slow) && !is_open(&kept), "nothing was lost");
-        // A byte came, and the rest is waited for again.
+        // A byte came, and the rest is awaited again.
         all.set_awaits_body(slow.number, false);
         all.set_awaits_body(slow.number, true);
         let last = admit().unwrap();
@@ -674,7 +676,7 @@ mod tests {
         let at_work = (AtWork::begin(&next), AtWork::begin(&last));
         assert!(admit().is_none(), "requests at work are not closed");
         drop((slow_at_work, at_work));
-        // A connection that was open for long owes nothing for long.
+        // A connection that has been open for long has not owed anything for long.
         let next_at_work = AtWork::begin(&next);
         all.set_awaits_body(next.number, true);
         drop(last);

@@ -1,9 +1,9 @@
-//! One field as a page shows it: its control, its words, what it holds and what is wrong with it.
+//! One field on a page: its control, texts, value and errors.
 
-/// The control a field is filled in with, and what it holds.
+/// The control of a field, and its value.
 #[derive(Clone, PartialEq)]
 pub(super) enum Entry {
-    /// One line of text; `kind` is the `type` of the input.
+    /// One line of text; `kind` is the input's `type`.
     Line {
         kind: &'static str,
         inputmode: Option<&'static str>,
@@ -23,7 +23,7 @@ pub(super) enum Entry {
         most: String,
         step: String,
     },
-    /// A local date and time, and the zone it is meant in.
+    /// A local date and time, and its zone.
     Moment { local: String, zone: String },
     /// One (`radio`) or several (`checkbox`) of a list.
     Picks {
@@ -49,7 +49,7 @@ pub(super) struct OptionPart {
 /// A field with everything around it.
 #[derive(Clone, PartialEq)]
 pub(super) struct FieldPart {
-    /// The name of its control on the page: never the server's own name for it.
+    /// The name of its control on the page, which is never the server's name for it.
     pub key: String,
     pub label: String,
     pub required: bool,
@@ -59,7 +59,7 @@ pub(super) struct FieldPart {
     pub entry: Entry,
 }
 
-/// Characters above which an explanation scrolls by itself.
+/// The number of characters above which a description scrolls.
 const LONG: usize = 900;
 
 impl FieldPart {
@@ -73,7 +73,7 @@ impl FieldPart {
             .is_some_and(|about| about.chars().count() > LONG)
     }
 
-    /// The ids of what explains the field, for assistive technology.
+    /// Returns the ids of the elements that describe the field, for assistive technology.
     pub(super) fn described_by(&self) -> String {
         let about = self.about.as_ref().map(|_| "about");
         let limit = (!self.limit.is_empty()).then_some("limit");

@@ -1,7 +1,7 @@
-//! From the controls of a page to a draft, and from a draft to answers.
+//! The conversion from the controls of a page to a draft, and from a draft to answers.
 //!
-//! Controls are named by position (`f0`, `f1`), options by theirs, so that no string of a server's choosing ever has
-//! to survive a browser. Whether an answer is right is decided by [`Form::read`] alone.
+//! Controls are named by position (`f0`, `f1`), and so are options, so that no string from a server has to survive a
+//! browser. [`Form::read`] alone decides whether an answer is right.
 
 use mcp_elicit_core::answer::{Draft, DraftValue};
 
@@ -9,7 +9,7 @@ use crate::view::{Control, FieldView, date_time};
 
 pub(super) use crate::view::validation::{Wrong, answers};
 
-/// The controls of a page as they came in.
+/// The submitted controls of a page.
 #[derive(Default)]
 pub(super) struct Posted(Vec<(String, String)>);
 
@@ -19,7 +19,7 @@ impl Posted {
         Self(url::form_urlencoded::parse(body).into_owned().collect())
     }
 
-    /// The first value of the control `name`.
+    /// Returns the first value of the control `name`.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -32,7 +32,7 @@ impl Posted {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Returns what was typed, field by field.
+    /// Returns the typed values, field by field.
     pub(super) fn draft(&self, fields: &[FieldView]) -> Draft {
         let mut draft = Draft::new();
         for (index, field) in fields.iter().enumerate() {
@@ -44,7 +44,7 @@ impl Posted {
     fn typed(&self, field: &FieldView, key: &str) -> DraftValue {
         let text = || match self.get(key) {
             None | Some("") => DraftValue::Nothing,
-            // Browsers send line breaks as CR LF, whatever was typed.
+            // Browsers send line breaks as CR LF.
             Some(text) => DraftValue::Text(text.replace("\r\n", "\n")),
         };
         match &field.control {
@@ -59,7 +59,8 @@ impl Posted {
             },
             Control::Several { .. } => {
                 let picked = self.picked(field, key);
-                // A box without a tick has no value, unless the field has a default, which is withdrawn, or is required.
+                // An unchecked box has no value, unless the field is required or has a default, which the person has
+                // then cleared.
                 let unsaid =
                     picked.is_empty() && !field.required && field.default == DraftValue::Nothing;
                 if unsaid {
@@ -81,7 +82,7 @@ impl Posted {
         }
     }
 
-    /// The values of the chosen options, in the form's order.
+    /// Returns the values of the selected options, in the form's order.
     fn picked(&self, field: &FieldView, key: &str) -> Vec<String> {
         let mut indices: Vec<usize> = self
             .all(key)
@@ -98,12 +99,12 @@ impl Posted {
     }
 }
 
-/// The name of the control of the field at `index`.
+/// Returns the name of the control of the field at `index`.
 pub(super) fn key(index: usize) -> String {
     format!("f{index}")
 }
 
-/// The draft before anything was typed: every default.
+/// Returns the initial draft: every default.
 pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     let mut draft = Draft::new();
     for field in fields {
@@ -112,12 +113,12 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     draft
 }
 
-/// Returns whether a draft holds anything else than the form proposed.
+/// Returns `true` if a draft differs from the form's defaults.
 pub(super) fn is_filled_in(fields: &[FieldView], draft: &Draft) -> bool {
     fields.iter().any(|field| {
         let typed = draft.get(&field.name);
         match (typed, &field.default) {
-            // A zone stands there unasked.
+            // The zone is filled in by default.
             (DraftValue::Text(typed), DraftValue::Text(default))
                 if field.control == Control::DateTime =>
             {
@@ -145,7 +146,7 @@ fn is_empty(typed: &DraftValue) -> bool {
     }
 }
 
-/// Returns what the two controls of a moment show for `text`, be it a draft or a default such as
+/// Returns the values of the two controls of a date and time for `text`, which may be a draft or a default such as
 /// `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
     if let Some((local, zone)) = date_time::parts(text) {

@@ -1,4 +1,4 @@
-//! The pages that are read: the queue, a question, its review and its end.
+//! Handlers of pages: the queue, a question, its review and its end.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,16 +28,16 @@ use super::{notices, page_model};
 use crate::view::date_time::zone_here;
 use crate::view::{FieldView, QuestionBody, QuestionView, sanitize, warnings};
 
-/// The number of questions by which the queue page grows, of those that wait and of those that ended.
+/// The number of waiting and of ended questions by which the queue page grows.
 const ROWS: usize = 200;
-/// The most questions on the queue page; the others are found by searching.
+/// The most questions on the queue page; the others are found by search.
 const MOST_ROWS: usize = 2_000;
 
 /// The heading of a question with warnings.
 const CARE_FORM: &str = "Be careful with this form";
 const CARE_LINK: &str = "Be careful with this address";
 
-/// The queue page.
+/// Shows the queue page.
 pub(super) async fn queue<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -53,7 +53,7 @@ pub(super) async fn queue<D: QuestionStore>(
     let filter = ListFilter {
         text: find.clone(),
         view,
-        // One more than are shown tells if there are more.
+        // One more than is shown tells whether there are more.
         most: most + 1,
     };
     match app.store.list(&viewer, &filter).await {
@@ -61,7 +61,7 @@ pub(super) async fn queue<D: QuestionStore>(
         Ok(mut list) => {
             let longer = longer(site, view, &find, most, &list);
             if list.pending.len() > most {
-                // Of the half that was asked first, which has one more.
+                // From the half that was asked first, which has one more.
                 list.pending.remove(most / 2);
             }
             list.recent.truncate(most);
@@ -109,7 +109,7 @@ pub(super) fn shell(site: &Site, viewer: &impl Viewer, pending: usize) -> Shell 
     }
 }
 
-/// The views to choose from, on a site of several people.
+/// Returns the views to choose from, on a site of several people.
 fn views(site: &Site, viewer: &impl Viewer, current: ListView, find: &str) -> Vec<ViewLink> {
     if viewer.name().is_none() {
         return Vec::new();
@@ -122,7 +122,7 @@ fn views(site: &Site, viewer: &impl Viewer, current: ListView, find: &str) -> Ve
     ListView::EVERY.into_iter().map(link).collect()
 }
 
-/// The address of a view, with the words that are searched for.
+/// Returns the address of a view, with the search text.
 fn address(site: &Site, view: ListView, find: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     if view != ListView::All {
@@ -136,7 +136,8 @@ fn address(site: &Site, view: ListView, find: &str) -> String {
     format!("{}/{mark}{query}", site.base)
 }
 
-/// The address of a longer page, at the first question that it adds; `None` when the page shows all, or as many as it can.
+/// Returns the address of a longer page, at the first question that it adds; `None` if the page shows all, or as many
+/// as it can.
 fn longer(
     site: &Site,
     view: ListView,
@@ -144,7 +145,7 @@ fn longer(
     most: usize,
     list: &QuestionList,
 ) -> Option<String> {
-    // Those that wait are added between the first and the last.
+    // Waiting questions are added between the first and the last.
     let lists = [
         ("waiting", &list.pending, most / 2 + 1),
         ("recent", &list.recent, most + 1),
@@ -159,7 +160,7 @@ fn longer(
     Some(format!("{shorter}{mark}rows={rows}#{heading}-{next}"))
 }
 
-/// The heading of a view. Auditors and administrators see questions that are for others.
+/// Returns the heading of a view. Auditors and administrators see questions of others.
 const fn head(view: ListView, has_others: bool) -> &'static str {
     match view {
         ListView::All if has_others => "All questions",
@@ -169,7 +170,7 @@ const fn head(view: ListView, has_others: bool) -> &'static str {
     }
 }
 
-/// The words for a view in which nothing waits.
+/// Returns the text of a view without waiting questions.
 const fn nothing(view: ListView, has_others: bool) -> &'static str {
     match view {
         ListView::All if has_others => {
@@ -181,14 +182,14 @@ const fn nothing(view: ListView, has_others: bool) -> &'static str {
     }
 }
 
-/// The value of `name` in the query of an address.
+/// Returns the value of `name` in the query of an address.
 fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query?.as_bytes())
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
 }
 
-/// A question that waits, with what every page of it needs.
+/// A waiting question, with the data for each of its pages.
 struct Open<'a> {
     site: &'a Site,
     shell: Shell,
@@ -212,7 +213,7 @@ impl Open<'_> {
         Links::of(&self.site.base, self.id.as_str())
     }
 
-    /// Returns what all its pages show.
+    /// Returns the parts that all its pages show.
     fn asked(&self) -> Asked {
         let is_approval = self.team.as_ref().is_some_and(|team| team.is_approval);
         let (verb, care) = match self.question.ask() {
@@ -296,7 +297,7 @@ impl Open<'_> {
     }
 }
 
-/// A question for one of its pages, or the page that says why there is none.
+/// Returns a question for one of its pages, or the page that says why there is none.
 async fn open<'a, D: QuestionStore>(
     app: &'a AppState<D>,
     viewer: &D::Viewer,
@@ -390,7 +391,7 @@ async fn open<'a, D: QuestionStore>(
     }
 }
 
-/// The page of a question.
+/// Shows the page of a question.
 pub(super) async fn question<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -415,7 +416,7 @@ pub(super) async fn question<D: QuestionStore>(
     }
 }
 
-/// The answers once more, before they are sent.
+/// Shows the answers again before they are sent.
 pub(super) async fn review<D: QuestionStore>(
     app: &AppState<D>,
     viewer: &D::Viewer,

@@ -1,4 +1,4 @@
-//! From the key in a link to a session.
+//! The exchange of a link's key for a session.
 
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -8,7 +8,7 @@ use super::notices;
 use super::question_store::QuestionStore;
 use super::router::{AppState, go, page};
 
-/// Exchanges the key for a session, once, and goes on to a page without the key in its address.
+/// Exchanges the key for a session, once, and redirects to a page without the key in its address.
 pub(super) async fn enter<D: QuestionStore>(
     State(app): State<AppState<D>>,
     RawQuery(query): RawQuery,
@@ -36,7 +36,7 @@ pub(super) async fn enter<D: QuestionStore>(
         .get(header::USER_AGENT)
         .and_then(|browser| browser.to_str().ok())
         .unwrap_or("unknown");
-    // Programs that look at a link before a person opens it ask for its head.
+    // Programs that check a link before a person opens it send HEAD.
     let session = if method == Method::HEAD {
         Ok(None)
     } else {
@@ -59,7 +59,8 @@ pub(super) async fn enter<D: QuestionStore>(
     site.tell_login(&session).await;
     tracing::info!(session = %session.id, "a browser signed in");
     let next = format!("{}{next}", site.base);
-    // On a request that another site started, browsers keep a strict cookie back until one of our own pages asks.
+    // On a request started by another site, browsers withhold a strict cookie until one of our own pages sends a
+    // request.
     let foreign = headers
         .get("sec-fetch-site")
         .is_some_and(|from| from == "cross-site" || from == "same-site");
@@ -74,7 +75,7 @@ pub(super) async fn enter<D: QuestionStore>(
     response
 }
 
-/// Returns whether `path` can be a page of ours, below whatever path they lie: never an address elsewhere.
+/// Returns `true` if `path` can be a page of this site, below any path: never an address elsewhere.
 pub(super) fn is_plain(path: &str) -> bool {
     let plain = path
         .bytes()

@@ -1,7 +1,7 @@
 //! A server's message as paragraphs, lists and code.
 //!
-//! Servers write Markdown. Here it becomes structure to read and nothing to click: a link is shown as its
-//! text followed by its address, an image as its description and address, HTML as the text it is.
+//! Servers write Markdown. It is shown with its structure, and without anything to click: a link is shown as its text
+//! followed by its address, an image as its description and address, HTML as plain text.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -10,13 +10,13 @@ use crate::view::sanitize;
 /// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Span {
-    /// Just text.
+    /// Plain text.
     Plain(String),
     /// Important text.
     Strong(String),
     /// Stressed text.
     Emphasis(String),
-    /// Text for a machine.
+    /// Code.
     Code(String),
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Item {
 pub(super) enum Block {
     /// A paragraph.
     Paragraph(Vec<Span>),
-    /// A heading; never a heading of the page, whose order is not the server's to decide.
+    /// A heading of the message, which is not a heading of the page.
     Heading(Vec<Span>),
     /// A quotation.
     Quote(Vec<Span>),
-    /// Several lines for a machine.
+    /// A block of code.
     Code(String),
     /// A list.
     List {
@@ -47,7 +47,7 @@ pub(super) enum Block {
         /// Its entries.
         items: Vec<Item>,
     },
-    /// A line across.
+    /// A horizontal line.
     Rule,
 }
 
@@ -60,12 +60,11 @@ pub(super) struct Message {
     pub long: bool,
 }
 
-/// Characters, or lines, above which a message gets its own scroll bar.
+/// The number of characters, or lines, above which a message gets its own scroll bar.
 const LONG: (usize, usize) = (1_800, 24);
 
 impl Message {
-    /// Reads `text`. What the parser gives, with character references such as `&#x202e;` decoded, is made harmless to
-    /// look at.
+    /// Parses `text`. The parser's output, with character references such as `&#x202e;` decoded, is made safe to show.
     pub(super) fn read(text: &str) -> Self {
         let mut reader = Reader::default();
         for event in Parser::new_ext(text, Options::empty()) {
@@ -79,7 +78,7 @@ impl Message {
         }
     }
 
-    /// The words alone, on one line.
+    /// Returns the text alone, on one line.
     pub(super) fn words(&self) -> String {
         let mut words = Vec::new();
         for block in &self.blocks {
@@ -102,7 +101,7 @@ impl Message {
     }
 }
 
-/// Text as the parser gives it, harmless to look at. Its length is bounded by that of the message.
+/// Returns text from the parser, made safe to show. Its length is limited by that of the message.
 fn harmless(text: &str) -> String {
     sanitize::text(text, usize::MAX)
 }
@@ -111,7 +110,7 @@ fn joined(spans: &[Span]) -> String {
     spans.iter().map(Span::text).collect()
 }
 
-/// The data that are collected while events come in.
+/// The data collected from parser events.
 #[derive(Default)]
 struct Reader {
     blocks: Vec<Block>,
@@ -122,7 +121,7 @@ struct Reader {
     strong: usize,
     emphasis: usize,
     quotes: usize,
-    /// Addresses of the links and images we are in.
+    /// The addresses of the open links and images.
     addresses: Vec<(String, usize)>,
 }
 
@@ -132,7 +131,7 @@ impl Reader {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Code(text) => self.spans.push(Span::Code(harmless(&text))),
-            // HTML is the text it is.
+            // HTML is shown as text.
             Event::Text(text)
             | Event::Html(text)
             | Event::InlineHtml(text)
@@ -212,7 +211,7 @@ impl Reader {
         }
     }
 
-    /// Shows where a link leads, unless its text already says so.
+    /// Shows the target of a link, unless its text already does.
     fn address(&mut self) {
         let Some((address, from)) = self.addresses.pop() else {
             return;
@@ -240,7 +239,7 @@ impl Reader {
         } else if self.emphasis > 0 {
             Span::Emphasis
         } else {
-            // A link's text stays apart from what stood before it, so that it can be told from its address.
+            // A link's text is kept apart from the preceding text, to compare it with the address.
             let apart = self
                 .addresses
                 .last()

@@ -16,10 +16,10 @@ use super::question_store::{
 use super::viewer::{OnlyViewer, Viewer as _};
 use crate::view::{QuestionView, Submission, warnings};
 
-/// The number of ended questions that are remembered.
+/// The number of ended questions that are kept.
 const REMEMBERED: usize = 200;
 
-/// A question that waits.
+/// A waiting question.
 struct Waiting {
     question: Arc<QuestionView>,
     asked: SystemTime,
@@ -30,9 +30,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Sends the outcome to the caller, who ends the question before it stops listening: the outcome is not lost.
+    /// Sends the outcome to the caller, who ends the question before it stops listening, so that the outcome is not
+    /// lost.
     fn hear(self, outcome: Outcome) -> SubmitResult {
-        // The pages let an answer to a form that asks for a credential through only when the person allows it.
+        // The pages accept an answer to a form that asks for a credential only if the person allows it.
         let careful = warnings(&self.question)
             .iter()
             .any(|warning| warning.asks_for_credential);
@@ -69,7 +70,7 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// The lists; a panic elsewhere cannot have left them half changed, as each change is a single step.
+    /// Returns the lists; a panic elsewhere cannot have left them inconsistent, as each change is a single step.
     fn lists(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +79,7 @@ impl Questions {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Puts a question on the page; what comes out is what the person does.
+    /// Adds a question to the page; the receiver gets the person's submission.
     pub(super) fn put(
         &self,
         id: QuestionId,
@@ -99,7 +100,7 @@ impl Questions {
         outcome
     }
 
-    /// Ends a question without an action; one that has ended stays as it is.
+    /// Ends a question without an action; one that has ended is unchanged.
     pub(super) fn end(&self, id: &QuestionId, how: Ending) {
         let gone = self.lists().close(id, how, None).is_some();
         if gone {

@@ -4,16 +4,15 @@
 //! answer is right (`Form::check` does), which of two answers came first (the [`QuestionStore`] does), or that a person
 //! acted when none did: closing a page, losing the connection and running out of time send nothing.
 //!
-//! - [`router`]: the pages over any [`QuestionStore`], to merge into an application of one's own
+//! - [`router`]: the pages over any [`QuestionStore`], to merge into an application
 //! - [`QuestionStore`]: the source of questions; [`StoredQuestion`], [`SubmitResult`], [`QuestionSummary`] and the rest
-//!   are the arguments and results of its methods, [`Viewer`] who they are for
-//! - [`Site`]: where the pages are served, and who may reach them; [`SessionStore`]: where its sessions are kept
-//! - [`Browser`]: a store in memory with a server of its own, for programs that ask one person on this machine
-//! - [`serve`]: an HTTP server for a router of axum's, within [`ConnectionBounds`]
+//!   are the arguments and results of its methods, and [`Viewer`] is the reader
+//! - [`Site`]: the address of the pages and the access to them; [`SessionStore`]: the storage of its sessions
+//! - [`Browser`]: a store in memory with its own server, for programs that ask one person on this machine
+//! - [`serve`]: an HTTP server for an axum router, within [`ConnectionBounds`]
 //!
-//! The pages work without JavaScript. What every page is made of comes from [`view`](crate::view), the same as in the
-//! terminal; what a browser sends is read back in one place, and no string of a server's choosing is ever part of an
-//! address, a control's name or a script.
+//! The pages work without JavaScript. Their contents come from [`view`](crate::view), as in the terminal; a browser's
+//! input is decoded in one place, and no string from a server is ever part of an address, a control's name or a script.
 //!
 //! ```no_run
 //! # async fn f(question: mcp_elicit_forms::view::QuestionView) -> Result<(), Box<dyn std::error::Error>> {

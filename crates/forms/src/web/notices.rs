@@ -1,4 +1,4 @@
-//! The pages that say one thing.
+//! The pages with a single notice.
 
 use super::page::{Act, NoticePage, Shell};
 use super::question_store::{Ended, Ending, QuestionSummary};
@@ -6,7 +6,7 @@ use super::site::Site;
 use crate::theme::Tone;
 use crate::view::sanitize;
 
-/// A notice without anything to go to.
+/// Builds a notice without links.
 fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     let acts = if shell.inside {
         vec![Act {
@@ -29,7 +29,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     }
 }
 
-/// Returns how a question ended. `late` when the reader has just tried to answer it.
+/// Builds the page about the end of a question. `late` if the reader has just tried to answer it.
 pub(super) fn ended(
     shell: Shell,
     summary: &QuestionSummary,
@@ -46,7 +46,7 @@ pub(super) fn ended(
         Ending::Answered if is_approval => "Approved",
         _ => head,
     };
-    // It knows better than the usual words whether the answer has arrived.
+    // The store's note is more precise about the delivery of the answer.
     let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
     if late {
@@ -69,17 +69,17 @@ pub(super) fn ended(
     page
 }
 
-/// The words of a person whose act was refused.
+/// The text that a person typed for a refused action.
 pub(super) enum Words {
-    /// The act has none.
+    /// The action has no text.
     None,
-    /// The form keeps them.
+    /// The form keeps the text.
     Kept,
-    /// The page gives them back.
+    /// The page returns the text.
     Back(String),
 }
 
-/// Builds the page for an act that was refused.
+/// Builds the page for a refused action.
 pub(super) fn act_refused(shell: Shell, why: &str, here: &str, words: Words) -> NoticePage {
     let mut page = notice(shell, Tone::Warn, "Not done", why);
     match words {
@@ -116,7 +116,7 @@ pub(super) fn outline(shell: Shell, summary: &QuestionSummary) -> NoticePage {
     page
 }
 
-/// Builds the page of a question that was the reader's and is not any more.
+/// Builds the page of a question that is no longer the reader's.
 pub(super) fn no_longer(shell: Shell, why: &str) -> NoticePage {
     notice(shell, Tone::Locked, "Not for you any more", why)
 }
@@ -187,7 +187,7 @@ fn go_on(page: &mut NoticePage, next: Option<&QuestionSummary>) {
     }
 }
 
-/// Builds the notice for an unknown question or another person's; the two look the same.
+/// Builds the notice for an unknown question or another person's, which look the same.
 pub(super) fn unknown(shell: Shell) -> NoticePage {
     notice(
         shell,
@@ -197,12 +197,12 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
     )
 }
 
-/// Builds the notice for an address at which there is no page.
+/// Builds the notice for an address without a page.
 pub(super) fn no_page(shell: Shell) -> NoticePage {
     notice(shell, Tone::Plain, "Not here", "There is no such page.")
 }
 
-/// A file that there is not.
+/// Builds the notice for a missing file.
 pub(super) fn no_asset(site: &Site) -> NoticePage {
     let mut page = notice(
         outside(site),
@@ -214,7 +214,7 @@ pub(super) fn no_asset(site: &Site) -> NoticePage {
     page
 }
 
-/// A request of a kind that its address does not take, such as opening what a form is sent to.
+/// Builds the notice for a method that the address does not accept, such as opening the target of a form.
 pub(super) fn other_method(site: &Site) -> NoticePage {
     let line = "Nothing was done: this address takes no such request. Open the inbox, and use the links and buttons of its pages.";
     let mut page = notice(outside(site), Tone::Plain, "Not like this", line);
@@ -222,7 +222,7 @@ pub(super) fn other_method(site: &Site) -> NoticePage {
     page
 }
 
-/// The way to the list, for a page for strangers.
+/// Returns the link to the list, for a page without a session.
 fn questions(site: &Site) -> Act {
     Act {
         href: format!("{}/", site.prefix),
@@ -230,7 +230,8 @@ fn questions(site: &Site) -> Act {
     }
 }
 
-/// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
+/// Builds the page for a browser without a session. `meant` is the page to which a browser with a session is sent, if
+/// any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let (head, line) = if site.logins {
         ("Log in", "This browser is not logged in, or not any more.")
@@ -243,7 +244,7 @@ pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     page
 }
 
-/// A login link that is used or has expired.
+/// Builds the notice for a login link that is used or has expired.
 pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
     let line = "This link is invalid or has expired: each signs one browser in, once.";
     let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
@@ -252,7 +253,7 @@ pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
     page
 }
 
-/// Returns what a page for strangers has around it, which says nothing about where the other pages are.
+/// Returns the frame of a page without a session, which reveals no other addresses.
 fn outside(site: &Site) -> Shell {
     Shell {
         base: site.prefix.clone(),
@@ -262,7 +263,7 @@ fn outside(site: &Site) -> Shell {
     }
 }
 
-/// Signed in, on a request that another page started: the cookie comes along from here on only.
+/// Builds the redirect after a login that another page started, because the cookie is sent only from here on.
 pub(super) fn forward(site: &Site, next: String) -> NoticePage {
     let mut page = notice(outside(site), Tone::Good, "Signed in", "One moment.");
     page.acts.push(Act {
@@ -273,7 +274,8 @@ pub(super) fn forward(site: &Site, next: String) -> NoticePage {
     page
 }
 
-/// A request under another host's name. The site's public address is named; it holds no secret.
+/// Builds the notice for a request under another host's name. It names the site's public address, which is not a
+/// secret.
 pub(super) fn other_name(site: &Site) -> NoticePage {
     let line = "This address was reached under a name that is not its own. Whoever runs it gives it the name (`inbox-url` of a \
         gateway), and has a proxy pass `Host` on.";
@@ -289,7 +291,7 @@ pub(super) fn other_name(site: &Site) -> NoticePage {
     page
 }
 
-/// A request that was refused, and why.
+/// Builds the notice for a rejected request, with the reason.
 pub(super) fn refused(site: &Site, head: &str, line: &str) -> NoticePage {
     notice(outside(site), Tone::Bad, head, line)
 }

@@ -1,7 +1,6 @@
 //! The pages, as data and templates. Rendering is pure: the same page always gives the same text.
 //!
-//! Every string goes through the templates' HTML escaping; there is no way around it in this module, and no
-//! template uses one.
+//! Every string passes the templates' HTML escaping; this module has no exception, and no template uses one.
 
 use askama::Template;
 
@@ -14,17 +13,17 @@ use crate::theme::{self, Tone};
 /// The frame of every page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shell {
-    /// Path that all links start with; empty at the root.
+    /// The path at the start of all links; empty at the root.
     pub base: String,
-    /// `true` if the reader is signed in, so that links to questions make sense.
+    /// `true` if the reader is signed in, so that links to questions work.
     pub inside: bool,
-    /// The number of questions that wait.
+    /// The number of waiting questions.
     pub pending: usize,
     /// The name of the person who is signed in, on a site of several.
     pub name: Option<String>,
 }
 
-/// Time left to answer.
+/// The remaining time.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     pub milliseconds: u128,
@@ -32,31 +31,31 @@ pub(super) struct Left {
     pub short: bool,
 }
 
-/// The origin, as the person must see it.
+/// The origin, as shown to the person.
 #[derive(Clone)]
 pub(super) struct Asker {
     pub server: String,
     pub initial: String,
     pub claimed: Option<String>,
     pub version: Option<String>,
-    /// The command or address of a server that is shown by the name it reports.
+    /// The command or address of a server that is shown by its claimed name.
     pub command: Option<String>,
     pub connection: Option<String>,
-    /// On whose behalf and through which client it is asked.
+    /// The caller and the client.
     pub on_behalf_of: Option<String>,
     pub ago: Option<String>,
     pub call: Option<CallPart>,
 }
 
-/// The call that waits.
+/// The waiting call.
 #[derive(Clone)]
 pub(super) struct CallPart {
     pub kind: &'static str,
     pub name: String,
     pub doubt: Option<&'static str>,
-    /// All of them, whole.
+    /// All arguments, in full.
     pub arguments: Vec<(String, String)>,
-    /// The label of arguments without a name: those that are no object, or not JSON.
+    /// The label of arguments without a name: those that are not an object, or not JSON.
     pub raw: &'static str,
     /// `true` if they are short enough to be shown without being opened.
     pub open: bool,
@@ -77,7 +76,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// The links of the question `id` under `base`.
+    /// Creates the links of the question `id` under `base`.
     pub(super) fn of(base: &str, id: &str) -> Self {
         let here = format!("{base}/q/{id}");
         let to = |what: &str| format!("{here}/{what}");
@@ -95,7 +94,7 @@ impl Links {
     }
 }
 
-/// One line of the summary of what is wrong.
+/// One line of the summary of errors.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     pub anchor: String,
@@ -115,13 +114,13 @@ pub(super) struct Asked {
     /// The heading of the warnings.
     pub care: &'static str,
     pub warnings: Vec<String>,
-    /// `true` if they must be ticked off before an answer is sent.
+    /// `true` if the warnings must be confirmed before an answer is sent.
     pub must_allow: bool,
     pub links: Links,
     pub csrf: String,
     /// `true` if declining permanently is offered here.
     pub always: bool,
-    /// The people's side, where several may answer.
+    /// The team's view, if several people may answer.
     pub team: Option<TeamPart>,
     pub step: Step,
 }
@@ -133,24 +132,24 @@ pub(super) enum Step {
     Answer,
     /// A form without fields.
     Plain,
-    /// The answers once more, before they are sent.
+    /// The answers again, before they are sent.
     Review,
 }
 
-/// A way out of a question that drops what was filled in, and is asked about once more.
+/// A way to leave a question that drops the draft, and has to be confirmed.
 #[derive(Clone, Debug)]
 pub(super) struct Leaving {
-    /// Its name among the acts.
+    /// The name of its action.
     pub act: &'static str,
     pub link: String,
     pub head: &'static str,
-    /// Tells what the server hears.
+    /// The text about the message to the server.
     pub told: &'static str,
     pub yes: &'static str,
 }
 
 impl Asked {
-    /// Returns every way out.
+    /// Returns every way to leave.
     pub(super) fn leavings(&self) -> Vec<Leaving> {
         let [head, told, yes] = self.phrases().decline;
         let told = if self.others_needed() > 0 {
@@ -187,7 +186,7 @@ impl Asked {
     }
 }
 
-/// The people's side of a question.
+/// The team's view of a question.
 #[derive(Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -201,12 +200,12 @@ pub(super) struct TeamPart {
     pub may_act: bool,
     pub may_cancel: bool,
     pub may_claim: bool,
-    /// The claim of somebody else.
+    /// Another person's claim.
     pub claim: Option<ClaimPart>,
     pub has_agreed: bool,
     pub has_handed_on: bool,
     pub others_needed: u8,
-    /// The act that the reader has just done, in words.
+    /// The action that the reader has just done, in words.
     pub did: Option<&'static str>,
     pub delegates: Vec<(String, String)>,
     pub may_comment: bool,
@@ -214,16 +213,16 @@ pub(super) struct TeamPart {
     pub history: Vec<HistoryPart>,
 }
 
-/// The claim of somebody else, which closes the form.
+/// Another person's claim, which closes the form.
 #[derive(Clone)]
 pub(super) struct ClaimPart {
     pub by: String,
     pub left: Left,
-    /// The time left in whole minutes, as it stands still on the page.
+    /// The remaining time in whole minutes, which the page does not update.
     pub minutes: String,
 }
 
-/// Answers that wait for the agreement of others.
+/// Answers that wait for the confirmation of others.
 #[derive(Clone)]
 pub(super) struct EnteredPart {
     pub by: String,
@@ -240,14 +239,14 @@ pub(super) struct CommentPart {
     pub text: String,
 }
 
-/// A step in the course of a question.
+/// An entry in the history of a question.
 #[derive(Clone)]
 pub(super) struct HistoryPart {
     pub text: String,
-    /// `true` for an act or a change, of which the page tells as it comes.
+    /// `true` for an action or a change, which the page announces.
     pub is_announced: bool,
     pub at: Option<Moment>,
-    /// The event's own name on the page: its time, and its place among those of that time.
+    /// The event's unique name on the page: its time, and its position among those of that time.
     pub key: String,
 }
 
@@ -262,34 +261,34 @@ impl Asked {
         self.team.as_ref().is_some_and(|team| team.is_approval)
     }
 
-    /// Returns the claim of somebody else, while which the form is closed.
+    /// Returns another person's claim, which closes the form.
     pub(super) fn claim(&self) -> Option<&ClaimPart> {
         self.team.as_ref()?.claim.as_ref()
     }
 
-    /// Returns `true` if answers wait for agreement, so that entering others is not the next thing to do.
+    /// Returns `true` if answers wait for confirmation, so that entering others is not the next step.
     pub(super) fn has_entered(&self) -> bool {
         self.team
             .as_ref()
             .is_some_and(|team| team.entered.is_some())
     }
 
-    /// Returns `true` if the reader has agreed to the entered answers.
+    /// Returns `true` if the reader has confirmed the entered answers.
     pub(super) fn has_agreed(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.has_agreed)
     }
 
-    /// Returns `true` if the reader has handed the question on.
+    /// Returns `true` if the reader has delegated the question.
     pub(super) fn has_handed_on(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.has_handed_on)
     }
 
-    /// Returns the number of people who must agree after the reader has entered answers.
+    /// Returns the number of people who must confirm after the reader has entered answers.
     pub(super) fn others_needed(&self) -> u8 {
         self.team.as_ref().map_or(0, |team| team.others_needed)
     }
 
-    /// Returns the words for what is to be sent.
+    /// Returns the wording of the values to send.
     pub(super) fn words(&self) -> Words {
         let is_approval = self.is_approval();
         if is_approval || self.others_needed() > 0 {
@@ -299,12 +298,13 @@ impl Asked {
         }
     }
 
-    /// Returns `true` if these are the answers once more, before they are sent.
+    /// Returns `true` if this page is the review.
     pub(super) fn is_review(&self) -> bool {
         self.step == Step::Review
     }
 
-    /// Returns `true` if the reader agrees or declines where it says who has agreed, since there is nothing to fill in.
+    /// Returns `true` if the reader confirms or declines beside the list of confirmations, since there is nothing to
+    /// fill in.
     pub(super) fn decides_above(&self) -> bool {
         let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
         self.step == Step::Plain
@@ -312,7 +312,7 @@ impl Asked {
             && self.claim().is_none()
     }
 
-    /// Returns the label of the button that sends what was reviewed.
+    /// Returns the label of the button that sends the reviewed answers.
     pub(super) fn send(&self) -> &'static str {
         let phrases = self.phrases();
         match (self.others_needed(), self.has_entered()) {
@@ -322,7 +322,7 @@ impl Asked {
         }
     }
 
-    /// Returns what the reader does next, and what others must do then.
+    /// Returns the reader's next step, and that of others.
     pub(super) fn next_step(&self) -> String {
         let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
         let dropped = entered.map(|entered| entered.by.as_str());
@@ -336,14 +336,14 @@ impl Asked {
     }
 }
 
-/// A form to fill in, or a plain yes when it has no fields.
+/// A form to fill in, or a confirmation if it has no fields.
 #[derive(Template)]
 #[template(path = "question.html")]
 pub(super) struct QuestionPage {
     pub shell: Shell,
     pub asked: Asked,
     pub typed: bool,
-    /// The way out that is asked about.
+    /// The way to leave that has to be confirmed.
     pub leaving: Option<Leaving>,
     pub problems: Vec<Problem>,
     pub fields: Vec<FieldPart>,
@@ -355,15 +355,15 @@ pub(super) struct QuestionPage {
 pub(super) struct ReviewRow {
     pub label: String,
     pub values: Vec<String>,
-    /// The typed text, where something else is sent for it.
+    /// The typed text, if the sent value differs.
     pub typed: Option<String>,
-    /// Why to look at it again.
+    /// The reason to check it again.
     pub caveat: Option<String>,
-    /// The values before the approver changed them, in a call that waits for approval; empty where they are the same.
+    /// The values before the approver changed them, in a call that waits for approval; empty if unchanged.
     pub before: Vec<String>,
 }
 
-/// The answers once more, before they are sent.
+/// The answers again, before they are sent.
 #[derive(Template)]
 #[template(path = "review.html")]
 pub(super) struct ReviewPage {
@@ -374,7 +374,7 @@ pub(super) struct ReviewPage {
     pub rows: Vec<ReviewRow>,
 }
 
-/// A link's parts, so that the site stands out.
+/// The parts of a link, so that the site stands out.
 #[derive(Clone, Debug)]
 pub(super) struct HostPart {
     /// The whole address, to open.
@@ -385,11 +385,11 @@ pub(super) struct HostPart {
     pub name: String,
     /// The address after its host.
     pub url_after: String,
-    /// The part of the host in front of the site's own name.
+    /// The subdomain prefix.
     pub before: String,
-    /// The site's own name: the registered domain, or the whole host.
+    /// The registrable domain, or the whole host.
     pub site: String,
-    /// The relevant part after the host: the port.
+    /// The port.
     pub after: String,
 }
 
@@ -436,33 +436,33 @@ pub(super) struct ViewLink {
     pub is_current: bool,
 }
 
-/// The questions that wait, and those that ended lately.
+/// The waiting questions, and those that ended lately.
 #[derive(Template)]
 #[template(path = "queue.html")]
 pub(super) struct QueuePage {
     pub shell: Shell,
     pub head: &'static str,
-    /// The words for a view without a question that waits.
+    /// The text of a view without waiting questions.
     pub nothing: &'static str,
     /// The address of the whole view, without a search.
     pub whole: String,
     pub find: String,
-    /// The name of the view, where it is not the usual one.
+    /// The name of the view, if it is not the default.
     pub view: Option<&'static str>,
     /// The views to choose from; none on a site of one person.
     pub views: Vec<ViewLink>,
-    /// The number of questions that wait and are not shown.
+    /// The number of waiting questions that are not shown.
     pub more: usize,
-    /// `true` if more questions wait than were looked at.
+    /// `true` if more questions wait than were read.
     pub is_cut: bool,
-    /// The address of a page with more questions, where there are some.
+    /// The address of a page with more questions, if there are any.
     pub longer: Option<String>,
     pub pending: Vec<Row>,
     pub recent: Vec<Row>,
 }
 
 impl QueuePage {
-    /// Returns the number of questions that wait, in words.
+    /// Returns the number of waiting questions, in words.
     fn waiting(&self) -> String {
         match self.shell.pending {
             pending if self.is_cut => format!("{pending} or more questions are waiting for you"),
@@ -471,7 +471,7 @@ impl QueuePage {
         }
     }
 
-    /// Returns how many questions of the list are missing, in words.
+    /// Returns the number of questions missing from the list, in words.
     fn missing(&self) -> Option<String> {
         const LOOKED_AT: &str =
             "those that were asked first and those that were asked last are listed and found";
@@ -490,7 +490,7 @@ impl QueuePage {
         }
     }
 
-    /// Returns the number of questions that are found, in words.
+    /// Returns the number of matching questions, in words.
     fn matching(&self) -> String {
         match self.pending.len() + self.recent.len() {
             0 => "Nothing matches".to_owned(),
@@ -507,7 +507,7 @@ pub(super) struct Act {
     pub label: String,
 }
 
-/// One thing to say: how it ended, that it is gone, that one must sign in.
+/// A notice: the end of a question, a missing page, a login.
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct NoticePage {
@@ -516,11 +516,11 @@ pub(super) struct NoticePage {
     pub head: String,
     pub lines: Vec<String>,
     pub acts: Vec<Act>,
-    /// The address that the page goes on to by itself.
+    /// The address of an automatic redirect.
     pub forward: Option<String>,
-    /// The page that a signed-in browser is led to from here, below the path that it remembers.
+    /// The page to which a signed-in browser is sent, below its stored path.
     pub enter: Option<String>,
-    /// The course of a question that has ended.
+    /// The history of a question that has ended.
     pub history: Vec<HistoryPart>,
     /// The comments on it.
     pub comments: Vec<CommentPart>,
@@ -600,7 +600,7 @@ pub(super) struct AuditTemplate {
     pub events: Vec<(&'static str, bool)>,
     pub question: String,
     pub server: String,
-    /// The address of the events before these; `None` where there are none.
+    /// The address of the events before these; `None` if there are none.
     pub older: Option<String>,
     /// `true` if there is no event at all.
     pub is_empty: bool,

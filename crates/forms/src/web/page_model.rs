@@ -1,4 +1,4 @@
-//! From a question to the parts of its page. Pure: what is shown follows from what is handed in.
+//! The conversion of a question to the parts of its page. Pure: the output depends only on the arguments.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,24 +22,24 @@ use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
 };
 
-/// The most characters of a line of the course.
+/// The longest line of the history, in characters.
 const HISTORY_LINE: usize = 4_000;
 
-/// Up to this many short arguments of a call are shown without being opened.
+/// The most short arguments of a call that are shown without being opened.
 const OPEN: usize = 4;
 
 /// The longest arguments in a row of a list, in characters.
 const EXCERPT: usize = 160;
-/// More options than this get a list of their own with a box to search in.
+/// The number of options above which the list gets a search box.
 const FEW: usize = 6;
 
-/// Up to this many short options stand side by side.
+/// The most short options that are shown side by side.
 const SIDE_BY_SIDE: usize = 3;
 
-/// Longest label of an option that stands beside others, in characters.
+/// The longest label of an option shown side by side, in characters.
 const SHORT: usize = 14;
 
-/// Returns who asks, and for which call. The arguments of a call that waits for approval are always in sight.
+/// Returns the origin and the call. The arguments of a call that waits for approval are always visible.
 pub(super) fn asker(
     question: &QuestionView,
     asked: SystemTime,
@@ -72,7 +72,7 @@ pub(super) fn asker(
     }
 }
 
-/// The first letter of a name, for its badge.
+/// Returns the first letter of a name, for its badge.
 fn initial(name: &str) -> String {
     let letter = name.chars().find(|c| c.is_alphanumeric());
     letter.map_or_else(|| "?".to_owned(), |c| c.to_uppercase().to_string())
@@ -87,8 +87,8 @@ pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left
     })
 }
 
-/// Every field with what was typed and what is wrong. `zone` is offered where no zone is known yet. An argument of a call that waits for
-/// approval says where it has characters that a control does not show.
+/// Returns every field with its value and errors. `zone` is offered if no zone is known yet. An argument of a call that
+/// waits for approval marks characters that a control does not show.
 pub(super) fn fields(
     views: &[FieldView],
     draft: &Draft,
@@ -120,7 +120,7 @@ fn of(wrong: &Wrong, index: usize) -> impl Iterator<Item = String> {
         .map(|(_, message)| message.clone())
 }
 
-/// The bounds in words; the date controls say by themselves what a date looks like.
+/// Returns the limits in words; date controls explain their format themselves.
 fn limit(view: &FieldView) -> String {
     match view.control {
         Control::Date | Control::DateTime => view
@@ -134,12 +134,12 @@ fn limit(view: &FieldView) -> String {
     }
 }
 
-/// Returns the text with its hidden characters marked; `None` where it has none.
+/// Returns the text with its hidden characters marked; `None` if it has none.
 fn hidden(typed: &DraftValue) -> Option<String> {
     let DraftValue::Text(text) = typed else {
         return None;
     };
-    // The ends of lines are seen.
+    // Line breaks are visible.
     let marked = sanitize::exact(text, sanitize::ARGUMENTS).replace("␊\n", "\n");
     (marked != *text).then(|| format!("with hidden characters marked: {marked}"))
 }
@@ -260,7 +260,7 @@ pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
         .collect()
 }
 
-/// Returns what will be sent, field by field: options by their labels, everything else exactly as the server gets it.
+/// Returns the values to send, field by field: options by their labels, everything else exactly as the server gets it.
 pub(super) fn review(
     form: &Form,
     views: &[FieldView],
@@ -286,19 +286,19 @@ pub(super) fn review(
         .collect()
 }
 
-/// The words for values that are sent.
+/// The wording of the values to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// An answer of one person's own.
+    /// An answer of a single person.
     Own,
-    /// An answer that others are to confirm: no other text is shown alike.
+    /// An answer that others have to confirm: no other text looks the same.
     ToConfirm,
-    /// An argument of a call that waits for approval: no other value is shown alike.
+    /// An argument of a call that waits for approval: no other value looks the same.
     Argument,
 }
 
 impl Words {
-    /// Returns those for what others are to confirm.
+    /// Returns the wording of values that others have to confirm.
     pub(super) const fn for_others(is_approval: bool) -> Self {
         if is_approval {
             Self::Argument
@@ -325,7 +325,8 @@ fn shown(view: &FieldView, value: &serde_json::Value, words: Words) -> Vec<Strin
     }
 }
 
-/// Returns a text so that no other is shown alike, in quotes where its ends would not be seen or it looks like no answer.
+/// Returns a text that no other text looks like, quoted if its ends would be invisible or it looks like an empty
+/// answer.
 fn exact_text(text: &str) -> String {
     // Line breaks are marked.
     let edges = text.trim_matches('\n');
@@ -340,7 +341,8 @@ fn exact_text(text: &str) -> String {
     sanitize::exact(&quoted, sanitize::ARGUMENTS)
 }
 
-/// Returns the value that an argument had before, in words; nothing where it is the same, or is an answer to a server's question.
+/// Returns the previous value of an argument, in words; empty if it is unchanged, or is an answer to a server's
+/// question.
 fn before(
     field: Option<&Field>,
     view: &FieldView,
@@ -355,7 +357,7 @@ fn before(
         .unwrap_or_default()
 }
 
-/// The people's side of a question, safe to show.
+/// Returns the team's view of a question, safe to show.
 pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> TeamPart {
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
     let fields = question.as_form().map(Form::fields).unwrap_or_default();
@@ -411,7 +413,7 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
     }
 }
 
-/// The comments of people, safe to show.
+/// Returns the comments of people, safe to show.
 pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<CommentPart> {
     let part = |comment: CommentView| CommentPart {
         by: sanitize::line(&comment.by, sanitize::LABEL),
@@ -421,7 +423,7 @@ pub(super) fn comments(comments: Vec<CommentView>, now: SystemTime) -> Vec<Comme
     comments.into_iter().map(part).collect()
 }
 
-/// The course of a question, safe to show.
+/// Returns the history of a question, safe to show.
 pub(super) fn history(lines: Vec<HistoryLine>) -> Vec<HistoryPart> {
     let mut last = (None, 0);
     let part = |line: HistoryLine| HistoryPart {
@@ -442,7 +444,7 @@ pub(super) fn history(lines: Vec<HistoryLine>) -> Vec<HistoryPart> {
     lines.into_iter().map(part).collect()
 }
 
-/// Returns what was typed, where that is not what is sent.
+/// Returns the typed text, if the sent value differs.
 fn typed_words(typed: &DraftValue) -> Option<String> {
     let DraftValue::Text(text) = typed else {
         return None;
@@ -525,7 +527,7 @@ fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
     }
 }
 
-/// The zones to offer, and the one of this machine.
+/// Returns the zones to offer, and that of this machine.
 pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
     if views.iter().all(|view| view.control != Control::DateTime) {
         return Vec::new();
@@ -541,7 +543,7 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
     names
 }
 
-/// The draft to show: what was saved, or every default.
+/// Returns the draft to show: the saved one, or every default.
 pub(super) fn draft_of(views: &[FieldView], saved: Option<Draft>) -> Draft {
     saved.unwrap_or_else(|| form_decode::untouched(views))
 }

@@ -1,32 +1,32 @@
-//! The words of a question's page that differ between what a server asks and a call that waits for approval.
+//! The texts of a question's page that differ between a server's question and a call that waits for approval.
 
 use super::page::Asked;
 
-/// The words of one of the two.
+/// The texts of one of the two.
 pub(super) struct Phrases {
-    /// Stands behind the server's name, above a form.
+    /// Follows the server's name, above a form.
     pub verb: &'static str,
-    /// Stands before the kind and name of the call.
+    /// Precedes the kind and name of the call.
     pub before_call: &'static str,
-    /// The question before a decline, what it does, and the button.
+    /// The confirmation of a decline, its effect, and the button.
     pub decline: [&'static str; 3],
-    /// Stands in place of a form without fields.
+    /// Replaces a form without fields.
     pub without_fields: &'static str,
     /// The button that accepts a form without fields.
     pub accept: &'static str,
-    /// The act that a claim of somebody else keeps others from.
+    /// The action that another person's claim prevents.
     pub while_claimed: &'static str,
-    /// The button that agrees to what another person entered.
+    /// The button that confirms another person's answers.
     pub confirm: &'static str,
-    /// The heading of the form, and `true` where it is for the eye, too.
+    /// The heading of the form, and `true` if it is visible.
     pub fields: (&'static str, bool),
     /// The sentence below that heading; empty for none.
     pub about_fields: &'static str,
-    /// The heading of the form beside what another person entered, and what entering others does.
+    /// The heading of the form beside another person's answers, and the effect of entering others.
     pub other: [&'static str; 2],
-    /// The summary that opens the form again for somebody who has agreed: with fields, and without.
+    /// The summary that opens the form again for a person who has confirmed: with fields, and without.
     pub again: [&'static str; 2],
-    /// Stands in place of a form without fields where somebody else has agreed.
+    /// Replaces a form without fields if another person has confirmed.
     pub agreed: &'static str,
     /// The button that leads to the review; on a narrow screen, its first word.
     pub look: [&'static str; 2],
@@ -34,25 +34,25 @@ pub(super) struct Phrases {
     pub review: &'static str,
     /// The first sentence of the review.
     pub unsent: &'static str,
-    /// The button that sends what was reviewed, where others must agree, too.
+    /// The button that sends the reviewed answers, if others must confirm too.
     pub send_first: &'static str,
     /// The link back from the review.
     pub change: &'static str,
-    /// The act of the others after that, and its object.
+    /// The action of the others after that, and its object.
     pub then: [&'static str; 2],
-    /// The button that sends what was reviewed in place of what another person entered.
+    /// The button that sends the reviewed answers in place of another person's.
     pub send_instead: &'static str,
-    /// The parts, before and after a name, of the sentence that says what is dropped then.
+    /// The parts, before and after a name, of the sentence about the answers that are then dropped.
     pub dropped: [&'static str; 2],
-    /// Says what a decline does where several people must agree.
+    /// The effect of a decline if several people must confirm.
     pub declined_for_all: &'static str,
-    /// Stands in place of a value where there is none.
+    /// Replaces a missing value.
     pub none: &'static str,
-    /// The button that sends what was reviewed.
+    /// The button that sends the reviewed answers.
     pub send: &'static str,
 }
 
-/// The words for what a server asks.
+/// The texts of a server's question.
 const QUESTION: Phrases = Phrases {
     verb: "asks",
     before_call: "To go on with the",
@@ -86,7 +86,7 @@ const QUESTION: Phrases = Phrases {
     send: "Send answers",
 };
 
-/// The words for a call that waits for approval.
+/// The texts of a call that waits for approval.
 const APPROVAL: Phrases = Phrases {
     verb: "is about to be called",
     before_call: "The",
@@ -121,12 +121,13 @@ const APPROVAL: Phrases = Phrases {
 };
 
 impl Phrases {
-    /// Returns the words for an approval, or for any other question.
+    /// Returns the texts of an approval, or of any other question.
     pub(super) const fn of(is_approval: bool) -> &'static Self {
         if is_approval { &APPROVAL } else { &QUESTION }
     }
 
-    /// Returns what the button with this label starts, and what so many others must do then. `by` has entered what it replaces.
+    /// Returns the effect of the button with this label, and the next step of this many others. `by` has entered the
+    /// answers that it replaces.
     pub(super) fn next_step(&self, send: &str, by: Option<&str>, others: u8) -> String {
         let [agree, same] = self.then;
         let people = match others {
@@ -141,13 +142,13 @@ impl Phrases {
 }
 
 impl Asked {
-    /// Returns the words of its page.
+    /// Returns the texts of its page.
     pub(super) fn phrases(&self) -> &'static Phrases {
         Phrases::of(self.is_approval())
     }
 }
 
-/// The words for an act that the reader has just done.
+/// Returns the text for an action that the reader has just done.
 pub(super) fn did(act: &str, is_approval: bool) -> Option<&'static str> {
     Some(match act {
         "claim" => "You have claimed the question.",

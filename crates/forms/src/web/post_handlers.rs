@@ -1,6 +1,6 @@
 //! Handlers of a person's actions: save, check, step, review, accept, decline, cancel.
 //!
-//! Every act is a POST of one of our own forms, and ends in a redirect, so that reloading repeats nothing.
+//! Every action is a POST of one of our own forms, and ends in a redirect, so that reloading repeats nothing.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use super::viewer::Viewer;
 use super::{notices, page_model};
 use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 
-/// A press of one of the buttons of a question, or a save by our script.
+/// Handles a button of a question, or a save by our script.
 pub(super) async fn act<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -42,7 +42,7 @@ pub(super) async fn act<D: QuestionStore>(
         Ok(posted) => posted,
         Err(response) => return response,
     };
-    // The login may have ended while the form was on its way.
+    // The login may have ended while the form was being sent.
     if login.is_some_and(|Extension(login)| !login.is_live()) {
         return page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None));
     }
@@ -109,7 +109,7 @@ fn unknown(site: &Site, viewer: &impl Viewer) -> Response {
     )
 }
 
-/// The question is not the viewer's any more.
+/// Returns the page of a question that is no longer the viewer's.
 fn no_longer(site: &Site, viewer: &impl Viewer, why: &str, act: &str) -> Response {
     if act == "live" {
         return router::json(StatusCode::CONFLICT, &json!({"open": false}));
@@ -119,7 +119,7 @@ fn no_longer(site: &Site, viewer: &impl Viewer, why: &str, act: &str) -> Respons
     page(StatusCode::FORBIDDEN, &refused)
 }
 
-/// The question ended before this act.
+/// Returns the page of a question that ended before this action.
 fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
     if act == "live" {
         return router::json(StatusCode::CONFLICT, &json!({"open": false}));
@@ -127,7 +127,7 @@ fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
     go(&format!("{}?late", Links::of(&site.base, id.as_str()).here))
 }
 
-/// Returns what the review page showed, so that nothing else is sent.
+/// Returns a tag of the reviewed answers, so that nothing else is sent.
 pub(super) fn seen(site: &Site, id: &QuestionId, answers: &Answers) -> String {
     site.tag(MacPurpose::Seen, &shown_bytes(id, answers))
 }
@@ -136,10 +136,10 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
     format!("{id}\0{}", answers.to_value()).into_bytes()
 }
 
-/// One press, with all it may need.
+/// One submitted form, with its context.
 struct Press<'a, D: QuestionStore> {
     app: &'a AppState<D>,
-    /// The person who pressed.
+    /// The person who submitted it.
     viewer: D::Viewer,
     id: QuestionId,
     question: Arc<QuestionView>,
@@ -159,7 +159,7 @@ impl<D: QuestionStore> Press<'_, D> {
         ))
     }
 
-    /// The form, and its fields as they are shown.
+    /// Returns the form, and its fields as they are shown.
     fn form(&self) -> Option<(&Form, Vec<FieldView>)> {
         let form = self.question.as_form()?;
         Some((
@@ -168,7 +168,7 @@ impl<D: QuestionStore> Press<'_, D> {
         ))
     }
 
-    /// Keeps what was typed. Returns the page for somebody who may not answer, of whom nothing is kept.
+    /// Stores the draft. Returns the page for a person who may not answer, whose draft is not stored.
     async fn keep(&self, draft: Draft) -> Result<Option<Response>, QuestionStoreError> {
         let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
         Ok(match kept {
@@ -177,7 +177,7 @@ impl<D: QuestionStore> Press<'_, D> {
         })
     }
 
-    /// Keeps what was typed, and says what the form thinks of it.
+    /// Stores the draft, and returns the form's check of it.
     async fn live(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
             return Ok(unknown(self.site(), &self.viewer));
@@ -204,7 +204,7 @@ impl<D: QuestionStore> Press<'_, D> {
         ))
     }
 
-    /// One more or one less, for browsers that do not run our script.
+    /// Steps a number by one, for browsers that do not run our script.
     async fn step(&self) -> Result<Response, QuestionStoreError> {
         let Some((_, views)) = self.form() else {
             return Ok(unknown(self.site(), &self.viewer));
@@ -257,7 +257,7 @@ impl<D: QuestionStore> Press<'_, D> {
         )
     }
 
-    /// Keeps what was typed; on to the review when it is right, back to the form when it is not.
+    /// Stores the draft; continues to the review if it is valid, else back to the form.
     async fn review(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
             return Ok(unknown(self.site(), &self.viewer));
@@ -270,7 +270,7 @@ impl<D: QuestionStore> Press<'_, D> {
         Ok(self.here(if right { "/review" } else { "?check" }))
     }
 
-    /// Sends what was reviewed, says a plain yes, or agrees to a link.
+    /// Sends the reviewed answers, confirms, or agrees to a link.
     async fn accept(&self) -> Result<Response, QuestionStoreError> {
         let (form, views) = match self.question.ask() {
             QuestionBody::Url(_) => return self.submit(Outcome::Visit).await,
@@ -311,7 +311,8 @@ impl<D: QuestionStore> Press<'_, D> {
         self.submit(Outcome::Accept(answers)).await
     }
 
-    /// Declines or cancels. A draft is dropped, and a form on which several people must agree is declined, only after the person confirms it.
+    /// Declines or cancels. Dropping a draft, or declining a form that several people must confirm, needs a
+    /// confirmation.
     async fn leave(&self, act: &str) -> Result<Response, QuestionStoreError> {
         if self.posted.get("drop") != Some("yes") {
             let draft = self.filled_in();
@@ -336,7 +337,7 @@ impl<D: QuestionStore> Press<'_, D> {
         .await
     }
 
-    /// Returns `true` if it is a form on which others must agree, too.
+    /// Returns `true` if it is a form that others must confirm too.
     async fn ends_for_others(&self) -> Result<bool, QuestionStoreError> {
         if self.question.as_form().is_none() {
             return Ok(false);
@@ -345,10 +346,10 @@ impl<D: QuestionStore> Press<'_, D> {
         Ok(team.is_some_and(|team| team.may_act && team.others_needed > 0))
     }
 
-    /// Returns what the person filled in, where it is anything else than the form proposed.
+    /// Returns the draft, if it differs from the form's defaults.
     fn filled_in(&self) -> Option<Draft> {
         let (_, views) = self.form()?;
-        // The review has no fields; what it showed was kept.
+        // The review has no fields; its answers were stored.
         let draft = if self.posted.get("seen").is_some() {
             self.draft.clone()?
         } else {
@@ -357,7 +358,7 @@ impl<D: QuestionStore> Press<'_, D> {
         form_decode::is_filled_in(&views, &draft).then_some(draft)
     }
 
-    /// Does what one of several people can do beside answering.
+    /// Handles the actions of a team member other than answering.
     async fn among_several(&self, act: &str) -> Result<Response, QuestionStoreError> {
         let text = |name: &str| self.posted.get(name).unwrap_or_default().to_owned();
         let word = act;
@@ -388,7 +389,7 @@ impl<D: QuestionStore> Press<'_, D> {
         })
     }
 
-    /// The act is refused.
+    /// Returns the page of a refused action.
     fn refused(&self, why: &str, words: Words) -> Response {
         let shell = shell(self.site(), &self.viewer, 0);
         let here = Links::of(&self.site().base, self.id.as_str()).here;
@@ -398,13 +399,13 @@ impl<D: QuestionStore> Press<'_, D> {
         )
     }
 
-    /// Sends the person to log in anew, and back to the question.
+    /// Sends the person to log in again, and back to the question.
     fn log_in_again(&self) -> Response {
         let base = &self.site().base;
         go(&format!("{base}/login?fresh=1&next=/q/{}", self.id))
     }
 
-    /// Hands the act in; the first one wins.
+    /// Submits the outcome; the first one wins.
     async fn submit(&self, outcome: Outcome) -> Result<Response, QuestionStoreError> {
         let version = self
             .posted

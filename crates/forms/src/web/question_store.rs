@@ -11,17 +11,17 @@ use super::team::{TeamAct, TeamResult, TeamView};
 use super::viewer::Viewer;
 use crate::view::{CallView, QuestionView, sanitize};
 
-/// Longest name of a question, in characters.
+/// The longest name of a question, in characters.
 const LONGEST_ID: usize = 128;
 
 /// The name of a question in the address of its page.
 ///
-/// The code that makes one makes it unguessable. At most 128 letters, digits, `-` and `_`.
+/// The code that creates it makes it unguessable. At most 128 letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(String);
 
 impl QuestionId {
-    /// The name `text`, or `None` when it cannot be one.
+    /// Creates a name from `text`, or `None` if it is not valid.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         let fits = !text.is_empty()
@@ -32,7 +32,7 @@ impl QuestionId {
         fits.then_some(Self(text))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,7 +59,7 @@ pub enum Ending {
     TimedOut,
     /// The question was withdrawn, for this reason.
     Withdrawn(String),
-    /// The question could not be brought to its end, for this reason.
+    /// The question failed, for this reason.
     Failed(String),
 }
 
@@ -77,50 +77,50 @@ impl From<&Outcome> for Ending {
 /// The end of a question: how, when and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The phase in which it ended.
+    /// The kind of end.
     pub how: Ending,
-    /// When it ended.
+    /// The time at which it ended.
     pub at: SystemTime,
-    /// The person or program that ended it, in words; `None` where no one did.
+    /// The person or program that ended it, in words; `None` if no one did.
     pub by: Option<String>,
 }
 
-/// The summary of a question, as a list shows it. It holds no answers.
+/// The summary of a question for a list. It contains no answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionSummary {
     /// Its name.
     pub id: QuestionId,
-    /// The server that asks, by the name a person knows it by.
+    /// The server that asks, by the name shown to people.
     pub server: String,
-    /// The tool, prompt or resource it is asked for.
+    /// The tool, prompt or resource whose call asks.
     pub call: Option<String>,
-    /// The person or program whose call it is, where several may call.
+    /// The person or program that made the call, if several may.
     pub caller: Option<String>,
-    /// The rule by which it is asked, where there is one.
+    /// The rule by which it is asked, if there is one.
     pub rule: Option<String>,
     /// `true` if a call waits for approval, and no server has asked.
     pub is_approval: bool,
-    /// The beginning of the message, its words alone.
+    /// The beginning of the message, without markup.
     pub excerpt: String,
-    /// The arguments of the call on one line, where the viewer may see them and they tell calls apart.
+    /// The arguments of the call on one line, if the viewer may see them and they distinguish calls.
     pub arguments: Option<String>,
-    /// When it was asked.
+    /// The time at which it was asked.
     pub asked: SystemTime,
-    /// Until when it can be answered.
+    /// The time until which it can be answered.
     pub deadline: Option<SystemTime>,
-    /// The ending; `None` while it waits.
+    /// The end; `None` while it waits.
     pub ended: Option<Ended>,
 }
 
 impl QuestionSummary {
-    /// Longest beginning of a message that is kept, in characters.
+    /// The longest kept beginning of a message, in characters.
     pub const EXCERPT: usize = 240;
-    /// Most of the arguments that is kept, in characters.
+    /// The longest kept arguments, in characters.
     pub const ARGUMENTS: usize = 2_000;
 
     /// Summarizes `question` while it is pending.
     pub fn from_question(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
-        // Twice as much is read as is kept, as markup and line breaks are dropped.
+        // Twice the kept length is read, as markup and line breaks are dropped.
         let start: String = question
             .raw_message()
             .chars()
@@ -142,21 +142,22 @@ impl QuestionSummary {
         }
     }
 
-    /// The same question, asked by this rule.
+    /// Returns the summary with the rule that asks.
     #[must_use]
     pub fn by_rule(mut self, rule: &str) -> Self {
         self.rule = Some(rule.to_owned());
         self
     }
 
-    /// The same question, about a call that waits for approval.
+    /// Returns the summary with the information whether it is about a call that waits for approval.
     #[must_use]
     pub fn for_approval(mut self, is_approval: bool) -> Self {
         self.is_approval = is_approval;
         self
     }
 
-    /// The same question with the arguments of its call, the beginning of each. None where any of several calls may be meant.
+    /// Returns the summary with the beginning of each argument of its call. No arguments if any of several calls may be
+    /// meant.
     #[must_use]
     pub fn with_arguments(mut self, call: &CallView) -> Self {
         if call.doubt().is_some() {
@@ -175,15 +176,15 @@ impl QuestionSummary {
         self
     }
 
-    /// The same question after its end.
+    /// Returns the summary with the end of the question.
     #[must_use]
     pub fn ended(mut self, ended: Ended) -> Self {
         self.ended = Some(ended);
         self
     }
 
-    /// Returns whether every word of `text` occurs in what a list shows of it, its arguments, its id or its rule; letter case does not
-    /// matter.
+    /// Returns `true` if every word of `text` occurs in the listed parts, the arguments, the id or the rule; letter
+    /// case does not matter.
     pub fn matches(&self, text: &str) -> bool {
         let known = [&self.call, &self.caller, &self.rule, &self.arguments];
         let known = known.into_iter().flatten().map(String::as_str);
@@ -212,9 +213,9 @@ pub enum ListView {
     /// Everything that the viewer may see.
     #[default]
     All,
-    /// Those that are addressed to the viewer in person.
+    /// The questions addressed to the viewer in person.
     Mine,
-    /// Those that are addressed to a group of the viewer's.
+    /// The questions addressed to a group of the viewer.
     Groups,
 }
 
@@ -230,7 +231,7 @@ impl ListView {
         }
     }
 
-    /// Returns the view of this name, or the usual one.
+    /// Returns the view of this name, or the default one.
     pub fn from_name(name: &str) -> Self {
         let mut every = Self::EVERY.into_iter();
         every.find(|view| view.name() == name).unwrap_or_default()
@@ -245,33 +246,33 @@ impl ListView {
     }
 }
 
-/// Which questions a list should show.
+/// The selection of questions for a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Words that must occur; empty for all.
+    /// Words that must occur; empty for no search.
     pub text: String,
-    /// The part of what the viewer may see.
+    /// The view.
     pub view: ListView,
-    /// The most waiting, and the most ended, questions to give: of more that wait, the half that was asked first, which is the greater one, and
-    /// the half that was asked last.
+    /// The most waiting, and the most ended, questions to return. If more wait: the half that was asked first, which is
+    /// the greater one, and the half that was asked last.
     pub most: usize,
 }
 
-/// The questions of a store, as a list shows them.
+/// The questions of a store, for a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionList {
-    /// Waiting, the longest waiting first.
+    /// The waiting questions, the longest waiting first.
     pub pending: Vec<QuestionSummary>,
-    /// The number of questions that wait in all, matched or not.
+    /// The number of waiting questions in total, matching or not.
     pub pending_total: usize,
-    /// The number of questions that wait in the view, matched or not.
+    /// The number of waiting questions in the view, matching or not.
     pub pending_in_view: usize,
-    /// `true` if more questions wait than the store looked at: the numbers are the least, and the questions between those that were asked
-    /// first and those that were asked last are left out.
+    /// `true` if more questions wait than the store read: the numbers are then minimums, and the questions between
+    /// those asked first and those asked last are omitted.
     pub is_cut: bool,
-    /// `true` if the viewer sees questions that are for others.
+    /// `true` if the viewer sees questions of others.
     pub has_others: bool,
-    /// Ended, the latest first.
+    /// The ended questions, the latest first.
     pub recent: Vec<QuestionSummary>,
 }
 
@@ -282,16 +283,16 @@ pub enum StoredQuestion {
     Open {
         /// The question.
         question: Arc<QuestionView>,
-        /// When it was asked.
+        /// The time at which it was asked.
         asked: SystemTime,
-        /// The values that a person has typed so far; `None` before anything was saved.
+        /// The draft so far; `None` before anything was saved.
         draft: Option<Draft>,
     },
-    /// It has ended; [`QuestionSummary::ended`] says how.
+    /// It has ended; [`QuestionSummary::ended`] has the details.
     Ended(QuestionSummary),
-    /// The viewer may know that it exists, and what of it is no content: the summary has no words of the message.
+    /// The viewer may know that it exists, but not its content: the summary has no text of the message.
     Outline(QuestionSummary),
-    /// It was the viewer's and is not any more, for this reason: a whole sentence.
+    /// It is no longer the viewer's, for this reason: a whole sentence.
     NoLonger(String),
 }
 
@@ -300,57 +301,56 @@ pub enum StoredQuestion {
 pub enum SubmitResult {
     /// It is the question's outcome.
     Won,
-    /// The question had ended before, like this; the outcome was dropped.
+    /// The question had already ended, in this way; the outcome was dropped.
     Late(Ended),
     /// There is no such question.
     Gone,
-    /// It is kept, and others have to agree.
+    /// It is stored, and others have to confirm it.
     Waits,
-    /// It is refused, for this reason: a whole sentence. What was typed is kept.
+    /// It is refused, for this reason: a whole sentence. The draft is kept.
     Refused(String),
-    /// The login is too old for the act: a fresh one is needed.
+    /// The login is too old for the action: a fresh one is needed.
     LoginTooOld,
 }
 
-/// The result of keeping a draft.
+/// The result of storing a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum DraftResult {
-    /// It is kept, as far as the store has room.
+    /// The draft is stored, if the store has room.
     Done,
-    /// It is not, for this reason: a whole sentence. The viewer may not answer the question.
+    /// The draft is not stored, for this reason: a whole sentence. The viewer may not answer the question.
     Refused(String),
 }
 
-/// The store could not be read or written. Says nothing about any question.
+/// An error of the store. It is unrelated to any single question.
 #[derive(Debug, thiserror::Error)]
 #[error("the questions cannot be reached")]
 pub struct QuestionStoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// The store of questions, which the pages show and submit answers to.
+/// A store of questions, which the pages show and submit answers to.
 ///
-/// The pages hold no state of their own. A store decides who may see and answer what, and which outcome comes first;
-/// everything else about an answer is decided by the form's own check before it gets here.
+/// The pages are stateless. A store decides who may see and answer each question, and which outcome comes first;
+/// everything else about an answer is decided by the form's own check before it reaches the store.
 pub trait QuestionStore: Send + Sync + 'static {
-    /// The viewers of this store.
+    /// The viewer type of this store.
     type Viewer: Viewer;
 
-    /// The questions of this viewer, for a list.
+    /// Returns the questions of this viewer, for a list.
     fn list(
         &self,
         viewer: &Self::Viewer,
         filter: &ListFilter,
     ) -> impl Future<Output = Result<QuestionList, QuestionStoreError>> + Send;
 
-    /// The question named `id`; `None` when there is none, or none of this viewer's.
+    /// Returns the question named `id`; `None` if there is none, or none of this viewer's.
     fn find(
         &self,
         viewer: &Self::Viewer,
         id: &QuestionId,
     ) -> impl Future<Output = Result<Option<StoredQuestion>, QuestionStoreError>> + Send;
 
-    /// Returns what a person should know about the question besides its own text, such as that no call waits for it: a
-    /// sentence or two.
+    /// Returns a note about the question besides its own text, such as that no call waits for it: a sentence or two.
     fn note(
         &self,
         id: &QuestionId,
@@ -359,15 +359,15 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Notes that the viewer has the question on the screen.
+    /// Records that the viewer has the question on the screen.
     fn shown(
         &self,
         viewer: &Self::Viewer,
         id: &QuestionId,
     ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Stores what the viewer has typed so far. A draft is not an answer and is dropped when the question ends; none is
-    /// stored for a question that has ended, nor of a viewer who may not answer it.
+    /// Stores the viewer's draft. A draft is not an answer and is dropped when the question ends; none is stored for a
+    /// question that has ended, or of a viewer who may not answer it.
     fn keep(
         &self,
         viewer: &Self::Viewer,
@@ -375,8 +375,8 @@ pub trait QuestionStore: Send + Sync + 'static {
         draft: Draft,
     ) -> impl Future<Output = Result<DraftResult, QuestionStoreError>> + Send;
 
-    /// Submits the viewer's outcome. The first for a pending question wins, and no other does; where several have to agree, it is
-    /// kept for them. `version` is the [`TeamView::version`] that the page showed.
+    /// Submits the viewer's outcome. The first for a pending question wins, and no other does; if several people have
+    /// to agree, it is stored for them. `version` is the [`TeamView::version`] that the page showed.
     fn submit(
         &self,
         viewer: &Self::Viewer,
@@ -385,7 +385,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         version: u32,
     ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
 
-    /// Returns the people's side of the question for this viewer; `None` where no more than one person answers it.
+    /// Returns the team's view of the question for this viewer; `None` if only one person answers it.
     fn team(
         &self,
         viewer: &Self::Viewer,
@@ -395,7 +395,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Does what one of several people does beside answering.
+    /// Performs an action of a team member other than answering.
     fn act(
         &self,
         viewer: &Self::Viewer,
@@ -406,8 +406,9 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(TeamResult::Gone) }
     }
 
-    /// Returns why an act of the viewer is refused, as a whole sentence, where [`find`](Self::find) has nothing for them to act on, and notes
-    /// the refusal. `act` is the name of its button. `None` where there is no such question, or none of this viewer's.
+    /// Returns the reason why an action of the viewer is refused, as a whole sentence, if [`find`](Self::find) returns
+    /// nothing to act on, and records the refusal. `act` is the name of its button. `None` if there is no such
+    /// question, or none of this viewer's.
     fn refuse(
         &self,
         viewer: &Self::Viewer,
@@ -418,13 +419,13 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Returns whether the person is offered to decline every later question of this server too.
+    /// Returns `true` if the person can also decline every later question of this server.
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {
         let _ = id;
         false
     }
 
-    /// Notes that the decline which follows is meant for every later question of the server too. The caller enforces
+    /// Records that the decline which follows also applies to every later question of the server. The caller enforces
     /// it.
     fn decline_from_now_on(
         &self,
@@ -434,6 +435,6 @@ pub trait QuestionStore: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Counts up whenever a question comes, ends or is changed.
+    /// Returns a counter that increases whenever a question is asked, ends or changes.
     fn changes(&self) -> watch::Receiver<u64>;
 }

@@ -17,9 +17,9 @@ use super::streams::{EventStreams, LoginCheck};
 use super::viewer::Viewer as _;
 use super::{get_handlers, login, notices, post_handlers, sse};
 
-/// The time that the body of a request may take to arrive.
+/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// The state that all handlers share: the questions, and who may see them.
+/// The state that all handlers share: the questions, and the site.
 pub(super) struct AppState<D> {
     pub(super) store: Arc<D>,
     pub(super) site: Arc<Site>,
@@ -36,11 +36,12 @@ impl<D> Clone for AppState<D> {
     }
 }
 
-/// The pages of `store`, served as `site`: merge it into any axum application, or hand it to [`serve`](super::serve).
+/// Returns the pages of `store`, served as `site`: merge it into any axum application, or pass it to
+/// [`serve`](super::serve).
 ///
-/// Everything under it answers to its own host names only, and takes nothing from pages of another origin. Open without
-/// a session are `/login`, `/assets/{name}`, and `/` and `/q/{id}`, which say how to sign in, and send browsers with a
-/// session to their pages. These are below the site's secret path: `/`, `/q/{id}` and below, `/events`, `/state`.
+/// All of it answers to its own host names only, and accepts nothing from pages of another origin. Without a session,
+/// `/login`, `/assets/{name}`, `/` and `/q/{id}` are open; the last two say how to sign in, and send browsers with a
+/// session to their pages. Below the site's secret path are `/`, `/q/{id}` and below, `/events`, `/state`.
 pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let (prefix, base) = (site.prefix.clone(), site.base.clone());
     let app = AppState {
@@ -74,7 +75,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
         .with_state(app)
 }
 
-/// The pages of a site where people log in: at plain paths, with everything that a login needs beside them.
+/// Returns the pages of a site where people log in: at plain paths, with everything that a login needs beside them.
 fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
     let base = app.site.base.clone();
     let inside = |path: &str| format!("{base}{path}");
@@ -92,7 +93,7 @@ fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
         .with_state(app)
 }
 
-/// The pages of people who are let in, at the paths that `inside` makes of theirs.
+/// Returns the pages of signed-in people, at the paths that `inside` derives from theirs.
 fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<AppState<D>> {
     Router::new()
         .route(&inside("/"), get(get_handlers::queue::<D>))
@@ -106,7 +107,7 @@ fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<
         .route(&inside("/assets/{name}"), get(asset::<D>))
 }
 
-/// `/inbox` is meant for `/inbox/`.
+/// Redirects `/inbox` to `/inbox/`.
 async fn queue_is_below(uri: Uri) -> Response {
     go(&format!("{}/", uri.path()))
 }
@@ -163,7 +164,7 @@ async fn guard<D: QuestionStore>(
     response
 }
 
-/// Sends a browser that opens a page to the login, and tells everything else that there is none.
+/// Redirects a browser that opens a page to the login, and rejects everything else.
 fn to_login(site: &Site, request: &Request) -> Response {
     let path = request.uri().path();
     let path = path.strip_prefix(site.base.as_str()).unwrap_or(path);
@@ -174,8 +175,8 @@ fn to_login(site: &Site, request: &Request) -> Response {
     page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None))
 }
 
-/// Puts the security headers of the pages on every response of `app`, and takes only requests that are meant for `site`: for
-/// pages beside those of [`router`].
+/// Adds the security headers of the pages to every response of `app`, and accepts only requests that are meant for
+/// `site`: for pages beside those of [`router`].
 pub fn with_headers(app: Router, site: &Site) -> Router {
     let site = Arc::new(site.clone());
     app.layer(axum::middleware::from_fn(
@@ -194,7 +195,7 @@ pub fn with_headers(app: Router, site: &Site) -> Router {
     ))
 }
 
-/// Says how to sign in; a script sends a browser that is signed in to the page that was meant.
+/// Shows how to sign in; a script sends a signed-in browser to the page that was meant.
 async fn outside<D: QuestionStore>(State(app): State<AppState<D>>, uri: Uri) -> Response {
     let path = uri.path();
     let meant = path
@@ -216,7 +217,7 @@ fn rules(response: &mut Response) {
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
              manifest-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
-        // Not `no-referrer`, with which browsers send `Origin: null` on our own forms.
+        // With `no-referrer`, browsers send `Origin: null` on our own forms.
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -241,7 +242,7 @@ fn rules(response: &mut Response) {
         .or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// A page as a response.
+/// Returns a page as a response.
 pub(super) fn page(status: StatusCode, page: &impl Template) -> Response {
     match page.render() {
         Ok(text) => (
@@ -269,7 +270,7 @@ pub(super) fn go(to: &str) -> Response {
     }
 }
 
-/// A JSON response for the page's script.
+/// Returns a JSON response for the page's script.
 pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
     (
         status,
@@ -279,7 +280,7 @@ pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
         .into_response()
 }
 
-/// Reports a failed store: to the person without its details, and to the log with them.
+/// Reports a store error: to the person without its details, and to the log with them.
 pub(super) fn store_failed(site: &Site, error: &QuestionStoreError) -> Response {
     tracing::error!(error = %error.0, "the questions cannot be reached");
     let line =
@@ -290,7 +291,7 @@ pub(super) fn store_failed(site: &Site, error: &QuestionStoreError) -> Response 
     )
 }
 
-/// The controls of one of our forms, within the limits of size and time.
+/// Reads the controls of one of our forms, within the limits of size and time.
 pub(super) async fn posted(
     site: &Site,
     content_type: Option<&HeaderValue>,
@@ -327,22 +328,22 @@ pub(super) async fn posted(
     }
 }
 
-/// Returns the page for a file that there is not.
+/// Returns the page for a missing file.
 fn no_asset(site: &Site) -> Response {
     page(StatusCode::NOT_FOUND, &notices::no_asset(site))
 }
 
-/// Returns the page for a request of a kind that its address does not take.
+/// Returns the page for a method that the address does not accept.
 pub(super) fn other_method(site: &Site) -> Response {
     page(StatusCode::METHOD_NOT_ALLOWED, &notices::other_method(site))
 }
 
-/// Says that the address takes no such request.
+/// Responds that the address does not accept the request.
 async fn not_taken<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
     other_method(&app.site)
 }
 
-/// Style, scripts, icons and the manifest; nothing in them is secret.
+/// Serves styles, scripts, icons and the manifest, none of which is secret.
 async fn asset<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Path(name): Path<String>,
@@ -370,7 +371,7 @@ async fn asset<D: QuestionStore>(
     )
         .into_response();
     if name == "sw.js" {
-        // It works for the pages, which are above it.
+        // The service worker controls the pages, which are above its own path.
         response.headers_mut().insert(
             header::HeaderName::from_static("service-worker-allowed"),
             HeaderValue::from_static("../"),
@@ -379,7 +380,7 @@ async fn asset<D: QuestionStore>(
     response
 }
 
-/// Serves the parts of a question that can be read besides its page.
+/// Serves the parts of a question that have their own addresses.
 async fn part<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -428,7 +429,7 @@ mod tests {
         reply
     }
 
-    /// Reads until the head of a response has come.
+    /// Reads until the head of a response is complete.
     async fn head(stream: &mut TcpStream) -> String {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
@@ -529,7 +530,7 @@ mod tests {
                 .await
                 .contains("location: /inbox/\r\n")
         );
-        // Outside, the cookie opens nothing, and no page says where the inside is.
+        // Outside its path, the cookie grants nothing, and no page reveals the path.
         for path in [
             "/inbox/",
             "/inbox/q/none",

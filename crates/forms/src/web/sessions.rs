@@ -1,7 +1,7 @@
 //! The sessions of a site: one-time login keys, signed-in browsers, and the path that only they know.
 //!
-//! A [`SessionTable`] is data: it holds digests, never a key or a cookie that could be used. A [`SessionStore`] keeps
-//! one, in memory ([`MemorySessions`]) or wherever its owner wants.
+//! A [`SessionTable`] is data: it holds digests, never a usable key or cookie. A [`SessionStore`] stores one, in memory
+//! ([`MemorySessions`]) or elsewhere.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -19,19 +19,19 @@ use crate::view::sanitize;
 /// The time that a session lives without a request.
 const IDLE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// The time that a session is used before that is written down again.
+/// The interval at which the use of a session is recorded.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 
-/// The most sessions at once; a further login ends the one that was used longest ago.
+/// The most sessions at once; a further login ends the least recently used one.
 const MOST_SESSIONS: usize = 64;
 
 /// The most login keys at once; a further one replaces the oldest.
 const MOST_LOGINS: usize = 1_024;
 
-/// The most characters of a browser's name that are kept.
+/// The longest kept name of a browser, in characters.
 const BROWSER: usize = 160;
 
-/// 256 random bits as text for an address.
+/// Returns 256 random bits as text for an address.
 #[expect(
     clippy::disallowed_methods,
     reason = "the secrets of an address are drawn where it is served"
@@ -54,7 +54,7 @@ fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
-/// Seconds since 1970; 0 before.
+/// Returns the seconds since 1970; 0 for earlier times.
 fn seconds(at: SystemTime) -> u64 {
     at.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
@@ -77,22 +77,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// Its name, eight hexadecimal digits. It opens nothing.
+    /// Returns its name, eight hexadecimal digits, which grants nothing.
     pub fn id(&self) -> &str {
         self.digest.get(..8).unwrap_or_default()
     }
 
-    /// When it was signed in, in seconds since 1970.
+    /// Returns the time of its sign-in, in seconds since 1970.
     pub fn created(&self) -> u64 {
         self.created
     }
 
-    /// When it was last used, in seconds since 1970, to the minute.
+    /// Returns the time of its last use, in seconds since 1970, to the minute.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Returns what the browser calls itself, made inert.
+    /// Returns the browser's own name, made safe to show.
     pub fn browser(&self) -> &str {
         &self.browser
     }
@@ -107,7 +107,7 @@ impl Session {
 pub struct NewSession {
     /// Its name.
     pub id: String,
-    /// The value of its cookie, of which only the digest is kept.
+    /// The value of its cookie, of which only the digest is stored.
     pub cookie: String,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Debug for NewSession {
 pub struct SessionTable {
     /// The part of the pages' path that only signed-in browsers know.
     path: String,
-    /// The key of the tags in forms and reviews.
+    /// The key of the authentication tags in forms and reviews.
     key: String,
     #[serde(default)]
     logins: Vec<Login>,
@@ -141,10 +141,10 @@ impl fmt::Debug for SessionTable {
 }
 
 impl SessionTable {
-    /// A table without sessions, with a path and a key of its own.
+    /// Creates a table without sessions, with a random path and key.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             path: random_text()?,
@@ -162,8 +162,8 @@ impl SessionTable {
         &self.key
     }
 
-    /// Returns whether path and key are long enough to be secrets, and plain enough for an address: `false` for a table
-    /// that was changed by hand.
+    /// Returns `true` if path and key are long enough to be secrets and have only characters for an address; `false`
+    /// for a table that was changed by hand.
     pub fn is_sound(&self) -> bool {
         [&self.path, &self.key].iter().all(|text| {
             text.len() >= 32
@@ -176,7 +176,7 @@ impl SessionTable {
     /// Adds a key that signs one browser in, once, within `life`; returns the key.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn add_login(&mut self, now: SystemTime, life: Duration) -> io::Result<String> {
         let key = random_text()?;
         let now = seconds(now);
@@ -191,7 +191,7 @@ impl SessionTable {
         Ok(key)
     }
 
-    /// Returns whether the key still waits for its one use.
+    /// Returns `true` if the key is valid and unused.
     pub fn is_unused(&self, key: &str, now: SystemTime) -> bool {
         let (digest, now) = (digest(key), seconds(now));
         self.logins
@@ -199,16 +199,16 @@ impl SessionTable {
             .any(|login| now < login.until && same(&login.digest, &digest))
     }
 
-    /// Drops a key that has not been used.
+    /// Drops an unused key.
     pub fn drop_login(&mut self, key: &str) {
         let digest = digest(key);
         self.logins.retain(|login| login.digest != digest);
     }
 
-    /// Takes the key and makes a session; `None` for a key that is unknown, used or too old.
+    /// Redeems the key for a session; `None` for a key that is unknown, used or too old.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn redeem(
         &mut self,
         key: &str,
@@ -251,12 +251,12 @@ impl SessionTable {
             .find(|session| same(&session.digest, &digest) && session.is_live(now))
     }
 
-    /// Returns whether the session's last use is so long ago that this one should be noted.
+    /// Returns `true` if the session's recorded use is so old that this one should be recorded.
     pub(super) fn is_due(session: &Session, now: SystemTime) -> bool {
         seconds(now) >= session.used.saturating_add(NOTED_EVERY.as_secs())
     }
 
-    /// Notes that the session is used now.
+    /// Records that the session is used now.
     pub(super) fn note_use(&mut self, id: &str, now: SystemTime) {
         let now = seconds(now);
         for session in &mut self.sessions {
@@ -266,7 +266,7 @@ impl SessionTable {
         }
     }
 
-    /// Returns the sessions that have not ended, the latest used first.
+    /// Returns the live sessions, the most recently used first.
     pub fn live(&self, now: SystemTime) -> Vec<&Session> {
         let now = seconds(now);
         let mut live: Vec<&Session> = self
@@ -278,14 +278,14 @@ impl SessionTable {
         live
     }
 
-    /// Ends the session of this name; `false` when there is none.
+    /// Ends the session of this name; returns `false` if there is none.
     pub fn revoke(&mut self, id: &str) -> bool {
         let before = self.sessions.len();
         self.sessions.retain(|session| session.id() != id);
         self.sessions.len() < before
     }
 
-    /// Ends every session and drops every unused key; returns how many sessions there were.
+    /// Ends every session and drops every unused key; returns the number of ended sessions.
     pub fn revoke_all(&mut self) -> usize {
         self.logins.clear();
         std::mem::take(&mut self.sessions).len()
@@ -294,29 +294,29 @@ impl SessionTable {
 
 /// A store of the sessions of a site.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Returns the table as it is.
+    /// Returns the current table.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self) -> io::Result<Arc<SessionTable>>;
 
-    /// Changes the table and keeps it: all of the change or, on an error, none.
+    /// Changes the table and stores it: all of the change or, on an error, none.
     ///
     /// # Errors
-    /// When it cannot be read or written, or the change itself failed.
+    /// If it cannot be read or written, or the change itself failed.
     fn change(&self, change: &mut dyn FnMut(&mut SessionTable) -> io::Result<()>)
     -> io::Result<()>;
 }
 
-/// Sessions that end with the process.
+/// A store of sessions that end with the process.
 #[derive(Debug)]
 pub struct MemorySessions(Mutex<Arc<SessionTable>>);
 
 impl MemorySessions {
-    /// A store without sessions.
+    /// Creates a store without sessions.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Mutex::new(Arc::new(SessionTable::new()?))))
     }
@@ -375,7 +375,7 @@ mod tests {
         assert!(table.find(&session.cookie, at(83_199)).is_some());
         assert!(table.find(&session.cookie, at(83_200)).is_none());
         assert!(table.live(at(83_200)).is_empty());
-        // What has ended is not brought back by a late note.
+        // A late use does not revive a session that has ended.
         table.note_use(&session.id, at(90_000));
         assert!(table.find(&session.cookie, at(90_001)).is_none());
     }

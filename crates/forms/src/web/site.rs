@@ -15,17 +15,17 @@ use subtle::ConstantTimeEq as _;
 
 use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 
-/// The time that a login link waits for its one use, unless set.
+/// The default lifetime of an unused login link.
 const LOGIN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Told the name of a new session.
+/// A callback for the name of a new session.
 type OnLogin = Arc<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The address of the pages, and the access to them.
 ///
-/// Browsers send the cookies of a host to all its ports, so the pages of a site lie below a path of 256 random bits and
-/// the session's cookie is for that path alone: another server on this machine, which a link may lead to, is sent
-/// nothing. The path is in no address that is given away: not in a login link, nor in the link to a question.
+/// Browsers send the cookies of a host to all its ports, so the pages of a site are below a path of 256 random bits and
+/// the session's cookie is for that path alone: another server on this machine, which a link may lead to, receives
+/// nothing. The path is in no address that is given away: neither in a login link nor in the link to a question.
 #[derive(Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -34,9 +34,9 @@ type OnLogin = Arc<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct Site {
     pub(super) hosts: Vec<String>,
     pub(super) origins: Vec<String>,
-    /// The path of everything, empty at the root; what is open to strangers lies directly below it.
+    /// The path of everything, empty at the root; the pages without a session are directly below it.
     pub(super) prefix: String,
-    /// The path of the pages for people who are signed in: the prefix, then the part that only they know.
+    /// The path of the pages for signed-in people: the prefix, then the secret part.
     pub(super) base: String,
     pub(super) loopback: bool,
     pub(super) secure: bool,
@@ -65,12 +65,12 @@ impl fmt::Debug for Site {
     }
 }
 
-/// The purposes of the site's key, each with a prefix of its own so that one can never stand for another.
+/// The purposes of the site's key, each with its own prefix, so that a tag for one purpose is invalid for another.
 #[derive(Clone, Copy)]
 pub(super) enum MacPurpose {
     /// A form that this site made for this question.
     Form,
-    /// The answers that were reviewed.
+    /// The reviewed answers.
     Seen,
 }
 
@@ -84,11 +84,11 @@ impl MacPurpose {
 }
 
 impl Site {
-    /// The pages on this machine only, at `at`; reached as `127.0.0.1`, `localhost` or `[::1]`. Sessions end with the
-    /// process unless [`with_sessions`](Self::with_sessions) keeps them.
+    /// Creates a site on this machine only, at `at`; reached as `127.0.0.1`, `localhost` or `[::1]`. Sessions end with
+    /// the process unless [`with_sessions`](Self::with_sessions) stores them.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// If the system has no randomness.
     pub fn loopback(at: SocketAddr) -> io::Result<Self> {
         let port = at.port();
         let mut names = vec![at.to_string()];
@@ -102,11 +102,11 @@ impl Site {
         Self::new(format!("http://{at}"), names, origins, port, true)
     }
 
-    /// The pages at a public address such as `https://inbox.example.org`, which reaches this process through a proxy
-    /// of the operator's.
+    /// Creates a site at a public address such as `https://inbox.example.org`, which reaches this process through the
+    /// operator's proxy.
     ///
     /// # Errors
-    /// When `address` is not an http or https address with nothing after the host, or the system gives no randomness.
+    /// If `address` is not an http or https address with nothing after the host, or the system has no randomness.
     pub fn public(address: &str) -> io::Result<Self> {
         let wrong = || {
             let why = "write the address as scheme and host, such as https://inbox.example.org";
@@ -155,7 +155,7 @@ impl Site {
             sign_in: "Open the link that the program printed where it was started. It signs this browser in, once."
                 .to_owned(),
             root,
-            // Two sites of one host, each at a port of its own, keep apart in what browsers show of cookies.
+            // Distinguishes two sites on ports of one host, which share cookies in browsers.
             cookie: format!("mcp-elicit-{port}"),
             login_life: LOGIN_LIFE,
             sessions: Arc::clone(&sessions) as Arc<dyn SessionStore>,
@@ -168,7 +168,7 @@ impl Site {
     /// Stores sessions, the path and the key of the pages in this store.
     ///
     /// # Errors
-    /// When the store cannot be read, or its path or key is not a secret of the right form.
+    /// If the store cannot be read, or its path or key is not a secret of the right form.
     pub fn with_sessions(mut self, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
         let table = sessions.read()?;
         if !table.is_sound() {
@@ -194,9 +194,9 @@ impl Site {
         self
     }
 
-    /// Leaves it to the application to say who looks at the pages: a layer outside of the [`router`](super::router) puts the
-    /// store's viewer into the extensions of each request, and pages for `/login` are merged beside it. Links sign nobody
-    /// in, and the pages are at paths that can be guessed, since the login alone opens them.
+    /// Leaves the identification of viewers to the application: a layer outside of the [`router`](super::router) puts
+    /// the store's viewer into the extensions of each request, and pages for `/login` are merged beside it. Links sign
+    /// no one in, and the pages are at guessable paths, since only the login grants access.
     #[must_use]
     pub fn with_logins(mut self) -> Self {
         self.logins = true;
@@ -232,21 +232,21 @@ impl Site {
         self.verifies(MacPurpose::Form, &form_bytes(Some(session), what), token)
     }
 
-    /// Tells people without a session how to get one: a whole sentence.
+    /// Sets the text that tells people without a session how to get one: a whole sentence.
     #[must_use]
     pub fn signed_in_by(mut self, how: impl Into<String>) -> Self {
         self.sign_in = how.into();
         self
     }
 
-    /// Sets how long a login link waits for its one use. A day unless set.
+    /// Sets how long a login link can be used. Defaults to one day.
     #[must_use]
     pub fn with_login_life(mut self, life: Duration) -> Self {
         self.login_life = life;
         self
     }
 
-    /// Calls `tell` with the name of each session that is made, and completes it before the browser gets the session.
+    /// Calls `tell` with the name of each new session, and waits for it before the browser gets the session.
     #[must_use]
     pub fn on_login<F>(mut self, tell: impl Fn(&str) -> F + Send + Sync + 'static) -> Self
     where
@@ -256,38 +256,38 @@ impl Site {
         self
     }
 
-    /// Records the session beside who answered.
+    /// Records the session beside the responder.
     #[must_use]
     pub fn naming_sessions(mut self) -> Self {
         self.names_sessions = true;
         self
     }
 
-    /// Sets who is recorded as having answered, in words for a person. `in the browser` unless set.
+    /// Sets the responder that is recorded, in words for a person. Defaults to `in the browser`.
     #[must_use]
     pub fn answered_by(mut self, who: impl Into<String>) -> Self {
         self.by = who.into();
         self
     }
 
-    /// The most bytes of a request's body. 1 MiB unless set.
+    /// Sets the largest body of a request, in bytes. Defaults to 1 MiB.
     #[must_use]
     pub fn with_body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// Reads the time from elsewhere than the system's clock.
+    /// Reads the time from `clock` and not from the system.
     #[must_use]
     pub fn with_clock(mut self, clock: fn() -> SystemTime) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Makes an address that signs a person in, once, and shows the queue: for the person only.
+    /// Creates an address that signs a person in, once, and shows the queue: for the person only.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn login_link(&self) -> io::Result<String> {
         let mut key = String::new();
         self.sessions.change(&mut |table| {
@@ -302,26 +302,26 @@ impl Site {
         format!("{}{}/login?key={key}", self.root, self.prefix)
     }
 
-    /// Makes an address that signs a person in, once, and shows one question: for the person only.
+    /// Creates an address that signs a person in, once, and shows one question: for the person only.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn question_link(&self, id: &super::QuestionId) -> io::Result<String> {
         Ok(format!("{}&next=/q/{id}", self.login_link()?))
     }
 
-    /// Returns the address of a question. It carries no login and holds no secret.
+    /// Returns the address of a question. It contains no login and no secret.
     pub fn deep_link(&self, id: &super::QuestionId) -> String {
         format!("{}{}/q/{id}", self.root, self.prefix)
     }
 
-    /// Returns the address of the site. It carries no login and holds no secret.
+    /// Returns the address of the site. It contains no login and no secret.
     pub fn address(&self) -> String {
         format!("{}{}/", self.root, self.prefix)
     }
 
-    /// Returns whether the request was meant for this site. Another name that resolves to this host (DNS rebinding) is
-    /// rejected.
+    /// Returns `true` if the request was meant for this site. Another name that resolves to this host (DNS rebinding)
+    /// is rejected.
     pub fn is_for_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
@@ -333,7 +333,7 @@ impl Site {
         known && named.next().is_none()
     }
 
-    /// Returns whether the request comes from one of this site's own pages. One that names two origins does not.
+    /// Returns `true` if the request comes from one of this site's own pages. One that names two origins does not.
     pub fn is_from_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::ORIGIN).iter();
         let origin = named.next().and_then(|origin| origin.to_str().ok());
@@ -341,13 +341,14 @@ impl Site {
         known && named.next().is_none()
     }
 
-    /// Returns `true` if the path may be that of a style, a script or an icon, which everybody may read: one name below `/assets/`.
+    /// Returns `true` if the path may be that of a style, a script or an icon, which everyone may read: one name below
+    /// `/assets/`.
     pub(super) fn is_asset(&self, path: &str) -> bool {
         self.below_assets(path)
             .is_some_and(|name| !name.is_empty() && !name.contains('/'))
     }
 
-    /// Returns `true` if the path is below `/assets/`, where nothing is anybody's own, and most is not there.
+    /// Returns `true` if the path is below `/assets/`, where nothing is personal, and most paths do not exist.
     pub fn is_below_assets(&self, path: &str) -> bool {
         self.below_assets(path).is_some()
     }
@@ -357,7 +358,7 @@ impl Site {
             .strip_prefix("/assets/")
     }
 
-    /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages
+    /// Returns `true` if the request carries the cookie of a session that has not ended. Browsers send it to the pages
     /// only.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         self.session(headers).is_some()
@@ -387,13 +388,13 @@ impl Site {
             .find_map(|(_, value)| table.find(value, now))
     }
 
-    /// Returns whether the session of the request goes on. That is no use of it.
+    /// Returns `true` if the session of the request is live. This does not count as a use.
     pub(super) fn has_session(&self, headers: &HeaderMap) -> bool {
         let table = self.session_table();
         table.is_some_and(|table| self.session_in(&table, headers, (self.clock)()).is_some())
     }
 
-    /// The name of the session that the request belongs to. Its use is noted.
+    /// Returns the name of the request's session, and records its use.
     pub(super) fn session(&self, headers: &HeaderMap) -> Option<String> {
         let now = (self.clock)();
         let table = self.session_table()?;
@@ -411,7 +412,7 @@ impl Site {
         Some(id)
     }
 
-    /// Takes a login key; `None` when it is unknown, used or too old.
+    /// Redeems a login key; `None` if it is unknown, used or too old.
     pub(super) fn redeem(&self, key: &str, browser: &str) -> io::Result<Option<NewSession>> {
         let now = (self.clock)();
         // A guessed key costs a read, never a write.
@@ -426,14 +427,14 @@ impl Site {
         Ok(session)
     }
 
-    /// Tells of a session that was made.
+    /// Calls the callback for a new session.
     pub(super) async fn tell_login(&self, session: &NewSession) {
         if let Some(tell) = &self.on_login {
             tell(&session.id).await;
         }
     }
 
-    /// Returns the words under which what this request does is recorded; `None` where it belongs to no session.
+    /// Returns the name under which actions of this request are recorded; `None` if it belongs to no session.
     pub(super) fn by(&self, headers: &HeaderMap) -> Option<String> {
         let session = self.session(headers)?;
         Some(if self.names_sessions {
@@ -443,7 +444,7 @@ impl Site {
         })
     }
 
-    /// The `Set-Cookie` of a new session: sent back to the pages only, whatever else the host has.
+    /// Returns the `Set-Cookie` of a new session, which is sent back to the pages only.
     pub(super) fn session_cookie(&self, session: &NewSession) -> String {
         let secure = if self.secure { "; Secure" } else { "" };
         format!(
@@ -457,13 +458,13 @@ impl Site {
         tag(&self.key, purpose, what)
     }
 
-    /// Returns whether `said` is the authentication code of `what` for this purpose.
+    /// Returns `true` if `said` is the authentication code of `what` for this purpose.
     pub(super) fn verifies(&self, purpose: MacPurpose, what: &[u8], said: &str) -> bool {
         same(said, &self.tag(purpose, what))
     }
 }
 
-/// Returns what the token of a form is made of: the form's subject, and the session of its reader where there are several.
+/// Returns the input of a form's token: the form's subject, and its reader's session if there are several.
 pub(super) fn form_bytes(session: Option<&str>, what: &str) -> Vec<u8> {
     match session {
         None => what.as_bytes().to_vec(),
@@ -632,6 +633,20 @@ mod tests {
             "https://a?b",
         ] {
             assert!(Site::public(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn its_debug_print_has_no_secret() {
+        let site = Site::public("https://inbox.example.org").unwrap();
+        let link = site.login_link().unwrap();
+        let key = link.split_once("key=").unwrap().1;
+        let session = site.redeem(&login_key(&site), "").unwrap().unwrap();
+        let cookie = site.session_cookie(&session);
+        let token = cookie.split(['=', ';']).nth(1).unwrap();
+        let printed = format!("{site:?}");
+        for secret in [key, token] {
+            assert!(!secret.is_empty() && !printed.contains(secret), "{printed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pages that an application shows beside the questions: one thing to say, and the sessions of people.
+//! Pages that an application shows beside the questions: notices, sessions and the audit.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ use super::user_agent::browser_name;
 use crate::theme::Tone;
 use crate::view::sanitize;
 
-/// One thing to say.
+/// A notice.
 #[derive(Clone, Debug, Default)]
 pub struct Notice {
     /// The heading.
@@ -25,13 +25,13 @@ pub struct Notice {
     pub lines: Vec<String>,
     /// Links at the foot: address and label.
     pub links: Vec<(String, String)>,
-    /// The address that the page goes on to by itself.
+    /// The address of an automatic redirect.
     pub forward: Option<String>,
-    /// `true` if something went well; otherwise the page is about something that cannot be done.
+    /// `true` for a success; otherwise the page is about a failure.
     pub is_good: bool,
 }
 
-/// Returns a page of this site that says one thing.
+/// Returns a page of this site with a notice.
 pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
     let acts = notice.links.into_iter();
     let template = NoticePage {
@@ -55,7 +55,7 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
     page(status, &template)
 }
 
-/// Returns the page for a request of a kind that its address does not take: what an application's other pages answer as these do.
+/// Returns the page for a method that the address does not accept, for an application's other pages.
 pub fn not_taken(site: &Site) -> Response {
     other_method(site)
 }
@@ -65,13 +65,13 @@ pub fn not_taken(site: &Site) -> Response {
 pub struct SessionLine {
     /// Its public name.
     pub id: String,
-    /// The person, where the list has several.
+    /// The person, if the list has several.
     pub of: Option<String>,
-    /// The browser, as it calls itself.
+    /// The browser's own name.
     pub browser: String,
-    /// When it was signed in, in seconds since 1970.
+    /// The time of the sign-in, in seconds since 1970.
     pub signed_in: u64,
-    /// When it was last used, in seconds since 1970.
+    /// The time of the last use, in seconds since 1970.
     pub last_used: u64,
     /// `true` if it is the reader's.
     pub is_this: bool,
@@ -82,13 +82,13 @@ pub struct SessionLine {
 pub struct DeviceLine {
     /// Its public name.
     pub id: String,
-    /// The browser, as it calls itself.
+    /// The browser's own name.
     pub browser: String,
-    /// When it was added, in seconds since 1970.
+    /// The time at which it was added, in seconds since 1970.
     pub added: u64,
-    /// When a notification was sent to it last, in seconds since 1970; `None` where none was lately.
+    /// The time of the last notification, in seconds since 1970; `None` if there was none lately.
     pub reached: Option<u64>,
-    /// When a notification could not be sent to it after that, in seconds since 1970, and why.
+    /// The time of a later notification that failed, in seconds since 1970, and the reason.
     pub failed: Option<(u64, String)>,
     /// `true` if it is the reader's.
     pub is_this: bool,
@@ -116,9 +116,9 @@ pub struct Account {
     pub own: Vec<SessionLine>,
     /// The sessions of others; `None` for readers who may not see them.
     pub others: Option<Vec<SessionLine>>,
-    /// `true` if the reader may end those.
+    /// `true` if the reader may end the sessions of others.
     pub may_end_others: bool,
-    /// The person's devices; `None` where none are notified.
+    /// The person's devices; `None` if none are notified.
     pub push: Option<PushAccount>,
     /// `true` if the reader may read the audit.
     pub may_audit: bool,
@@ -133,7 +133,7 @@ pub struct AuditLine {
     pub event: String,
     /// Its details, in words.
     pub text: String,
-    /// When it was, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at: u64,
     /// The id of its question.
     pub question: Option<String>,
@@ -144,7 +144,7 @@ pub struct AuditLine {
 pub struct Audit {
     /// The reader's name.
     pub name: String,
-    /// The latest events that fit, the latest first.
+    /// The latest events that match, the latest first.
     pub lines: Vec<AuditLine>,
     /// The kinds of events, and whether one is chosen.
     pub events: Vec<(&'static str, bool)>,
@@ -152,11 +152,11 @@ pub struct Audit {
     pub question: String,
     /// The server; empty for all.
     pub server: String,
-    /// The query of the events before these; `None` where there are none.
+    /// The query of the events before these; `None` if there are none.
     pub older: Option<String>,
 }
 
-/// Returns the frame of a page beside the questions, for a person of this name.
+/// Returns the frame of a page beside the questions, for the person of this name.
 fn signed_in(site: &Site, name: &str) -> Shell {
     Shell {
         base: site.base.clone(),

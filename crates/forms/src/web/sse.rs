@@ -1,4 +1,4 @@
-//! Telling open pages that something has changed.
+//! Notifications of open pages about changes.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use super::router::{self, AppState, store_failed};
 use super::streams::{LOOK_AGAIN, LoginCheck};
 use super::viewer::Viewer as _;
 
-/// The time that a page waits before it connects again.
+/// The time after which a page reconnects.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// The interval at which a silent connection is kept alive.
 const ALIVE: Duration = Duration::from_secs(20);
 
-/// Sends an event each time the store changes. An event says that something has changed, never what. The stream ends with the login of
-/// its request, and where its viewer has too many.
+/// Sends an event each time the store changes. An event says that something has changed, and not what. The stream ends
+/// with the login of its request, and when its viewer has too many.
 pub(super) async fn events<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -67,7 +67,7 @@ pub(super) async fn events<D: QuestionStore>(
         .into_response()
 }
 
-/// Returns how many questions wait.
+/// Returns the number of waiting questions.
 pub(super) async fn state<D: QuestionStore>(
     State(app): State<AppState<D>>,
     Extension(viewer): Extension<D::Viewer>,
@@ -89,7 +89,7 @@ pub(super) async fn state<D: QuestionStore>(
     }
 }
 
-/// Returns whether a question still waits, and how many do.
+/// Returns whether a question still waits, and the number of waiting questions.
 pub(super) async fn question_state<D: QuestionStore>(
     app: &AppState<D>,
     viewer: &D::Viewer,

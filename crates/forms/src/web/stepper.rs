@@ -1,4 +1,4 @@
-//! Exact decimal steps, for the buttons beside a number.
+//! Exact decimal steps, for the buttons of a number.
 
 /// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) enum Direction {
     Down,
 }
 
-/// Digits after the point above which a number is not stepped.
+/// The most decimal places of a number that can be stepped.
 const PLACES: usize = 15;
 
 /// A decimal as a whole number of units, each a tenth to the power of `places`.
@@ -50,8 +50,8 @@ impl Decimal {
     }
 }
 
-/// `value` one `step` further, kept between `least` and `most`; an empty value starts at the least, or at zero.
-/// `None` when one of them is not a plain decimal, and nothing should change.
+/// Returns `value` plus or minus one `step`, between `least` and `most`; an empty value starts at the least, or at
+/// zero. `None` if one of them is not a plain decimal.
 pub(super) fn stepped(
     value: &str,
     step: &str,

@@ -1,4 +1,4 @@
-//! Streams of events that stay open as long as a page does: so many of each holder, and none beyond its login.
+//! Streams of events that stay open as long as a page does: limited in number per holder, and in time by the login.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -10,21 +10,21 @@ use tokio::sync::Notify;
 /// The most streams of one holder; a further one ends the oldest.
 const MOST_OF_ONE: usize = 32;
 
-/// The interval at which a stream looks whether its login goes on.
+/// The interval at which a stream checks its login.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
-/// Tells whether the login of a request goes on. A layer outside of the [`router`](super::router) puts it into the extensions of
-/// a request. Streams of events end with it, and a form that arrives after its end does nothing.
+/// A check whether the login of a request is live. A layer outside of the [`router`](super::router) puts it into the
+/// extensions of a request. Streams of events end with it, and a form that arrives after its end has no effect.
 #[derive(Clone)]
 pub struct LoginCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl LoginCheck {
-    /// Makes the check of one request's login, which notes no use of it.
+    /// Creates the check of one request's login, which does not count as a use.
     pub fn new(is_live: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_live))
     }
 
-    /// Returns `true` while the login goes on.
+    /// Returns `true` while the login is live.
     pub fn is_live(&self) -> bool {
         (self.0)()
     }
@@ -51,7 +51,7 @@ pub struct EventStreams(Arc<Mutex<Open>>);
 #[derive(Default)]
 struct Open {
     last: u64,
-    /// The oldest first.
+    /// The open streams of each holder, the oldest first.
     by_holder: HashMap<String, VecDeque<(u64, Arc<Notify>)>>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for EventStreams {
     }
 }
 
-/// One open stream, until it is dropped.
+/// An open stream, until it is dropped.
 #[derive(Debug)]
 pub struct EventStream {
     all: EventStreams,
@@ -100,12 +100,12 @@ impl EventStreams {
 }
 
 impl EventStream {
-    /// Returns the party whose stream it is.
+    /// Returns the holder of the stream.
     pub fn holder(&self) -> &str {
         &self.holder
     }
 
-    /// Completes when another stream takes its place.
+    /// Completes when another stream replaces it.
     pub async fn ended(&self) {
         self.end.notified().await;
     }
@@ -138,7 +138,7 @@ mod tests {
         own.push(streams.open("ada"));
         assert!(own[0].ended().now_or_never().is_some());
         assert!(own[1].ended().now_or_never().is_none());
-        // One that ended by itself leaves a place.
+        // A stream that ended by itself leaves room.
         drop(own.pop());
         own.push(streams.open("ada"));
         assert!(own[1].ended().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! The people's side of a question that several may answer, as its page shows it.
+//! The team's view of a question that several people may answer, for its page.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -14,33 +14,33 @@ use serde_json::{Map, Value};
 pub struct TeamView {
     /// `true` if a call waits for approval, and no server has asked.
     pub is_approval: bool,
-    /// Whole sentences: who is asked, and how many must agree.
+    /// Whole sentences about the people who are asked, and the number who must confirm.
     pub lines: Vec<String>,
-    /// The version of the entered answers, which an act on them names.
+    /// The version of the entered answers, which an action on them names.
     pub version: u32,
-    /// The answers that wait for the agreement of others.
+    /// The answers that wait for the confirmation of others.
     pub entered: Option<EnteredView>,
     /// `true` if the reader may answer.
     pub may_act: bool,
     /// `true` if dismissing the question is offered.
     pub may_cancel: bool,
-    /// `true` if the reader may keep others from answering for a while.
+    /// `true` if the reader may claim the question.
     pub may_claim: bool,
-    /// The claim of somebody else, which the reader may take over.
+    /// Another person's claim, which the reader may take over.
     pub claim: Option<ClaimView>,
-    /// `true` if the reader has agreed to the entered answers.
+    /// `true` if the reader has confirmed the entered answers.
     pub has_agreed: bool,
-    /// `true` if the reader has handed the question on, and a line says so.
+    /// `true` if the reader has delegated the question, and a line says so.
     pub has_handed_on: bool,
-    /// The number of people who must agree beside the one who enters answers.
+    /// The number of people who must confirm, besides the person who enters answers.
     pub others_needed: u8,
-    /// Those to whom the reader may hand the question on: value and label.
+    /// The people to whom the reader may delegate the question: value and label.
     pub delegates: Vec<(String, String)>,
     /// `true` if the reader may comment.
     pub may_comment: bool,
     /// The comments of people, the oldest first.
     pub comments: Vec<CommentView>,
-    /// The course of the question, the earliest first.
+    /// The history of the question, the earliest first.
     pub history: Vec<HistoryLine>,
 }
 
@@ -49,11 +49,11 @@ pub struct TeamView {
 pub struct ClaimView {
     /// The person.
     pub by: String,
-    /// The time at which it ends by itself.
+    /// The time at which it expires.
     pub until: SystemTime,
 }
 
-/// Answers that wait for the agreement of others.
+/// Answers that wait for the confirmation of others.
 #[derive(Clone)]
 pub struct EnteredView {
     /// The person who entered them.
@@ -62,7 +62,7 @@ pub struct EnteredView {
     pub content: Map<String, Value>,
     /// The digest of exactly these answers.
     pub digest: String,
-    /// `true` if the agreement of the reader is missing.
+    /// `true` if the confirmation of the reader is missing.
     pub may_confirm: bool,
 }
 
@@ -75,12 +75,12 @@ impl fmt::Debug for EnteredView {
     }
 }
 
-/// A text that a person wrote on a question.
+/// A comment on a question.
 #[derive(Clone)]
 pub struct CommentView {
     /// The person.
     pub by: String,
-    /// When.
+    /// The time.
     pub at: SystemTime,
     /// The text.
     pub text: String,
@@ -95,37 +95,37 @@ impl fmt::Debug for CommentView {
     }
 }
 
-/// A step in the course of a question.
+/// An entry in the history of a question.
 #[derive(Clone, Debug)]
 pub struct HistoryLine {
-    /// When, where that is known.
+    /// The time, if known.
     pub at: Option<SystemTime>,
     /// The event, without a value.
     pub text: String,
-    /// `true` for an act or a change, of which readers of the page are told as it comes.
+    /// `true` for an action or a change, which the page announces to its readers.
     pub is_announced: bool,
 }
 
-/// An act of one of several people, beside answering and leaving.
+/// An action of a team member, other than answering and leaving.
 #[derive(Clone, PartialEq, Eq)]
 pub enum TeamAct {
-    /// Agree to exactly the answers of this digest.
+    /// Confirm exactly the answers of this digest.
     Confirm {
         /// The digest.
         digest: String,
     },
-    /// Keep others from answering for a while.
+    /// Claim the question.
     Claim,
-    /// Take the claim of somebody else.
+    /// Take over another person's claim.
     TakeOver,
-    /// Hand the question on.
+    /// Delegate the question.
     Delegate {
         /// The value of one of [`TeamView::delegates`].
         to: String,
         /// The note for them.
         note: String,
     },
-    /// Comment.
+    /// Comment on the question.
     Comment {
         /// The text.
         text: String,
@@ -133,7 +133,7 @@ pub enum TeamAct {
 }
 
 impl fmt::Debug for TeamAct {
-    /// Formats the name of the act only.
+    /// Formats the name of the action only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Confirm { .. } => "Confirm",
@@ -145,14 +145,14 @@ impl fmt::Debug for TeamAct {
     }
 }
 
-/// The result of an act of one of several people.
+/// The result of a team member's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TeamResult {
-    /// It is done.
+    /// The action was done.
     Done,
-    /// It is refused, for this reason: a whole sentence. What was typed is kept.
+    /// The action was refused, for this reason: a whole sentence. Typed text is kept.
     Refused(String),
-    /// The login is too old for the act: a fresh one is needed.
+    /// The login is too old for the action: a fresh one is needed.
     LoginTooOld,
     /// There is no such question for this viewer.
     Gone,

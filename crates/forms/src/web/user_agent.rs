@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The marks of browsers that call themselves Chrome or Safari, too.
+/// The marks of browsers that also claim to be Chrome or Safari.
 const OTHERS: [&str; 5] = [
     "OPR/",
     "SamsungBrowser/",
@@ -10,7 +10,7 @@ const OTHERS: [&str; 5] = [
     "YaBrowser/",
     "DuckDuckGo/",
 ];
-/// The browsers by their marks. The first mark counts: Edge calls itself Chrome as well, and Chrome Safari.
+/// The browsers by their marks. The first match counts: Edge also claims to be Chrome, and Chrome Safari.
 const BROWSERS: [(&str, &str); 8] = [
     ("Edg/", "Edge"),
     ("EdgA/", "Edge"),
@@ -21,7 +21,7 @@ const BROWSERS: [(&str, &str); 8] = [
     ("CriOS/", "Chrome"),
     ("Safari/", "Safari"),
 ];
-/// The systems by their marks. Android calls itself Linux as well, and iOS Mac OS X.
+/// The systems by their marks. Android also claims to be Linux, and iOS Mac OS X.
 const SYSTEMS: [(&str, &str); 6] = [
     ("iPhone", "iOS"),
     ("iPad", "iOS"),
@@ -31,7 +31,8 @@ const SYSTEMS: [(&str, &str); 6] = [
     ("Linux", "Linux"),
 ];
 
-/// Returns the browser and the system of a `User-Agent`, such as `Chrome on Linux`; the header itself where it is of another browser.
+/// Returns the browser and the system of a `User-Agent`, such as `Chrome on Linux`; the header itself for any other
+/// browser.
 pub(super) fn browser_name(header: &str) -> Cow<'_, str> {
     let first = |marks: &[(&str, &'static str)]| {
         let mut marks = marks.iter();

@@ -1,9 +1,9 @@
-/// The person or program that looks at the questions of a store and acts on them. The pages know no more of it than this.
+/// The person or program that views the questions of a store and acts on them. The pages use nothing else of it.
 pub trait Viewer: Clone + Send + Sync + 'static {
-    /// Makes the viewer of a site that signs browsers in by links, whose acts are recorded in these words.
+    /// Creates the viewer of a site that signs browsers in by links, whose actions are recorded under this name.
     fn from_link(by: String) -> Self;
 
-    /// Returns the words under which the acts of the viewer are recorded.
+    /// Returns the name under which the viewer's actions are recorded.
     fn by(&self) -> String;
 
     /// Returns the login that forms are bound to; `None` on a site of one person.
@@ -11,12 +11,12 @@ pub trait Viewer: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Returns the party whose open pages are counted together; the words of the viewer's acts unless there is one.
+    /// Returns the party whose open pages are counted together; by default the name of its actions.
     fn holder(&self) -> String {
         self.by()
     }
 
-    /// Returns the name at the head of the pages; `None` on a site of one person.
+    /// Returns the name shown on the pages; `None` on a site of one person.
     fn name(&self) -> Option<&str> {
         None
     }

@@ -1,4 +1,4 @@
-//! The caller of a request, as its proof names it.
+//! The caller of a request, according to its proof.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +8,7 @@ use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
 use mcp_elicit_policy::CallingPerson;
 use mcp_elicit_record::principal::Principal;
 
-/// The way in which a caller is known.
+/// The kind of a caller's proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProofKind {
     /// It proved nothing.
@@ -21,7 +21,7 @@ pub(crate) enum ProofKind {
     Key,
 }
 
-/// The caller of a request. A part that is not known is empty.
+/// The caller of a request. Unknown parts are empty.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ProvenCaller {
     binding: String,
@@ -37,12 +37,12 @@ pub(crate) struct ProvenCaller {
 }
 
 impl ProvenCaller {
-    /// A caller that proved nothing, under the name that the record tells it apart by.
+    /// Creates a caller without proof, under the name that distinguishes it in the record.
     pub(super) fn unverified(binding: String) -> Self {
         Self::of_kind(ProofKind::Unverified, binding)
     }
 
-    /// The user of the operating system whose client it is.
+    /// Creates the user of the operating system whose client it is.
     pub(crate) fn local() -> Self {
         Self {
             subject: local_user(),
@@ -51,7 +51,7 @@ impl ProvenCaller {
         }
     }
 
-    /// The holder of an API key.
+    /// Creates the holder of an API key.
     pub(crate) fn of_key(key: &ApiToken) -> Self {
         Self {
             subject: key.id().to_owned(),
@@ -65,7 +65,7 @@ impl ProvenCaller {
         }
     }
 
-    /// A subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are theirs.
+    /// Creates a subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are people.
     pub(crate) fn of_subject(issuer: &str, subject: &str, logs_in: Option<&str>) -> Self {
         let binding = Principal::subject(issuer, subject).to_string();
         Self {
@@ -76,13 +76,13 @@ impl ProvenCaller {
         }
     }
 
-    /// A program that works by itself.
+    /// Creates a program that works by itself.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn of_program(id: &str) -> Self {
         Self::of_owner(id, Some(""))
     }
 
-    /// The holder of an API key of this owner.
+    /// Creates the holder of an API key of this owner.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn of_owner(id: &str, owner: Option<&str>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl ProvenCaller {
         }
     }
 
-    /// This user of the operating system.
+    /// Creates this user of the operating system.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn of_local_user(user: &str) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl ProvenCaller {
         }
     }
 
-    /// The same with a mail address and groups of its token.
+    /// Returns the caller with the mail address and groups of its token.
     #[cfg(all(test, feature = "teams"))]
     pub(crate) fn with_token(self, mail: &str, claims: Vec<String>) -> Self {
         let mail = mail.to_owned();
@@ -127,17 +127,18 @@ impl ProvenCaller {
         }
     }
 
-    /// Returns the name by which the record tells callers apart: issuer and subject, or the id of a key; never the text of a token.
+    /// Returns the name that distinguishes callers in the record: issuer and subject, or the id of a key; never the
+    /// text of a token.
     pub(crate) fn binding(&self) -> &str {
         &self.binding
     }
 
-    /// Returns the way in which the caller is known.
+    /// Returns the kind of proof.
     pub(crate) fn kind(&self) -> ProofKind {
         self.kind
     }
 
-    /// Returns the facts by which the caller is matched to the people who answer.
+    /// Returns the facts that match the caller to the people who answer.
     pub(crate) fn person(&self) -> &CallingPerson {
         &self.person
     }
@@ -157,7 +158,7 @@ impl ProvenCaller {
         &self.name
     }
 
-    /// Returns the mail address, which the issuer or the proxy vouches for.
+    /// Returns the mail address, verified by the issuer or the proxy.
     pub(crate) fn mail(&self) -> &str {
         &self.mail
     }
@@ -172,14 +173,14 @@ impl ProvenCaller {
         &self.client
     }
 
-    /// Returns when the proof ends; `None` for one that does not.
+    /// Returns the time at which the proof expires; `None` if it does not.
     #[cfg(feature = "teams")]
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         self.expires_at
     }
 }
 
-/// Prints the way in which the caller is known only.
+/// Formats the kind of proof only.
 impl fmt::Debug for ProvenCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProvenCaller")
@@ -188,17 +189,17 @@ impl fmt::Debug for ProvenCaller {
     }
 }
 
-/// The caller of a session. Its names and groups are those of the newest proof; the binding never changes.
+/// The caller of a session. Its names and groups follow the newest proof; the binding never changes.
 #[derive(Debug)]
 pub(crate) struct CurrentCaller(RwLock<Arc<ProvenCaller>>);
 
 impl CurrentCaller {
-    /// The caller, as it is now.
+    /// Creates the current caller.
     pub(crate) fn new(caller: ProvenCaller) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Arc::new(caller))))
     }
 
-    /// Returns the caller as its newest proof names it.
+    /// Returns the caller according to its newest proof.
     pub(crate) fn get(&self) -> Arc<ProvenCaller> {
         self.0
             .read()
@@ -206,7 +207,7 @@ impl CurrentCaller {
             .clone()
     }
 
-    /// Takes what another proof of the same caller says. Returns `false` if it ends earlier than the one before.
+    /// Applies another proof of the same caller. Returns `false` if it expires earlier than the current one.
     #[cfg(feature = "teams")]
     pub(super) fn renew(&self, caller: &ProvenCaller) -> bool {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +220,7 @@ impl CurrentCaller {
     }
 }
 
-/// Returns the name of the user that this process runs as; its number where the system has no name.
+/// Returns the name of the user that this process runs as; its number if the system has no name.
 #[cfg(unix)]
 fn local_user() -> String {
     let id = rustix::process::getuid().as_raw().to_string();

@@ -1,4 +1,4 @@
-//! The response to a request that proves no caller.
+//! The response to a request without a valid caller.
 
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
@@ -10,8 +10,8 @@ use super::resource::Resource;
 use crate::listener::endpoint::header_checks::refusal;
 
 impl Unauthenticated {
-    /// Returns the HTTP response of this resource (RFC 6750, section 3); `issuer` has the scopes that are asked for, and the issuer, where
-    /// callers have access tokens.
+    /// Returns the HTTP response of this resource (RFC 6750, section 3); `issuer` has the requested scopes and the
+    /// issuer, if callers have access tokens.
     pub(crate) fn response(
         self,
         resource: &Resource,
@@ -39,7 +39,7 @@ impl Unauthenticated {
             Self::NoToken => (StatusCode::UNAUTHORIZED, Some("Bearer")),
             #[cfg(feature = "teams")]
             Self::Token(error) => return of_token(error, resource, issuer),
-            // Not 401, which would make the caller sign in again.
+            // A 401 would make the caller sign in again.
             Self::NotTheProxy | Self::NoSubject | Self::Blocked => (StatusCode::FORBIDDEN, None),
         };
         let challenge = challenge.map(|challenge| with_resource(challenge, resource, issuer));
@@ -53,7 +53,7 @@ impl Unauthenticated {
     }
 }
 
-/// Returns a challenge that also says where a token for the resource is to be had (RFC 9728, 5.1).
+/// Returns a challenge that also names the issuer of tokens for the resource (RFC 9728, 5.1).
 fn with_resource(
     challenge: &str,
     resource: &Resource,
@@ -72,7 +72,7 @@ fn with_resource(
     format!("{challenge}{separator}{}", parameters.join(", "))
 }
 
-/// The response to a token that proves no caller.
+/// Returns the response to an invalid token.
 #[cfg(feature = "teams")]
 fn of_token(
     error: mcp_elicit_oidc::TokenError,
@@ -83,7 +83,7 @@ fn of_token(
     use mcp_elicit_oidc::TokenError;
 
     let (status, challenge) = match error {
-        // Not 401, which would make the caller sign in again.
+        // A 401 would make the caller sign in again.
         TokenError::Unavailable { retry_after } => {
             let words = "the issuer of the token cannot be asked";
             let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, words);

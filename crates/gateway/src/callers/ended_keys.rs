@@ -1,5 +1,5 @@
-//! Keys that were revoked or have expired while calls of theirs wait for people: nobody comes back with one, so the
-//! questions that were asked for them are withdrawn.
+//! Keys that were revoked or have expired while their calls wait for people: no caller returns with one, so the
+//! questions of these calls are withdrawn.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use mcp_elicit_record::Record;
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 
-/// The interval at which the keys are looked at.
+/// The interval at which the keys are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The number of intervals that pass before questions are withdrawn: the sessions of a key that has ended are ended within
-/// a second, so that the results of its calls, which go on without an answer, reach nobody.
+/// The number of intervals before questions are withdrawn: the sessions of an ended key are ended within a second, so
+/// that the results of its unanswered calls reach no client.
 const DELAY: u8 = 2;
-/// The number of times that questions are looked for after that: one may be on its way.
+/// The number of times that questions are looked up afterwards, since one may be in creation.
 const TIMES: u8 = 3;
 
-/// The keys of a state folder, as they were when they were looked at last.
+/// The keys of a state folder at the last check.
 #[derive(Debug, Default)]
 struct KnownKeys {
-    /// Those that are valid.
+    /// The valid ones.
     valid: BTreeSet<String>,
-    /// Those that were, or that the list says have ended.
+    /// Those that were valid before, or are listed as ended.
     ended: BTreeSet<String>,
     /// The number of intervals after which the last questions are withdrawn.
     due: u8,
 }
 
 impl KnownKeys {
-    /// Takes the keys as they are now: the ids of all in the list, and `true` for those that are valid.
+    /// Updates the keys: the ids of all in the list, with `true` for valid ones.
     fn update(&mut self, listed: &[(String, bool)]) {
         if listed.is_empty() {
-            // The file is gone, or nothing was ever in it. That says nothing of any key.
+            // The file is gone, or never had a key, which says nothing about any key.
             return;
         }
         let of = |wanted: bool| {
@@ -51,7 +51,7 @@ impl KnownKeys {
         }
     }
 
-    /// Returns `true` if questions are to be looked for now.
+    /// Returns `true` if questions are to be looked up now.
     fn is_due(&mut self) -> bool {
         let is_due = (1..=TIMES).contains(&self.due);
         self.due = self.due.saturating_sub(1);
@@ -64,12 +64,12 @@ impl KnownKeys {
     }
 }
 
-/// Withdraws the questions of callers whose keys have ended, as long as the process runs.
+/// Withdraws the questions of callers with ended keys, while the process runs.
 pub(crate) async fn withdraw_questions(tokens: ApiTokens, record: Arc<Record>) {
     let mut keys = KnownKeys::default();
     loop {
         let now = now();
-        // A file that cannot be read ends no key for good.
+        // An unreadable file ends no key permanently.
         if let Ok(listed) = tokens.list() {
             let is_valid = |token: &ApiToken| token.is_valid(now) && token.permits(Scope::Call);
             let listed = listed.iter();

@@ -1,4 +1,4 @@
-//! Callers over HTTP: the proof of who sent a request, and the response where there is none.
+//! Callers over HTTP: their proof, and the response if it is missing.
 
 pub(crate) mod caller;
 mod challenge;
@@ -44,11 +44,11 @@ const LONGEST_MAIL: usize = 320;
 /// The longest list of a caller's groups, in bytes.
 const LONGEST_GROUPS: usize = 8 * 1024;
 
-/// The callers of a gateway: how they are told apart, and who of them is refused.
+/// The callers of a gateway: their proof, and refusals.
 #[derive(Debug)]
 pub(crate) struct Callers {
     proof: Proof,
-    /// The API keys, and the callers that are blocked.
+    /// The API keys, and the blocked callers.
     tokens: ApiTokens,
     /// The issuer at which people log in.
     logs_in: Option<String>,
@@ -56,10 +56,10 @@ pub(crate) struct Callers {
     refused: Mutex<BTreeMap<&'static str, Refusals>>,
 }
 
-/// The proof by which callers are told apart.
+/// The proof that distinguishes callers.
 #[derive(Debug)]
 enum Proof {
-    /// The credentials that they carry, which are not checked.
+    /// Their credentials, which are not checked.
     Unverified(IdentityKey),
     /// API keys.
     Keys,
@@ -70,40 +70,40 @@ enum Proof {
     Oidc(Box<oidc::OidcCallers>),
 }
 
-/// Why a request is not a caller's.
+/// The reason why a request has no valid caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unauthenticated {
     /// It carries no key.
     #[error("send `Authorization: Bearer` with a key that `mcp-elicit tokens make` made")]
     NoKey,
-    /// An operator has blocked it.
+    /// An operator has blocked the caller.
     #[error("this caller is blocked")]
     Blocked,
-    /// Two readers could see two callers.
+    /// Ambiguous: two readers could see two callers.
     #[error("a request carries one `Authorization` header")]
     Ambiguous,
     /// It carries no access token.
     #[cfg(feature = "teams")]
     #[error("authorization required")]
     NoToken,
-    /// The access token is not one that is valid, or cannot be checked.
+    /// The access token is invalid, or cannot be checked.
     #[cfg(feature = "teams")]
     #[error("{0}")]
     Token(#[from] TokenError),
-    /// The key is not one that is valid.
+    /// The key is invalid.
     #[error("{0}")]
     Key(#[from] TokenRejection),
     /// It did not come through the proxy.
     #[error("requests come through the proxy")]
     NotTheProxy,
-    /// The proxy did not say whose it is, or said it in two ways.
+    /// The proxy named no subject, or two.
     #[error("the proxy names one caller")]
     NoSubject,
 }
 
 impl Unauthenticated {
-    /// Returns the word for the audit; `None` for what says nothing of a caller: a client that has no proof yet, or whose access token
-    /// has run out, gets another one, and an issuer may be down.
+    /// Returns the word for the audit; `None` for reasons that say nothing about a caller: a client without a proof, or
+    /// with an expired access token, gets a new one, and an issuer may be down.
     pub(crate) fn word(self) -> Option<&'static str> {
         Some(match self {
             Self::NoKey => return None,
@@ -137,10 +137,10 @@ impl From<BearerError> for Unauthenticated {
 }
 
 impl Callers {
-    /// The callers of this configuration. `logs_in` is the issuer at which people log in.
+    /// Creates the callers of this configuration. `logs_in` is the issuer at which people log in.
     ///
     /// # Errors
-    /// When callers cannot be checked by it.
+    /// If the configuration does not allow checking callers.
     pub(crate) fn new(
         auth: &Auth,
         logs_in: Option<&str>,
@@ -173,8 +173,7 @@ impl Callers {
         })
     }
 
-    /// Returns what withdraws the questions of callers whose keys have ended, as long as it runs; `None` where callers have
-    /// no keys.
+    /// Returns a task that withdraws the questions of callers with ended keys; `None` if callers have no keys.
     pub(crate) fn withdrawing(
         &self,
         tokens: ApiTokens,
@@ -184,13 +183,13 @@ impl Callers {
             .then(|| ended_keys::withdraw_questions(tokens, record))
     }
 
-    /// Returns the keys that are made for somebody who is not among these people, each by its id with that name.
+    /// Returns the keys for people who are not among these, each by its id with the name.
     #[cfg(feature = "teams")]
     pub(crate) fn keys_of_strangers(&self, people: &People) -> Vec<(String, String)> {
         if !self.take_keys() {
             return Vec::new();
         }
-        // A file that cannot be read is told of when a key is checked.
+        // An unreadable file is reported when a key is checked.
         let tokens = self.tokens.list().unwrap_or_default().into_iter();
         let valid = tokens.filter(|token| token.is_valid(now()) && token.permits(Scope::Call));
         let of_strangers = valid.filter_map(|token| match token.owner() {
@@ -202,8 +201,8 @@ impl Callers {
         of_strangers.collect()
     }
 
-    /// Writes into the audit and the log that a request to a server was refused. Anybody can send those: of each reason so many a minute
-    /// are written down, without anything that the request carried.
+    /// Records a refused request to a server in the audit and the log. Anyone can send those, so each reason has a
+    /// limit per minute, and nothing of the request is recorded.
     pub(crate) async fn note_refused(
         &self,
         record: &Record,
@@ -236,7 +235,7 @@ impl Callers {
         }
     }
 
-    /// Returns the way in which callers prove who they are, in a word.
+    /// Returns a word for the kind of proof.
     fn mode(&self) -> &'static str {
         match &self.proof {
             Proof::Unverified(_) => "none",
@@ -247,7 +246,7 @@ impl Callers {
         }
     }
 
-    /// Returns `true` if callers may show API keys.
+    /// Returns `true` if callers may use API keys.
     fn take_keys(&self) -> bool {
         match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) => false,
@@ -257,7 +256,7 @@ impl Callers {
         }
     }
 
-    /// Callers that prove nothing, where nobody is blocked.
+    /// Creates callers without proof, with nobody blocked.
     #[cfg(test)]
     pub(crate) fn unverified(key: &IdentityKey) -> Self {
         let nowhere = mcp_elicit_inbox::state_folder::StateFolder::at(std::path::Path::new(""));
@@ -272,7 +271,7 @@ impl Callers {
     /// Returns the caller of a request with these headers, from this address, to one of these resources.
     ///
     /// # Errors
-    /// When it proves no caller, or one that is blocked.
+    /// If it has no valid caller, or a blocked one.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -322,7 +321,7 @@ impl Callers {
                 if !from.is_some_and(|from| proxy.trusts(from)) {
                     return Err(Unauthenticated::NotTheProxy);
                 }
-                // Visible ASCII, as OpenID Connect has it: nothing that a person could take for something else.
+                // Visible ASCII, as in OpenID Connect: no characters that a person could misread.
                 let only = |name: &HeaderName, longest| {
                     only_text(headers, name)
                         .filter(|value| value.len() <= longest && !value.contains('\t'))
@@ -335,7 +334,7 @@ impl Callers {
                 let subject = only(proxy.subject_header(), LONGEST_SUBJECT)?;
                 let mail = optional(proxy.mail_header(), LONGEST_MAIL)?;
                 let groups = optional(proxy.groups_header(), LONGEST_GROUPS)?;
-                // A comma is two headers that another proxy has joined.
+                // A comma means two headers joined by another proxy.
                 if subject.is_empty() || subject.contains(',') || mail.contains(',') {
                     return Err(Unauthenticated::NoSubject);
                 }
@@ -350,7 +349,7 @@ impl Callers {
         }
     }
 
-    /// Returns the caller that shows this key.
+    /// Returns the caller with this key.
     fn of_key(&self, key: &str) -> Result<ProvenCaller, Unauthenticated> {
         let token = self.tokens.check(key, Scope::Call, now())?;
         Ok(ProvenCaller::of_key(&token))
@@ -368,7 +367,8 @@ impl Callers {
         )
     }
 
-    /// Returns `true` if this caller may still be served: one that is blocked, or whose key was revoked or has expired, may not.
+    /// Returns `true` if this caller may still be served: it is not blocked, and its key was not revoked and has not
+    /// expired.
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
         match &self.proof {
             Proof::Unverified(_) => true,
@@ -382,10 +382,10 @@ impl Callers {
         }
     }
 
-    /// Returns why this caller, which proved who it is, may not be served any more.
+    /// Checks that this authenticated caller may still be served.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not.
     pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
         if self.is_valid(caller) {
             return Ok(());
@@ -397,8 +397,8 @@ impl Callers {
         })
     }
 
-    /// Returns `true` if a caller that may not be served now may come back with another proof, and collect what it asked for: one whose
-    /// access token has expired.
+    /// Returns `true` if a caller that may not be served now may return with another proof, and collect its results:
+    /// one with an expired access token.
     pub(crate) fn may_come_back(&self, caller: &str) -> bool {
         match &self.proof {
             Proof::Unverified(_) | Proof::Keys => false,
@@ -408,7 +408,7 @@ impl Callers {
         }
     }
 
-    /// Returns the caller of a session, as its newest proof names it from now on.
+    /// Returns the caller of a session, updated by its newest proof from now on.
     pub(crate) fn current(&self, caller: ProvenCaller) -> Arc<CurrentCaller> {
         match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => CurrentCaller::new(caller),
@@ -419,7 +419,7 @@ impl Callers {
         }
     }
 
-    /// Asks the issuer again about the token of a caller, where it may have ended it since.
+    /// Asks the issuer again about the token of a caller, if it may have revoked it.
     #[cfg(feature = "teams")]
     pub(crate) async fn ask_again(&self, caller: &str) {
         if let Proof::Oidc(callers) = &self.proof {
@@ -427,7 +427,7 @@ impl Callers {
         }
     }
 
-    /// Returns `true` if an issuer is asked before a caller collects what people answered.
+    /// Returns `true` if an issuer is asked before a caller collects people's answers.
     pub(crate) fn asks_before_delivery(&self) -> bool {
         match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => false,
@@ -436,12 +436,13 @@ impl Callers {
         }
     }
 
-    /// Returns `true` if what people answer may go on to the calls of this caller, who may have to come back for the results.
+    /// Returns `true` if people's answers may be delivered to the calls of this caller, who may have to return for the
+    /// results.
     pub(crate) fn may_collect(&self, caller: &str) -> bool {
         self.is_valid(caller) || self.may_come_back(caller)
     }
 
-    /// Returns the same, as the caller's issuer says now. An issuer that does not answer ends nothing.
+    /// Returns the same after asking the caller's issuer. An unreachable issuer revokes nothing.
     #[cfg_attr(
         not(feature = "teams"),
         expect(clippy::unused_async, reason = "an issuer may have to be asked")
@@ -454,7 +455,7 @@ impl Callers {
         self.may_collect(caller)
     }
 
-    /// Returns the exchange of callers' tokens for those of this resource; `None` where callers have none.
+    /// Returns the exchange of callers' tokens for those of this resource; `None` if callers have none.
     pub(crate) fn token_exchange(
         &self,
         resource: &str,
@@ -466,7 +467,7 @@ impl Callers {
             Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => None,
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => {
-                // Checked when the callers' own checks were made of it.
+                // Checked when the callers' own checks were created from it.
                 let provider = oidc::provider(callers.settings()).ok()?;
                 let (resource, scopes) = (resource.to_owned(), scopes.to_vec());
                 Some(TokenExchange::new(provider, resource, scopes))
@@ -474,7 +475,7 @@ impl Callers {
         }
     }
 
-    /// Returns the scopes that a caller is told to ask for, and the issuer; `None` where callers have no access tokens.
+    /// Returns the scopes that a caller has to request, and the issuer; `None` if callers have no access tokens.
     pub(crate) fn issuer(&self) -> Option<(&[String], &str)> {
         match &self.proof {
             Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => None,
@@ -486,7 +487,7 @@ impl Callers {
         }
     }
 
-    /// Returns the issuer of callers, and why it cannot be used now; `None` where it can, or callers have none.
+    /// Returns the issuer of callers, and the reason why it cannot be used now; `None` if it can, or if there is none.
     #[cfg(feature = "teams")]
     pub(crate) async fn fault_of_issuer(&self) -> Option<(&str, String)> {
         match &self.proof {
@@ -498,13 +499,13 @@ impl Callers {
         }
     }
 
-    /// Returns `true` if a caller can become invalid while it is served.
+    /// Returns `true` if a caller can become invalid while it is being served.
     pub(crate) fn can_be_revoked(&self) -> bool {
         !matches!(self.proof, Proof::Unverified(_))
     }
 
-    /// Returns `true` if credentials of a request are meant for the server: where callers are verified, they are meant for the
-    /// gateway and go no further.
+    /// Returns `true` if credentials of a request are meant for the server: those of authenticated callers are for the
+    /// gateway only.
     pub(crate) fn forwards_credentials(&self) -> bool {
         matches!(self.proof, Proof::Unverified(_))
     }
@@ -530,7 +531,7 @@ mod tests {
         headers
     }
 
-    /// Nothing here waits: no issuer is asked.
+    /// Identifies without waiting: no issuer is asked.
     fn identify(
         callers: &Callers,
         headers: &HeaderMap,
@@ -616,7 +617,7 @@ mod tests {
             let refused = Unauthenticated::Key(TokenRejection::Unknown);
             callers.note_refused(&record, "s", refused).await;
         }
-        // What says nothing of a caller is not among them, and a flood hides no other reason.
+        // Reasons that say nothing about a caller are not among them, and a flood hides no other reason.
         callers
             .note_refused(&record, "s", Unauthenticated::NoKey)
             .await;
@@ -690,7 +691,7 @@ mod tests {
         assert_eq!(caller.claims(), ["ops", "leads"]);
         let none = identify(&with, &headers(&[alice]), inside).unwrap();
         assert!(none.mail().is_empty() && none.claims().is_empty());
-        // Without the settings, headers of these names are anybody's.
+        // Without the settings, anyone can send headers of these names.
         let without = identify(&proxy(&folder), &all, inside).unwrap();
         assert!(without.mail().is_empty() && without.claims().is_empty());
         for wrong in [
@@ -718,7 +719,7 @@ mod tests {
             caller.map(|caller| caller.binding().to_owned())
         };
         let alice = of("alice").unwrap();
-        // The same subject of another issuer is somebody else.
+        // The same subject of another issuer is another caller.
         assert!(tokens.block("other", "alice", now()).unwrap());
         assert!(of("alice").is_ok() && callers.is_valid(&alice));
         assert!(tokens.block("proxy", "alice", now()).unwrap());

@@ -11,9 +11,9 @@ use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVer
 use super::caller::{CurrentCaller, ProvenCaller};
 use crate::config::{OidcAuth, SecretText, TokenCheck};
 
-/// The number of callers above which those whose tokens have expired are forgotten.
+/// The number of callers above which those with expired tokens are forgotten.
 const MANY: usize = 1_024;
-/// The interval at which the issuer is asked again about the token of a caller that waits.
+/// The interval at which the issuer is asked again about the token of a waiting caller.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Callers with the access tokens of an issuer.
@@ -23,16 +23,17 @@ pub(crate) struct OidcCallers {
     settings: OidcAuth,
     /// The issuer at which people log in.
     logs_in: Option<String>,
-    /// The callers by their bindings, each as its newest token names it.
+    /// The callers by their bindings, each according to its newest token.
     current: Mutex<HashMap<String, Arc<CurrentCaller>>>,
-    /// The newest tokens of callers by their bindings, and when the issuer was asked; empty where it is not asked again.
+    /// The newest tokens of callers by their bindings, and the times at which the issuer was asked; empty if it is not
+    /// asked again.
     tokens: Mutex<HashMap<String, (SecretText, Timestamp)>>,
 }
 
-/// Returns the issuer, and the gateway as its client.
+/// Returns the provider, with the gateway as its client.
 ///
 /// # Errors
-/// When the issuer cannot be one.
+/// If the issuer is not usable.
 pub(super) fn provider(settings: &OidcAuth) -> Result<Provider, ProviderError> {
     let provider = Provider::issuer(&settings.issuer, &settings.client_id)?;
     Ok(match &settings.client_secret {
@@ -42,10 +43,10 @@ pub(super) fn provider(settings: &OidcAuth) -> Result<Provider, ProviderError> {
 }
 
 impl OidcCallers {
-    /// The callers of this issuer.
+    /// Creates the callers of this issuer.
     ///
     /// # Errors
-    /// When the issuer cannot be one.
+    /// If the issuer is not usable.
     pub(super) fn new(settings: &OidcAuth, logs_in: Option<String>) -> Result<Self, ProviderError> {
         let verifier = TokenVerifier::new(provider(settings)?)
             .leeway(settings.leeway)
@@ -59,7 +60,7 @@ impl OidcCallers {
         })
     }
 
-    /// Returns why the issuer cannot be used now as it is configured, and what to do, in words for an operator.
+    /// Returns the reason why the issuer cannot be used as configured, with the fix, in words for an operator.
     pub(super) async fn fault_of_issuer(&self, now: Timestamp) -> Option<String> {
         let metadata = match self.verifier.provider().metadata(now.as_millis()).await {
             Ok(metadata) => metadata,
@@ -84,10 +85,10 @@ impl OidcCallers {
         &self.settings
     }
 
-    /// Returns the caller that shows this token, for one of these resources.
+    /// Returns the caller with this token, for one of these resources.
     ///
     /// # Errors
-    /// When the token proves no caller.
+    /// If the token is invalid.
     pub(super) async fn identify(
         &self,
         token: &str,
@@ -116,13 +117,13 @@ impl OidcCallers {
         Ok(caller)
     }
 
-    /// Returns `true` if the issuer is asked again about tokens that it may have ended.
+    /// Returns `true` if the issuer is asked again about tokens that it may have revoked.
     pub(super) fn asks(&self) -> bool {
         self.settings.asks_again || self.settings.check == TokenCheck::Introspection
     }
 
-    /// Asks the issuer again about the newest token of a caller, where it was asked this long ago, and forgets the caller if the issuer has
-    /// ended it.
+    /// Asks the issuer again about the newest token of a caller, if the last time is this long ago, and forgets the
+    /// caller if the issuer has revoked it.
     pub(super) async fn ask_again(&self, binding: &str, after: Duration, now: Timestamp) {
         let due = |(_, asked_at): &(SecretText, Timestamp)| now.since(*asked_at) >= after;
         let due = self
@@ -133,7 +134,7 @@ impl OidcCallers {
         let Some((token, _)) = due else {
             return;
         };
-        // An issuer that does not answer ends nothing: it is asked again.
+        // An unreachable issuer revokes nothing: it is asked again.
         let active = self.verifier.is_active(token.reveal(), now).await;
         let mut tokens = self.tokens();
         let is_same = tokens
@@ -176,7 +177,7 @@ impl OidcCallers {
         caller
     }
 
-    /// Keeps what the newest token of a caller says. Returns `false` if another one is newer.
+    /// Stores the newest token's data about a caller. Returns `false` if another token is newer.
     fn remember(&self, caller: &ProvenCaller, now: Timestamp) -> bool {
         let mut current = self.callers();
         if let Some(known) = current.get(caller.binding()) {
@@ -192,7 +193,7 @@ impl OidcCallers {
         true
     }
 
-    /// Returns the caller of this binding, as its newest token names it.
+    /// Returns the caller of this binding, according to its newest token.
     pub(super) fn current(&self, binding: &str) -> Option<Arc<CurrentCaller>> {
         self.callers().get(binding).cloned()
     }
@@ -212,12 +213,12 @@ fn has_expired(caller: &ProvenCaller, now: Timestamp) -> bool {
     caller.expires_at().is_some_and(|at| now >= at)
 }
 
-/// Returns the text of a claim as people may see it, in one line: hidden characters are marked.
+/// Returns the text of a claim for people, on one line, with hidden characters marked.
 fn shown(text: &str) -> String {
     sanitize::line(text, sanitize::LABEL)
 }
 
-/// Returns a mail address, by which a person is found; `None` where it would be shown otherwise than it is.
+/// Returns a mail address, which identifies a person; `None` if it would be shown differently from its value.
 fn address(mail: &str) -> Option<&str> {
     Some(mail).filter(|mail| shown(mail) == **mail)
 }

@@ -9,14 +9,14 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// A server under one of its paths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resource {
-    /// The address at which callers reach it, which is its name.
+    /// Its address for callers, which is also its name.
     pub(crate) url: String,
     /// The address of its metadata.
     pub(crate) metadata: String,
 }
 
 impl Resource {
-    /// The server at this path, such as `/mcp/deploy`, of this origin.
+    /// Creates the server at this path, such as `/mcp/deploy`, of this origin.
     pub(crate) fn new(origin: &str, path: &str) -> Self {
         Self {
             url: format!("{origin}{path}"),
@@ -29,7 +29,7 @@ impl Resource {
         format!("{WELL_KNOWN}{path}")
     }
 
-    /// Returns the metadata (RFC 9728, 2): a token with these scopes is to be had from this issuer.
+    /// Returns the metadata (RFC 9728, 2), which name this issuer of tokens with these scopes.
     pub(crate) fn document(&self, server: &str, scopes: &[String], issuer: &str) -> Response {
         let mut document = json!({
             "resource": self.url,

@@ -1,4 +1,4 @@
-//! `[auth]`: how HTTP callers prove who they are.
+//! `[auth]`: the proof of HTTP callers.
 
 use std::net::IpAddr;
 
@@ -10,17 +10,17 @@ use toml::Spanned;
 use super::ConfigError;
 use super::oidc::{FileOidc, OidcAuth};
 
-/// The issuer in a proxy's callers where none is configured.
+/// The default name of a proxy's issuer.
 const PROXY_ISSUER: &str = "proxy";
-/// The fewest bits that name a network: fewer are a good part of the internet.
+/// The shortest accepted network prefix, in bits: shorter ones cover a good part of the internet.
 const NARROWEST: u8 = 7;
-/// The header with the caller where none is configured.
+/// The default header with the caller.
 const SUBJECT_HEADER: &str = "x-forwarded-user";
 
-/// The proof that a caller over HTTP gives of who it is.
+/// The proof of a caller over HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
-    /// None: every request that carries the same credentials is the same caller's. For loopback addresses.
+    /// None: all requests with the same credentials belong to the same caller. For loopback addresses.
     #[default]
     None,
     /// An API key with the scope `call`, made by `mcp-elicit tokens`.
@@ -32,7 +32,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// Returns `true` if a caller proves who it is.
+    /// Returns `true` if callers must authenticate.
     pub fn is_required(&self) -> bool {
         *self != Self::None
     }
@@ -56,7 +56,7 @@ impl ProxyAuth {
         self.trusted.iter().any(|net| net.contains(&from))
     }
 
-    /// Returns the name of what the proxy authenticates against.
+    /// Returns the name of the proxy's identity source.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -110,7 +110,7 @@ enum FileMode {
 }
 
 impl FileModes {
-    /// Returns the mode, and `true` if keys are taken beside it; `None` for modes that do not combine.
+    /// Returns the mode, and `true` if keys are also accepted; `None` for modes that do not combine.
     fn combined(&self) -> Option<(FileMode, bool)> {
         match self {
             Self::One(mode) => Some((*mode, false)),
@@ -138,14 +138,14 @@ struct FileProxy {
     groups_header: Option<Spanned<String>>,
 }
 
-/// A mistake, and its byte in the file where the line can be shown.
+/// An error, and its byte in the file if the line can be shown.
 type Misplaced = (ConfigError, Option<usize>);
 
 impl FileAuth {
-    /// Checks the table. `proxy_logs_in` is `true` where the trusted proxy names the people of the inbox, too.
+    /// Checks the table. `proxy_logs_in` is `true` if the trusted proxy also names the people of the inbox.
     ///
     /// # Errors
-    /// The first mistake, with its byte in the file.
+    /// The first error, with its byte in the file.
     pub(super) fn read(
         self,
         trusted: &[Spanned<String>],
@@ -214,7 +214,7 @@ impl FileAuth {
     }
 }
 
-/// Reads the name of a header in which a proxy says something about a caller.
+/// Reads the name of a header that a proxy sets about a caller.
 fn header_name(name: Spanned<String>) -> Result<HeaderName, Misplaced> {
     let at = name.span().start;
     HeaderName::try_from(name.get_ref().as_str())
@@ -226,7 +226,7 @@ fn header_name(name: Spanned<String>) -> Result<HeaderName, Misplaced> {
         })
 }
 
-/// Returns `true` if the header says something else, which a client sets itself.
+/// Returns `true` if the header has another meaning, because clients set it themselves.
 pub(super) fn has_a_meaning(header: &HeaderName) -> bool {
     use http::header;
     let known = [
@@ -248,7 +248,7 @@ pub(super) fn has_a_meaning(header: &HeaderName) -> bool {
 /// Reads an address, or a range of them.
 ///
 /// # Errors
-/// When it is neither, or a range of all addresses.
+/// If it is neither, or a range of all addresses.
 pub(super) fn network(text: &Spanned<String>) -> Result<IpNet, (ConfigError, usize)> {
     let at = text.span().start;
     let text = text.get_ref();

@@ -1,4 +1,4 @@
-//! The tables `[channels.*]` of the configuration, which are read by `mcp-elicit-channels` from the same text.
+//! The tables `[channels.*]` of the configuration, which `mcp-elicit-channels` reads from the same text.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use mcp_elicit_policy::{People, RuleDefect, Rules};
 
 use super::ConfigError;
 
-/// The channels of a configuration. A build without the feature `teams` refuses their tables.
+/// The channels of a configuration. A build without the feature `teams` rejects their tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfiguredChannels {
     #[cfg(feature = "teams")]
     pub(crate) tables: mcp_elicit_channels::config::ChannelsConfig,
 }
 
-/// Returns the mistakes in the tables `[channels.*]` of a gateway's file. Without people, because the rules have mistakes, groups are
-/// not looked up.
+/// Returns the errors in the tables `[channels.*]` of a gateway's file. Without people, because the rules have errors,
+/// groups are not looked up.
 #[cfg(feature = "teams")]
 fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
     let nobody = People::default();
@@ -26,12 +26,12 @@ fn channel_defects(text: &str, people: Option<&People>) -> Vec<RuleDefect> {
     defects
 }
 
-/// Adds the mistakes in the tables `[channels.*]` to those of rules, by their places.
+/// Adds the errors in the tables `[channels.*]` to those of rules, by position.
 #[cfg(feature = "teams")]
 pub fn add_channel_defects(defects: &mut Vec<RuleDefect>, text: &str, people: Option<&People>) {
     let place = |defect: &RuleDefect| (defect.line, defect.column);
     for defect in channel_defects(text, people) {
-        // A secret that is written as text is found by both readers.
+        // A secret written as text is reported by both readers.
         let is_known =
             |other: &RuleDefect| (place(other), other.code) == (place(&defect), defect.code);
         if !defects.iter().any(is_known) {
@@ -45,7 +45,7 @@ pub fn add_channel_defects(defects: &mut Vec<RuleDefect>, text: &str, people: Op
 pub(super) fn add_channel_defects(_: &mut [RuleDefect], _: &str, _: Option<&People>) {}
 
 impl ConfiguredChannels {
-    /// Reads the tables. Names every mistake.
+    /// Reads the tables. Reports every error.
     #[cfg(feature = "teams")]
     pub(crate) fn read(text: &str, rules: &Rules) -> Result<Arc<Self>, ConfigError> {
         let read = mcp_elicit_channels::config::parse(text, rules.people());

@@ -1,4 +1,4 @@
-//! The mistakes of a configuration, each at its line of the file.
+//! The errors of a configuration, each with its line in the file.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use super::{AnswerWithError, LoginError, NoAddress, file};
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Not TOML, or not what may stand there.
+    /// The file is not TOML, or has a misplaced key.
     #[error("{}", plain_words(.0))]
     Toml(#[from] toml::de::Error),
-    /// A server has neither, or both, or what goes with the other.
+    /// A server has neither or both of the two, or a key of the other.
     #[error(
         "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env` or `auth`"
     )]
@@ -23,16 +23,16 @@ pub enum ConfigError {
         /// The server.
         name: String,
     },
-    /// No server at all.
+    /// The file has no server.
     #[error("the file names no server; add `[servers.NAME]` with `command` or `url`")]
     NoServer,
-    /// A name that cannot stand in an address.
+    /// A name that cannot be part of an address.
     #[error("server name `{name}` may have letters, digits, `-` and `_` only")]
     Name {
         /// The name.
         name: String,
     },
-    /// `answer-with` does not go with `answer-command` or the inbox.
+    /// `answer-with` conflicts with `answer-command` or the inbox.
     #[error("server `{name}`: {fault}")]
     AnswerCommand {
         /// The server.
@@ -48,10 +48,10 @@ pub enum ConfigError {
         /// The error.
         fault: TokenError,
     },
-    /// Several servers, and no address to serve them under.
+    /// Several servers need an address to serve them under.
     #[error("several servers need `listen`, such as listen = \"127.0.0.1:8080\"")]
     NoListen,
-    /// A server's address is none.
+    /// A server's address is unusable.
     #[error("server `{name}`: {fault}")]
     Address {
         /// The server.
@@ -72,9 +72,9 @@ pub enum ConfigError {
         name: &'static str,
         /// The number in the file.
         value: u64,
-        /// The smallest.
+        /// The minimum.
         least: u64,
-        /// The largest.
+        /// The maximum.
         most: u64,
     },
     /// A value that is not an origin.
@@ -83,18 +83,18 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// Callers are to be verified, and there is no listener for them.
+    /// Authenticated callers need a listener.
     #[error("`[auth]` is for callers over HTTP; add `listen`, such as listen = \"127.0.0.1:8080\"")]
     AuthNeedsListen,
     /// `[login]` cannot be used.
     #[error(transparent)]
     Login(#[from] LoginError),
-    /// Settings of a proxy that is not asked.
+    /// Settings of a proxy that is not used.
     #[error(
         "`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\", the former with that of `[login]` too"
     )]
     ProxyMode,
-    /// Any address could name any caller.
+    /// Without trusted proxies, any address could name any caller.
     #[error(
         "mode = \"proxy\" needs `trusted-proxies` with the proxy's address, such as trusted-proxies = [\"10.0.0.5\"]"
     )]
@@ -111,7 +111,7 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// An issuer that cannot be shown.
+    /// An issuer that must not be shown.
     #[error("an issuer is visible ASCII without spaces, such as https://id.example.com")]
     Issuer,
     /// Not the name of a header, or of one that clients set themselves.
@@ -122,7 +122,7 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// A table of teams, in a build that has nothing of teams.
+    /// A table of teams, in a build without teams.
     #[error(
         "{table} belongs to the cargo feature `full`, which this build has not; install it with \
          `cargo install --locked --profile dist --path crates/cli --features full`"
@@ -131,23 +131,23 @@ pub enum ConfigError {
         /// The table.
         table: &'static str,
     },
-    /// Mistakes in rules, people, groups or roles.
+    /// Errors in rules, people, groups or roles.
     #[error("{}", listed(.0))]
     Rules(Vec<RuleDefect>),
-    /// Rules that ask people, and nowhere to ask them.
+    /// Rules that ask people, without an inbox to ask them in.
     #[error(
         "rules that ask people need `inbox`, such as inbox = \"127.0.0.1:7878\", and `[login]`, which distinguishes people"
     )]
     RulesNeedInbox,
-    /// Rules that exclude the caller, and callers of whom it is not known which person they are.
+    /// Rules that exclude the caller, and callers that cannot be matched to people.
     #[error("rule `{rule}` has `not-caller`, which would exclude no one: {why}")]
     NotCaller {
         /// The rule.
         rule: String,
-        /// Why callers cannot be matched to people.
+        /// The reason why callers cannot be matched to people.
         why: String,
     },
-    /// A rule wants a recent login, and a proxy does not say when people logged in.
+    /// A rule requires a recent login, but a proxy does not report login times.
     #[error(
         "rule `{rule}` has `reauth`, and with `[login]` mode = \"proxy\" it is not known when people logged in: nobody could answer; \
          use mode = \"oidc\", or take `reauth` away"
@@ -162,30 +162,30 @@ pub enum ConfigError {
         /// The name.
         text: String,
     },
-    /// The credentials for a server that are not to be had.
+    /// The credentials for a server are not available.
     #[error("server `{server}`, `auth`: {why}")]
     UpstreamAuth {
         /// The server.
         server: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Modes that do not combine.
     #[error("only these two modes go together: mode = [\"oidc\", \"keys\"]")]
     Modes,
-    /// Settings of an issuer that is not asked.
+    /// Settings of an issuer that is not used.
     #[error("`[auth.oidc]` and `leeway` go with `[auth]` mode = \"oidc\"")]
     OidcMode,
-    /// No issuer.
+    /// The issuer is missing.
     #[error("mode = \"oidc\" needs `[auth.oidc]` with `issuer`")]
     NoOidc,
-    /// An issuer that is not spoken to in private.
+    /// An issuer without https.
     #[error("`{text}` is not an issuer: write it like https://id.example.com, without a query")]
     IssuerUrl {
         /// The value.
         text: String,
     },
-    /// The issuer would not know who asks.
+    /// The issuer could not identify the gateway.
     #[error("introspection needs `client-id` and `client-secret`")]
     NoClient,
     /// Not the name of a scope.
@@ -194,21 +194,21 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// A difference between clocks that is none, or too large.
+    /// A clock leeway that is not a duration, or too large.
     #[error("`{text}` is not a leeway: write it like 60s, up to 5m")]
     Leeway {
         /// The value.
         text: String,
     },
-    /// A secret that is not to be had.
+    /// A secret that is not available.
     #[error("`{setting}`: {why}")]
     Secret {
         /// The setting.
         setting: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Not an address that callers could be told.
+    /// Not an address for callers.
     #[error(
         "`{text}` is not a public address: write it like https://mcp.example.com, without a path"
     )]
@@ -216,7 +216,7 @@ pub enum ConfigError {
         /// The value.
         text: String,
     },
-    /// Nobody could know which resource a token is for.
+    /// The resource of a token would be unknown.
     #[error(
         "mode = \"oidc\" off loopback needs `public-url`, such as public-url = \"https://mcp.example.com\""
     )]
@@ -233,7 +233,7 @@ pub enum ConfigError {
     },
 }
 
-/// All mistakes, each in a line of its own with its place.
+/// Returns all errors, each on its own line with its position.
 fn listed(defects: &[RuleDefect]) -> String {
     let count = defects.len();
     let mut text = format!(
@@ -247,7 +247,7 @@ fn listed(defects: &[RuleDefect]) -> String {
     text
 }
 
-/// The parser's words, with those replaced that only programmers know.
+/// Returns the parser's message, with programmers' terms replaced.
 fn plain_words(error: &toml::de::Error) -> String {
     let mut text = error.to_string();
     for (theirs, ours) in [
@@ -267,7 +267,8 @@ fn plain_words(error: &toml::de::Error) -> String {
     }
 }
 
-/// Returns the list of all keys that may stand there, and the words in its place, where one of them is close to the unknown key.
+/// Returns the list of all allowed keys in the message, and its replacement, if one of them is close to the unknown
+/// key.
 fn meant(text: &str) -> Option<(String, String)> {
     let (_, rest) = text.split_once("unknown field `")?;
     let (unknown, rest) = rest.split_once('`')?;
@@ -284,7 +285,7 @@ fn meant(text: &str) -> Option<(String, String)> {
         (file::server_keys(), "in `[servers.NAME]`"),
     ];
     for (keys, place) in tables {
-        // Some keys are of both.
+        // Some keys belong to both.
         let is_here = known().eq(keys.iter().map(String::as_str));
         if !is_here && keys.iter().any(|key| key == unknown) {
             return Some((names.to_owned(), format!(": it belongs {place}")));
@@ -294,7 +295,7 @@ fn meant(text: &str) -> Option<(String, String)> {
     Some((names.to_owned(), format!(": did you mean `{near}`?")))
 }
 
-/// Returns the keys that a table may have, as its reader lists them in an error.
+/// Returns the keys of a table, as its reader lists them in an error.
 pub(super) fn keys_of<T: DeserializeOwned>() -> Vec<String> {
     // No key of a table is empty.
     let error = toml::from_str::<T>("\"\" = 0\n").err();
@@ -305,7 +306,7 @@ pub(super) fn keys_of<T: DeserializeOwned>() -> Vec<String> {
 }
 
 impl ConfigError {
-    /// At this line of the file, counted from 1.
+    /// Adds this line of the file, counted from 1.
     pub(super) fn at_line(self, text: &str, line: usize) -> Self {
         Self::At {
             line,
@@ -318,7 +319,7 @@ impl ConfigError {
         }
     }
 
-    /// At this byte of the file.
+    /// Adds the position of this byte of the file.
     pub(super) fn at(self, text: &str, place: usize) -> Self {
         let before = text.get(..place).unwrap_or_default();
         let line = before.matches('\n').count();

@@ -66,7 +66,7 @@ struct File {
     /// Days.
     #[serde(default)]
     keep_ended: Option<u64>,
-    /// Read by the rules' own reader, as are the next three.
+    /// Read by the rules' own reader, like the next three.
     #[serde(default)]
     people: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
@@ -123,7 +123,7 @@ struct FileServer {
     auth: Option<FileAuthSetting>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Variables of the gateway's own environment that `command` gets beside the usual ones.
+    /// Variables of the gateway's own environment that `command` gets in addition to the usual ones.
     #[serde(default)]
     pass_env: Vec<String>,
     #[serde(default)]
@@ -138,7 +138,7 @@ struct FileServer {
     /// Hours.
     #[serde(default, alias = "patience")]
     open_for: Option<u64>,
-    /// 0 for no bound.
+    /// 0 for no limit.
     #[serde(default)]
     pending: Option<usize>,
     /// Bytes of a question's message.
@@ -147,13 +147,13 @@ struct FileServer {
     /// Bytes of all pending questions of a session.
     #[serde(default)]
     pending_bytes: Option<usize>,
-    /// 0 for no bound.
+    /// 0 for no limit.
     #[serde(default)]
     questions_per_minute: Option<u32>,
 }
 
 impl File {
-    /// Refuses numbers that are out of their range. 0 is not a bound on questions.
+    /// Rejects numbers outside their range. 0 means no limit on questions.
     fn check_numbers(&self) -> Result<(), ConfigError> {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut numbers = vec![
@@ -201,7 +201,7 @@ impl File {
     }
 }
 
-/// Returns the keys that may stand before the first table.
+/// Returns the keys that are allowed before the first table.
 pub(super) fn keys() -> Vec<String> {
     keys_of::<File>()
 }
@@ -212,7 +212,7 @@ pub(super) fn server_keys() -> Vec<String> {
 }
 
 impl Config {
-    /// Reads a TOML file's text. A fault of the text names its line and shows it.
+    /// Reads the text of a TOML file. An error names and shows its line.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text)?;
         file.check_numbers()?;
@@ -345,7 +345,7 @@ impl Config {
         .with_result_retention())
     }
 
-    /// Tells every server's relays how long results are kept.
+    /// Passes the retention of results to every server's settings.
     #[must_use]
     pub fn with_result_retention(mut self) -> Self {
         for server in &mut self.servers {
@@ -355,7 +355,7 @@ impl Config {
     }
 }
 
-/// Returns how long what is kept is kept: answers and results in seconds, ended questions in days.
+/// Returns the retention: answers and results in seconds, ended questions in days.
 pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>) -> Retention {
     let usual = Retention::default();
     let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
@@ -378,7 +378,7 @@ impl FileServer {
         let program = self.command.map(Program::from_words);
         let (credentials, token) = match self.auth {
             None => (UpstreamCredentials::default(), None),
-            // One place for the operator's token, and none for a program.
+            // The operator's token may be set once, and never for a program.
             Some(_) if self.token_env.is_some() || self.url.is_none() => {
                 return Err((ConfigError::Target { name }, None));
             }
@@ -406,7 +406,7 @@ impl FileServer {
         };
         let place = self.answer_command.as_ref().map(|words| words.span().start);
         let command = self.answer_command.map(Spanned::into_inner);
-        // A command of no words is as wrong as none where one is needed.
+        // An empty command is as wrong as a missing one.
         let settled = match command.map(Program::from_words) {
             Some(None) => Err(AnswerWithError::CommandMismatch),
             command => self.answer_with.resolve(command.flatten(), inbox),
@@ -445,7 +445,7 @@ impl FileServer {
     }
 }
 
-/// Returns what is set for a program: variables with their values, and those of the gateway's own environment that it is to have.
+/// Returns a program's environment: variables with their values, and the listed ones of the gateway's own environment.
 fn environment(set: BTreeMap<String, String>, passed: Vec<String>) -> Vec<(String, String)> {
     let passed = passed.into_iter().filter(|name| !set.contains_key(name));
     let passed = passed.filter_map(|name| Some((name.clone(), std::env::var(&name).ok()?)));
@@ -542,7 +542,7 @@ mod tests {
                 "`hold` is 86401; it may be from 0 to 86400",
             ),
             ("", "open-for = 0\n", "`open-for` is 0"),
-            // Its name of before.
+            // Its former name.
             ("", "patience = 0\n", "`open-for` is 0"),
             ("", "pending = 1000001\n", "`pending` is 1000001"),
         ] {

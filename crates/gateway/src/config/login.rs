@@ -1,4 +1,4 @@
-//! `[login]`: how people prove who they are to the inbox.
+//! `[login]`: the login of people to the inbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,16 @@ use super::ConfigError;
 use super::auth::network;
 use super::secret::FileSecret;
 
-/// The issuer in a proxy's people where none is configured.
+/// The default name of a proxy's issuer.
 const PROXY_ISSUER: &str = "proxy";
-/// The header with the person where none is configured.
+/// The default header with the person.
 const SUBJECT_HEADER: &str = "x-forwarded-user";
-/// The claim with a person's groups where none is configured.
+/// The default claim with a person's groups.
 #[cfg(feature = "teams")]
 const GROUPS_CLAIM: &str = "groups";
 
-/// Returns the issuer at which people log in, by the `[login]` of a file whose other tables may be anything; `None` where it has none.
+/// Returns the issuer at which people log in, from the `[login]` of a file whose other tables may be invalid; `None` if
+/// it has none.
 pub fn login_issuer(text: &str) -> Option<String> {
     let file: toml::Table = toml::from_str(text).ok()?;
     let login = file.get("login")?;
@@ -33,7 +34,7 @@ pub fn login_issuer(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the names of the servers of a file whose other tables may be anything; empty where it has none.
+/// Returns the names of the servers of a file whose other tables may be invalid; empty if it has none.
 pub fn server_names(text: &str) -> Vec<String> {
     let file: toml::Table = toml::from_str(text).unwrap_or_default();
     let servers = file.get("servers").and_then(toml::Value::as_table);
@@ -47,15 +48,15 @@ pub fn server_names(text: &str) -> Vec<String> {
 /// The error of a build without the feature.
 const NEEDS_FULL: ConfigError = ConfigError::NeedsFull { table: "`[login]`" };
 
-/// A mistake in `[login]`.
+/// An error in `[login]`.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// People log in to the inbox, and there is none.
+    /// A login to the inbox, without an inbox.
     #[error(
         "`[login]` is for the people of the inbox; add `inbox`, such as inbox = \"127.0.0.1:7878\""
     )]
     NoInbox,
-    /// The address of the inbox is not known.
+    /// The address of the inbox is unknown.
     #[error(
         "`inbox` is off loopback: add `inbox-url` with the address that people open, such as https://ask.example.com"
     )]
@@ -65,7 +66,7 @@ pub enum LoginError {
         "`inbox-url` is scheme and host only, such as https://ask.example.com; http is for loopback addresses"
     )]
     Url,
-    /// A setting that the mode needs is missing.
+    /// A setting that the mode requires is missing.
     #[error("mode = \"{mode}\" needs `{name}`")]
     Missing {
         /// The mode.
@@ -81,10 +82,10 @@ pub enum LoginError {
         /// The setting.
         name: &'static str,
     },
-    /// Nobody could end sessions or address questions anew.
+    /// An administrator is missing, so nobody could end sessions or reassign questions.
     #[error("`[login]` needs an administrator: add [roles] with admin = [\"person:NAME\"]")]
     NoAdmin,
-    /// A span of time that cannot be read or used.
+    /// A duration that cannot be read or used.
     #[error("`{name}` is a span such as 30m, 12h or 7d, from {least} to {most}")]
     Span {
         /// The setting.
@@ -94,18 +95,18 @@ pub enum LoginError {
         /// The longest.
         most: &'static str,
     },
-    /// Somebody or something that the file does not have.
+    /// A name that the file does not define.
     #[error("`allow` names `{text}`; write person:NAME or group:NAME of this file")]
     Allow {
         /// The text.
         text: String,
     },
-    /// An issuer that cannot be asked.
+    /// An unusable issuer.
     #[error(
         "`issuer` is https and a host, such as https://id.example.com; http is for loopback addresses"
     )]
     Issuer,
-    /// A header that cannot name anybody.
+    /// A header that cannot name a person.
     #[error("`{text}` is not the name of a header that can name a person")]
     Header {
         /// The text.
@@ -166,16 +167,16 @@ pub(super) struct FileLogin {
     stale: Option<Spanned<String>>,
 }
 
-/// A mistake, with its byte in the file.
+/// An error, with its byte in the file.
 type Misplaced = (ConfigError, usize);
 
-/// The settings beside `[login]` that it goes with.
+/// The other settings that `[login]` depends on.
 pub(super) struct LoginContext<'a> {
     /// The people, groups and roles of the file.
     pub(super) rules: Option<&'a Rules>,
     /// The byte at which `[login]` stands.
     pub(super) at: usize,
-    /// `true` if the inbox is on loopback; `None` where there is none.
+    /// `true` if the inbox is on loopback; `None` if there is none.
     pub(super) is_loopback: Option<bool>,
     /// `inbox-url`.
     pub(super) url: Option<&'a Spanned<String>>,
@@ -184,10 +185,10 @@ pub(super) struct LoginContext<'a> {
 }
 
 impl FileLogin {
-    /// Checks the table. `None` for the mode `owner`, which is how an inbox is without the table.
+    /// Checks the table. `None` for the mode `owner`, which equals an inbox without the table.
     ///
     /// # Errors
-    /// The first mistake, with its byte in the file.
+    /// The first error, with its byte in the file.
     pub(super) fn read(
         self,
         context: &LoginContext<'_>,
@@ -267,7 +268,7 @@ impl FileLogin {
         Ok(Some(settings))
     }
 
-    /// Refuses settings of the other mode.
+    /// Rejects settings of the other mode.
     fn check_mode(&self, mode: FileMode) -> Result<(), Misplaced> {
         fn byte_of<T>(value: Option<&Spanned<T>>) -> Option<usize> {
             value.map(|value| value.span().start)
@@ -359,7 +360,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Reads a span such as `12h`.
+/// Reads a duration such as `12h`.
 fn span(
     name: &'static str,
     text: Option<&Spanned<String>>,
@@ -389,7 +390,7 @@ fn span(
     Err((ConfigError::Login(error), text.span().start))
 }
 
-/// Reads the address of the pages: https, or http at a loopback address.
+/// Reads the address of the pages: https, or http on a loopback address.
 fn own_address(text: &Spanned<String>) -> Result<String, Misplaced> {
     let wrong = || (ConfigError::Login(LoginError::Url), text.span().start);
     let address = text.get_ref().trim_end_matches('/');
@@ -495,7 +496,7 @@ mod tests {
         for auth in ["mode = \"keys\"", oidc] {
             let tables = format!("[auth]\n{auth}\n[login]\nmode = \"proxy\"");
             assert!(login(top, &tables).unwrap().is_some(), "{auth}");
-            // The addresses are for nothing without it.
+            // The addresses have no purpose without it.
             let tables = format!("[auth]\n{auth}");
             assert!(login(top, &tables).unwrap_err().contains("trusted-proxies"));
         }

@@ -1,4 +1,4 @@
-//! An operator's settings: from the command line, or from a TOML file whose mistakes are named with their line.
+//! An operator's settings: from the command line, or from a TOML file whose errors are reported with their line.
 
 mod auth;
 mod channels;
@@ -39,10 +39,10 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::{Audience, RelaySettings};
 
-/// The largest message, in bytes, unless told otherwise: 64 MiB.
+/// The default size limit of a message, in bytes: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
 
-/// The values that an operator may set.
+/// The allowed values of settings.
 pub mod bounds {
     use std::ops::RangeInclusive;
 
@@ -54,7 +54,7 @@ pub mod bounds {
     pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
     /// The largest message, in bytes.
     pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
-    /// The longest message of a question, in bytes; the most is what every page shows whole.
+    /// The longest message of a question, in bytes; every page shows the maximum in full.
     pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=65_536;
     /// The size of all questions pending at once in one session, in bytes.
     pub const PENDING_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
@@ -64,7 +64,7 @@ pub mod bounds {
     pub const KEEP_ENDED: RangeInclusive<u64> = 1..=3_650;
 }
 
-/// Everything that a gateway is told.
+/// The complete configuration of a gateway.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a decision of its own, as the operator says it"
@@ -75,33 +75,33 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// The address of the inbox; `None` for no inbox.
     pub inbox: Option<SocketAddr>,
-    /// `true` if any free port will do where something else listens at that address, which nobody has named.
+    /// `true` if any free port will do when that address, which is a default, is in use.
     pub inbox_may_move: bool,
-    /// The login of people to the inbox; `None` where it is the folder owner's alone.
+    /// The login of people to the inbox; `None` if it is the folder owner's alone.
     pub login: Option<LoginSettings>,
-    /// Which answers count from now on; `None` for what holds for the state folder already.
+    /// The answers that count from now on; `None` keeps the state folder's setting.
     pub presence: Option<Presence>,
-    /// `true` if the desktop is told of questions.
+    /// `true` if the desktop is notified of questions.
     pub notify: bool,
-    /// The state folder; `None` for the usual one.
+    /// The state folder; `None` for the default.
     pub state: Option<PathBuf>,
     /// `true` if the record is kept in memory only.
     pub in_memory: bool,
     /// `true` if the person at the terminal is asked line by line, without a screen.
     pub plain: bool,
-    /// `true` if clients may be served at an address that the network reaches, without being asked who they are.
+    /// `true` if unauthenticated clients may be served at an address that the network can reach.
     pub insecure: bool,
-    /// The proof that callers over HTTP give of who they are.
+    /// The proof of callers over HTTP.
     pub auth: Auth,
-    /// The rules, people, groups and roles; `None` where the file has none of them.
+    /// The rules, people, groups and roles; `None` if the file has none of them.
     pub teams: Option<Arc<Rules>>,
     /// The origin under which callers reach the listener; `None` for its address.
     pub public_url: Option<String>,
-    /// The channels by which people are told of questions; `None` where the file has none.
+    /// The channels that notify people of questions; `None` if the file has none.
     pub channels: Option<Arc<ConfiguredChannels>>,
     /// The largest message, in bytes.
     pub max_frame: usize,
-    /// Origins of pages that may talk to the listener, beside its own.
+    /// Origins of pages that may use the listener, besides its own.
     pub allow_origins: Vec<String>,
     /// The times for which answers, results and ended questions are kept.
     pub retention: Retention,
@@ -114,24 +114,24 @@ pub struct Config {
 /// One server.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// The path.
+    /// The command or URL.
     pub target: Target,
-    /// The credentials that go to a server over HTTP.
+    /// The credentials for a server over HTTP.
     pub credentials: UpstreamCredentials,
-    /// Its settings, its name among them.
+    /// Its settings, including its name.
     pub settings: RelaySettings,
-    /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
-    /// that keeps in memory what calls share.
+    /// `true` if all calls of a caller go to one child, even if the server's way of asking calls for several: for a
+    /// server that keeps shared state in memory.
     pub share_child: bool,
-    /// The responder that is asked at once what people are asked; `None` for the inbox only.
+    /// The responder that is asked besides the inbox; `None` for the inbox only.
     pub answering: Option<LocalResponder>,
-    /// `true` if the operator gave it its name; else people see the name that it reports, and its command.
+    /// `true` if the operator gave it its name; otherwise people see the reported name, and its command.
     pub is_named: bool,
-    /// `true` if the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
+    /// `true` if the gateway's own environment configures it, as when a client starts the gateway for one server.
     pub is_configured_by_environment: bool,
 }
 
-/// The responder that is asked beside the inbox.
+/// A responder besides the inbox.
 #[derive(Clone, Debug)]
 pub enum LocalResponder {
     /// The person at the terminal that the gateway was started in.
@@ -158,8 +158,8 @@ pub enum AnswerWith {
 }
 
 impl AnswerWith {
-    /// Returns what that comes to. `command` goes with [`AnswerWith::Command`], and one needs the other; `inbox` is whether there is
-    /// one.
+    /// Returns the audience and the responder. `command` must be given with [`AnswerWith::Command`], and only then;
+    /// `inbox` is `true` if there is one.
     pub fn resolve(
         self,
         command: Option<Program>,
@@ -174,16 +174,16 @@ impl AnswerWith {
             (Self::Terminal, None) => (Audience::People, Some(LocalResponder::Terminal)),
             (Self::Inbox, None) => (Audience::People, None),
             (Self::Auto, None) if inbox => (Audience::Auto, None),
-            // Where nobody else would be asked, nothing more is declared than the client did.
+            // Without any other responder, the gateway declares only the client's own capability.
             (Self::Auto | Self::Client, None) => (Audience::Client, None),
         })
     }
 }
 
-/// Options about who answers that do not go together.
+/// Conflicting options about responders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerWithError {
-    /// A program to answer with that is not asked, or none where one is.
+    /// A program without `command`, or `command` without a program.
     #[error("`answer-command` goes with `answer-with` command, and one needs the other")]
     CommandMismatch,
     /// Questions go to the inbox only, and there is none.

@@ -9,18 +9,18 @@ use toml::Spanned;
 use super::ConfigError;
 use super::secret::{FileSecret, SecretText};
 
-/// The difference between clocks that does not count, where none is configured.
+/// The default clock leeway.
 const LEEWAY: Duration = Duration::from_secs(60);
-/// The largest that can be configured.
+/// The largest configurable leeway.
 const LARGEST_LEEWAY: Duration = Duration::from_secs(5 * 60);
-/// The claim with a caller's groups where none is configured.
+/// The default claim with a caller's groups.
 const GROUPS: &str = "groups";
 
-/// The check of a caller's access token.
+/// The way to check an access token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenCheck {
-    /// By the issuer's keys: a JSON Web Token.
+    /// With the issuer's keys: a JSON Web Token.
     #[default]
     Jwt,
     /// By asking the issuer (RFC 7662).
@@ -34,21 +34,21 @@ pub struct OidcAuth {
     pub issuer: String,
     /// The check of a token.
     pub check: TokenCheck,
-    /// The audiences of which a token needs one; empty for the resource that is called.
+    /// The accepted audiences of a token; empty for the resource that is called.
     pub audience: Vec<String>,
     /// The scopes that every token needs.
     pub scopes: Vec<String>,
     /// The claim with a caller's groups.
     pub groups_claim: String,
-    /// `true` if the issuer is asked again before a caller collects what a person answered.
+    /// `true` if the issuer is asked again before a caller collects a person's answer.
     pub asks_again: bool,
     /// The name of the gateway at the issuer.
     pub client_id: String,
     /// The secret of the gateway at the issuer.
     pub client_secret: Option<SecretText>,
-    /// The difference between clocks that does not count.
+    /// The clock leeway.
     pub leeway: Duration,
-    /// `true` if API keys prove a caller, too.
+    /// `true` if API keys are also accepted.
     pub takes_keys: bool,
 }
 
@@ -83,7 +83,7 @@ impl FileOidc {
     /// Checks the table.
     ///
     /// # Errors
-    /// The first mistake, with its byte in the file; `None` where the line would show a secret.
+    /// The first error, with its byte in the file; `None` if the line would show a secret.
     pub(super) fn read(
         self,
         leeway: Option<&Spanned<String>>,
@@ -139,7 +139,7 @@ impl FileOidc {
     }
 }
 
-/// Returns `true` for an address that is spoken to in private: https, or this machine itself.
+/// Returns `true` for an encrypted or local address: https, or a loopback host.
 pub(super) fn is_private(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else {
         return false;
@@ -160,7 +160,7 @@ pub(super) fn is_private(text: &str) -> bool {
         && url.password().is_none()
 }
 
-/// Reads the origin of an address that has nothing more, such as `https://mcp.example.com`.
+/// Reads an address that is only an origin, such as `https://mcp.example.com`.
 pub(super) fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|_| is_private(text))?;
     (url.path() == "/").then(|| url.origin().ascii_serialization())

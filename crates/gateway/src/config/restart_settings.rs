@@ -1,5 +1,4 @@
-//! The settings of the file that a running gateway keeps until it is started again, so that it can name those which a changed file has
-//! otherwise.
+//! The settings of the file that a running gateway keeps until a restart, for comparison with a changed file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +8,22 @@ use toml::{Table, Value};
 /// The tables and keys that are read again while the gateway runs.
 const READ_AGAIN: [&str; 5] = ["people", "groups", "roles", "rules", "time-zone"];
 
-/// The settings that need a restart, as a file has them: a digest of each by its name, since some hold secrets.
+/// The settings that need a restart, by name: a digest of each, since some contain secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestartSettings(BTreeMap<String, [u8; 32]>);
 
-/// The settings that two files have otherwise, by their names.
+/// The names of the settings that differ between two files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
-    /// Those by which rules are judged: the servers, how callers and people prove who they are, and whether there is a listener and an inbox.
+    /// Settings that rules depend on: the servers, the proofs of callers and people, and the presence of a listener and
+    /// an inbox.
     pub(crate) judging: Vec<String>,
     /// All others.
     pub(crate) others: Vec<String>,
 }
 
 impl RestartSettings {
-    /// Reads the settings of a file; `None` where it is not TOML.
+    /// Reads the settings of a file; `None` if it is not TOML.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let file: Table = toml::from_str(text).ok()?;
         let mut settings = BTreeMap::new();
@@ -50,7 +50,7 @@ impl RestartSettings {
         Some(Self(settings))
     }
 
-    /// Returns the settings that another file has otherwise.
+    /// Returns the settings that differ in another file.
     pub(crate) fn differences(&self, other: &Self) -> Differences {
         let mut found = Differences::default();
         let names: BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();

@@ -1,4 +1,4 @@
-//! Secrets of the file: read from the environment or from a file of their own, never from the text.
+//! Secrets of the file: read from the environment or from a separate file, never from the text.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::ConfigError;
 pub(super) enum FileSecret {
     Env(FromEnvironment),
     File(FromFile),
-    /// Anything else, a secret itself among it.
+    /// Anything else, such as a secret itself.
     Other(serde::de::IgnoredAny),
 }
 
@@ -34,7 +34,7 @@ impl FileSecret {
     /// Reads the secret of this setting.
     ///
     /// # Errors
-    /// When it stands in the file itself, or is not where the file says. The error does not show it.
+    /// If it is in the file itself, or not where the file says. The error does not show it.
     pub(super) fn read(&self, setting: &str) -> Result<SecretText, ConfigError> {
         let fault = |why: String| ConfigError::Secret {
             setting: setting.to_owned(),
@@ -59,7 +59,7 @@ impl FileSecret {
     }
 }
 
-/// Returns each environment variable that the file names for a secret and that this process does not have, with its line.
+/// Returns each environment variable that the file names for a secret and that is not set, with its line.
 pub fn unset_variables(text: &str) -> Vec<String> {
     unset_among(text, |name| std::env::var_os(name).is_some())
 }

@@ -1,5 +1,5 @@
-//! The tables of teams in the configuration: `[people]`, `[groups]`, `[roles]`, `[[rules]]` and `time-zone`. They are read by
-//! `mcp-elicit-policy`, from the same text; here they are only seen to be there.
+//! The tables of teams in the configuration: `[people]`, `[groups]`, `[roles]`, `[[rules]]` and `time-zone`.
+//! `mcp-elicit-policy` reads them from the same text; here only their presence is checked.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::channels::add_channel_defects;
 use super::{Auth, ConfigError, ConfiguredChannels};
 
-/// The tables, as far as the gateway's own reader looks at them: the byte of the file at which each begins.
+/// The byte of the file at which each table begins, if present.
 pub(super) struct TeamTables {
     pub(super) people: Option<usize>,
     pub(super) groups: Option<usize>,
@@ -22,7 +22,7 @@ pub(super) struct TeamTables {
 }
 
 impl TeamTables {
-    /// Returns the first table that is there, with its byte of the file.
+    /// Returns the first table that is present, with its byte of the file.
     fn first(&self) -> Option<(&'static str, usize)> {
         let tables = [
             ("[people]", self.people),
@@ -37,7 +37,7 @@ impl TeamTables {
         there.min_by_key(|(_, start)| *start)
     }
 
-    /// Reads the channels of a file, where it has any.
+    /// Reads the channels of a file, if it has any.
     pub(super) fn read_channels(
         &self,
         text: &str,
@@ -49,7 +49,7 @@ impl TeamTables {
         ConfiguredChannels::read(text, rules).map(Some)
     }
 
-    /// Reads the tables of a file, where it has any. Names every mistake.
+    /// Reads the tables of a file, if it has any. Reports every error.
     pub(super) fn read(
         &self,
         text: &str,
@@ -92,7 +92,7 @@ fn asks_people(rules: &Rules) -> bool {
     })
 }
 
-/// Refuses rules that want a recent login where a proxy says who people are: it does not say when they logged in.
+/// Rejects rules that require a recent login if a proxy names people, because it does not report login times.
 pub(super) fn check_reauth(
     text: &str,
     rules: &Rules,
@@ -111,18 +111,18 @@ pub(super) fn check_reauth(
     }
 }
 
-/// The settings by which callers are matched to people.
+/// The settings that match callers to people.
 pub(super) struct MatchedCallers<'a> {
-    /// `true` if clients come over HTTP, and not on stdio.
+    /// `true` if clients use HTTP, and not stdio.
     pub(super) listens: bool,
-    /// The proof that callers over HTTP give.
+    /// The proof of callers over HTTP.
     pub(super) auth: &'a Auth,
     /// The issuer at which people log in.
     pub(super) logs_in: Option<&'a str>,
 }
 
 impl MatchedCallers<'_> {
-    /// Refuses rules that exclude the caller where no caller can be matched to a person.
+    /// Rejects rules that exclude the caller if no caller can be matched to a person.
     pub(super) fn check(&self, text: &str, rules: &Rules) -> Result<(), ConfigError> {
         if asks_people(rules) && self.logs_in.is_none() {
             tracing::warn!(
@@ -139,7 +139,7 @@ impl MatchedCallers<'_> {
         Err(ConfigError::NotCaller { rule: name, why }.at_line(text, line))
     }
 
-    /// Returns why no caller can be matched to a person, where none can.
+    /// Returns the reason why no caller can be matched to a person, if so.
     fn unmatched(&self, rules: &Rules) -> Option<String> {
         if !self.listens {
             let people = &rules.people().people;
@@ -152,7 +152,7 @@ impl MatchedCallers<'_> {
                 let why = "callers prove nothing; add `[auth]`, or take `not-caller` away";
                 return Some(why.to_owned());
             }
-            // A key says whose it is, or its calls are refused.
+            // A key names its owner, or its calls are refused.
             Auth::Keys => return None,
             Auth::Proxy(proxy) => ("[auth.proxy]", proxy.issuer()),
             Auth::Oidc(oidc) => ("[auth.oidc]", oidc.issuer.as_str()),
@@ -245,7 +245,7 @@ mod tests {
                     && said.contains(words),
                 "{said}"
             );
-            // Nothing else of it is wrong.
+            // The rest of it is valid.
             let without = RULE.replace(", not-caller = true", "");
             parse(top, &format!("{tables}{without}")).unwrap();
         }

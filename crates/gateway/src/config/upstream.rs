@@ -1,4 +1,4 @@
-//! `auth` of a server: the credentials that go to it with the calls of HTTP callers.
+//! `auth` of a server: the credentials sent to it with the calls of HTTP callers.
 
 use http::HeaderName;
 use mcp_elicit_client::connection::BearerToken;
@@ -10,21 +10,21 @@ use super::oidc::is_private;
 use super::secret::{FileSecret, SecretText};
 use super::{Auth, ConfigError};
 
-/// The credentials that go to a server with the calls of HTTP callers.
+/// The credentials sent to a server with the calls of HTTP callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamCredentials {
-    /// The `Authorization` of the client, unless callers prove to the gateway with it who they are; else the operator's token.
+    /// The client's `Authorization`, unless it authenticates the caller to the gateway; else the operator's token.
     #[default]
     Usual,
     /// The operator's token, or none.
     Operator,
-    /// The value of this header of the client, as `Authorization`.
+    /// The value of this header of the client, sent as `Authorization`.
     Pass(HeaderName),
     /// A token for this resource, exchanged for the caller's own (RFC 8693).
     Exchange {
         /// The resource.
         resource: String,
-        /// The scopes that are asked for.
+        /// The requested scopes.
         scopes: Vec<String>,
     },
 }
@@ -48,10 +48,10 @@ pub(super) enum FileUpstreamAuth {
 }
 
 impl FileUpstreamAuth {
-    /// Checks the setting. Returns the operator's token, too, where it has one.
+    /// Checks the setting. Also returns the operator's token, if there is one.
     ///
     /// # Errors
-    /// When it does not go with the callers' own proof.
+    /// If it conflicts with the callers' own proof.
     pub(super) fn read(
         self,
         server: &str,
@@ -103,5 +103,5 @@ impl FileUpstreamAuth {
     }
 }
 
-/// A setting of the file with its place.
+/// A setting of the file with its position.
 pub(super) type FileAuthSetting = Spanned<FileUpstreamAuth>;

@@ -1,4 +1,4 @@
-//! The gateway's own HTTP server: every configured server under its path, beside what operators look at.
+//! The gateway's own HTTP server: every configured server under its path, and the pages for operators.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::listener::origin_guard::OriginGuard;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
 
-/// Bounds on clients' connections.
+/// Limits on clients' connections.
 const BOUNDS: ConnectionBounds = ConnectionBounds {
     connections: 2_048,
     of_address: 256,
     of_loopback: 1_792,
     head: Duration::from_secs(60),
     head_bytes: 64 * 1024,
-    // Endpoints have a bound of their own, with an answer in JSON.
+    // Endpoints have their own limit, with a JSON response.
     body: Duration::from_secs(2 * 60),
 };
 
@@ -44,7 +44,7 @@ struct AppState {
 
 /// Serves HTTP clients until the operator stops the gateway; held calls are handed back first.
 ///
-/// Boxed: what runs in it is compiled here, however quickly the program that calls it is built.
+/// Boxed, so that its code is compiled in this crate, with this crate's optimizations.
 pub fn serve(
     runtime: Runtime,
     config: &Config,
@@ -79,7 +79,7 @@ async fn serve_until_stopped(
             endpoint.stop();
         }
         stopping.runtime.stop_asking().await;
-        // What was said to whoever waited is on its way out.
+        // Time for the last responses to be sent.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let end = move || {
             stopping
@@ -96,8 +96,8 @@ async fn serve_until_stopped(
     Ok(())
 }
 
-/// Returns the routes of every server, and what operators look at; `local` when the address is a loopback one. Runs in a tokio
-/// runtime.
+/// Returns the routes of every server and those for operators; `local` if the address is a loopback one. Must be called
+/// in a tokio runtime.
 pub fn router(runtime: Runtime, config: &Config, local: bool) -> Router {
     routes(runtime, config, local, None).0
 }
@@ -158,7 +158,7 @@ fn routes(
 }
 
 impl AppState {
-    /// Returns what is said to a page elsewhere that reaches this machine under a name of its own.
+    /// Returns the response to a page elsewhere that reaches this machine under another name.
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let refused = !self.origin_guard.admits_host(headers);
         refused.then(|| {
@@ -168,7 +168,7 @@ impl AppState {
     }
 }
 
-/// Says where servers are. Their names are not told: whoever asks need not be a caller.
+/// Responds with the form of servers' addresses, without their names, because the requester may not be a caller.
 async fn nowhere() -> Response {
     let why = "no server is served at this path: each is at /mcp/NAME, without a slash at its end, and the only one of a gateway at /mcp, too";
     refusal(StatusCode::NOT_FOUND, -32600, why)

@@ -1,12 +1,12 @@
-//! HTTP clients: what the listener serves them. Their connections are those of `mcp_elicit_forms::web::serve`.
+//! Clients over HTTP. Their connections are those of `mcp_elicit_forms::web::serve`.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`app`] | the routes: every server's endpoint, health, readiness and metrics |
-//! | [`origin_guard`] | which hosts and pages may use the listener |
+//! | [`origin_guard`] | the hosts and pages that may use the listener |
 //! | [`endpoint`] | the MCP endpoint of one server |
-//! | [`requests_at_work`] | the bound on the requests of one caller |
-//! | [`response_streams`] | messages on their way to a client, resumable |
+//! | [`requests_at_work`] | the limit on the requests of one caller |
+//! | [`response_streams`] | messages to a client, resumable |
 
 pub(crate) mod app;
 pub(crate) mod endpoint;

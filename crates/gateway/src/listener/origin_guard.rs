@@ -1,6 +1,7 @@
-//! The guard that lets requests in by where they come from: names that are answered to, and pages that may talk to the listener.
+//! The guard that admits requests by origin: the accepted host names, and the pages that may use the listener.
 //!
-//! A page of any site reaches what listens on this machine. It is told apart by its `Origin`, and by the name that it used.
+//! A page of any site can reach a listener on this machine. It is recognised by its `Origin`, and by the host name that
+//! it used.
 
 use std::net::IpAddr;
 
@@ -9,19 +10,19 @@ use http::header::{CONTENT_TYPE, HOST, ORIGIN};
 
 use crate::headers::only_text;
 
-/// The requests that are answered.
+/// The accepted requests.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginGuard {
-    /// `true` if only names of this machine are answered to.
+    /// `true` if only names of this machine are accepted.
     local: bool,
-    /// Origins that are let in beside the listener's own.
+    /// Origins that are accepted besides the listener's own.
     origins: Vec<String>,
     /// The host and port of the address at which a proxy serves the listener.
     public_host: Option<String>,
 }
 
 impl OriginGuard {
-    /// `local` when the listener's address is a loopback one; `origins` are let in beside its own.
+    /// Creates a guard; `local` if the listener's address is a loopback one; `origins` are accepted besides its own.
     pub(crate) fn new(local: bool, origins: Vec<String>) -> Self {
         Self {
             local,
@@ -30,7 +31,7 @@ impl OriginGuard {
         }
     }
 
-    /// Answers to the name in `public-url` too, which a proxy on this machine passes on as `Host`.
+    /// Also accepts the name in `public-url`, which a proxy on this machine passes on as `Host`.
     pub(crate) fn behind(mut self, public_url: Option<&str>) -> Self {
         self.public_host = public_url
             .and_then(|url| url.split_once("://"))
@@ -38,7 +39,7 @@ impl OriginGuard {
         self
     }
 
-    /// Returns whether the listener is reached under a name that is its own.
+    /// Returns `true` if the listener is reached under its own name.
     pub(crate) fn admits_host(&self, headers: &HeaderMap) -> bool {
         only_text(headers, HOST).is_some_and(|host| {
             let is_public = |own: &String| own.eq_ignore_ascii_case(host);
@@ -46,7 +47,7 @@ impl OriginGuard {
         })
     }
 
-    /// Returns whether a request comes from a program, or from a page that may talk to the listener.
+    /// Returns `true` if a request comes from a program, or from a page that may use the listener.
     pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
         if !self.admits_host(headers) {
             return false;
@@ -65,8 +66,8 @@ impl OriginGuard {
     }
 }
 
-/// Returns whether this is the origin of pages that the listener itself would serve. A name that anybody can point at it does not
-/// count.
+/// Returns `true` if this is the origin of pages that the listener itself would serve. A name that anyone can point at
+/// it does not count.
 fn is_own(origin: &str, host: &str) -> bool {
     let same = origin
         .strip_prefix("http://")
@@ -77,19 +78,19 @@ fn is_own(origin: &str, host: &str) -> bool {
     same && (is_local(host) || address.parse::<IpAddr>().is_ok())
 }
 
-/// A `Host` without its port.
+/// Returns a `Host` without its port.
 fn name_of(host: &str) -> &str {
     host.rsplit_once(':')
         .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
         .map_or(host, |(name, _)| name)
 }
 
-/// Returns whether a `Host` is a name of this machine.
+/// Returns `true` if a `Host` is a name of this machine.
 fn is_local(host: &str) -> bool {
     matches!(name_of(host), "localhost" | "127.0.0.1" | "[::1]")
 }
 
-/// Returns whether a body is declared to be JSON. A page elsewhere cannot send this without being asked first.
+/// Returns `true` if a body is declared to be JSON. A page elsewhere cannot send this without a preflight request.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     only_text(headers, CONTENT_TYPE).is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
@@ -97,7 +98,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns whether this can be the origin of a page: a scheme and a host, and nothing behind.
+/// Returns `true` if this can be the origin of a page: a scheme and a host, and nothing after.
 pub fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else {
         return false;

@@ -1,14 +1,16 @@
-//! The requests of each verified caller that are at work: one caller cannot take all that the gateway has.
+//! The concurrent requests of each authenticated caller, limited so that one caller cannot occupy the whole gateway.
 //!
-//! A request is at work until the last part of its response is written, or its client has left. Three kinds are counted apart:
+//! A request is in progress until the last part of its response is written, or its client has disconnected. Three kinds
+//! are counted separately:
 //!
 //! | kind | counted | reason |
 //! | --- | --- | --- |
 //! | calls and other requests | from their body on, until the response has ended | they occupy servers and people |
-//! | bodies that arrive, responses, notifications, ends of sessions | until they are taken | answers and cancellations end what is at work, so they must pass where a caller has all its calls at work |
-//! | the streams of sessions (GET) | while somebody listens | each belongs to one session and takes no server's time; a stream that takes up a lost response is counted as its call |
+//! | bodies being received, responses, notifications, ends of sessions | until they are handled | answers and cancellations end requests in progress, so they must pass even if a caller has reached its limit |
+//! | the streams of sessions (GET) | while a client listens | each belongs to one session and takes no server's time; a stream that resumes a lost response counts as its call |
 //!
-//! Callers that prove nothing are not counted: without `[auth]` all of them may be one, and the connections of one machine are bounded.
+//! Unauthenticated callers are not counted: without `[auth]` all of them may be one, and the connections of one machine
+//! are limited.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -25,22 +27,22 @@ use serde_json::{Value, json};
 
 use crate::callers::{ProofKind, ProvenCaller};
 
-/// The most requests of one caller that are at work at once, over all servers. Calls that wait for people are among them.
+/// The most concurrent requests of one caller, over all servers. Calls that wait for people are included.
 pub(crate) const AT_WORK: usize = 256;
-/// The most bodies of one caller that arrive at once, responses and notifications included.
+/// The most bodies of one caller received at once, including responses and notifications.
 const ARRIVING: usize = 64;
-/// The most streams of sessions to which one caller listens at once: more than its sessions with one server
+/// The most streams of sessions that one caller listens to at once: more than its sessions with one server
 /// ([`SESSIONS_EACH`](super::endpoint::eviction)).
 const STREAMS: usize = 256;
-/// The time after which a caller with too many requests may try again, in seconds.
+/// The time after which a caller with too many requests may retry, in seconds.
 const RETRY_SECONDS: &str = "2";
 
-/// The kind of a request that is counted.
+/// The kind of a counted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A request to the server, or the stream of its response that was taken up again.
+    /// A request to the server, or the resumed stream of its response.
     Work,
-    /// A message that arrives, of which it is not known yet whether it is a request.
+    /// A message that is being received, which may or may not be a request.
     Arrival,
     /// The stream of a session.
     Stream,
@@ -56,12 +58,12 @@ impl Kind {
     }
 }
 
-/// A caller has as many requests of this kind at work as it may have.
+/// The error of a caller that has reached the limit for this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany(Kind);
 
 impl TooMany {
-    /// Returns the status and the error in the words of the protocol.
+    /// Returns the status and the protocol's error.
     pub(crate) fn error(self) -> (StatusCode, Value) {
         let most = self.0.most();
         let why = match self.0 {
@@ -79,7 +81,7 @@ impl TooMany {
         (StatusCode::TOO_MANY_REQUESTS, error)
     }
 
-    /// Adds when to try again.
+    /// Adds the time to retry.
     pub(crate) fn retry_later(mut response: Response) -> Response {
         let seconds = HeaderValue::from_static(RETRY_SECONDS);
         response.headers_mut().insert(RETRY_AFTER, seconds);
@@ -104,14 +106,14 @@ impl Counts {
     }
 }
 
-/// The requests of all verified callers that are at work.
+/// The requests in progress of all authenticated callers.
 #[derive(Debug, Default)]
 pub(crate) struct RequestsAtWork {
     /// By the bindings of callers; those with no request have no entry.
     by_caller: Mutex<HashMap<String, Counts>>,
 }
 
-/// One request that is at work, until this is dropped.
+/// One request in progress, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct WorkPermit {
     /// `None` for a caller that is not counted.
@@ -148,7 +150,7 @@ impl RequestsAtWork {
     /// Counts a request of this caller.
     ///
     /// # Errors
-    /// When the caller has too many of its kind.
+    /// If the caller has reached the limit.
     pub(crate) fn begin(
         self: &Arc<Self>,
         caller: &ProvenCaller,
@@ -176,7 +178,7 @@ impl RequestsAtWork {
 }
 
 impl WorkPermit {
-    /// Returns the response, which is at work until its body has ended or is dropped.
+    /// Returns the response, which is in progress until its body has ended or is dropped.
     pub(crate) fn until_sent(self, response: Response) -> Response {
         match self.counted {
             Some(counted) => response.map(|body| {
@@ -190,7 +192,7 @@ impl WorkPermit {
     }
 }
 
-/// The body of a response whose request is at work.
+/// The body of a response whose request is counted.
 struct CountedBody {
     body: Body,
     /// `None` once the body has ended.

@@ -1,5 +1,5 @@
-//! The streams of one HTTP client: one for each of its requests and one for the session, each with what was said on it
-//! lately, so that a client that lost a stream can take it up again (2025-11-25, transports, resumability).
+//! The streams of one HTTP client: one for each of its requests and one for the session, each with its latest messages,
+//! so that a client can resume a lost stream (2025-11-25, transports, resumability).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,17 +14,17 @@ use crate::session::ClientTransport;
 use mcp_elicit_core::wire::sse;
 use mcp_elicit_relay::StreamId;
 
-/// Messages that were said, kept of one stream for a client that comes back.
+/// The kept messages of one stream, for a client that resumes it.
 const REPLAYABLE: usize = 64;
-/// Messages that wait for a session's stream to be opened.
+/// The messages that wait for a session's stream to be opened.
 const WAITING: usize = 1_000;
 
-/// ResponseStreams of one client, beyond which those that were lost are given up.
+/// The number of streams of one client above which lost ones are dropped.
 const LOST: usize = 256;
 
-/// Bytes that wait on one stream for a client that does not read, beyond which the stream is cut.
+/// The bytes waiting on one stream above which it is closed, because the client does not read.
 const UNREAD: usize = 64 * 1024 * 1024;
-/// The same over all streams of the gateway.
+/// The same limit over all streams of the gateway.
 const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
 
 /// Bytes that wait on all streams.
@@ -38,13 +38,13 @@ struct Unread {
 }
 
 impl Unread {
-    /// Counts a message; `None` where too much waits beside it.
+    /// Counts a message; `None` if too much waits beside it.
     fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Arc<Self>> {
         let before = of.fetch_add(bytes, Ordering::AcqRel);
         let all_before = ALL_UNREAD.fetch_add(bytes, Ordering::AcqRel);
         let of = of.clone();
         let counted = Arc::new(Self { bytes, of });
-        // One message alone may be as long as messages may be.
+        // A single message may have any allowed length.
         let fits = before == 0 || (before + bytes <= UNREAD && all_before + bytes <= UNREAD_IN_ALL);
         fits.then_some(counted)
     }
@@ -60,11 +60,11 @@ impl Drop for Unread {
 /// One message on a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamEvent {
-    /// The frame; kept ones are the same bytes.
+    /// The frame; stored copies share its bytes.
     pub frame: Bytes,
     /// `true` if it answers the request that opened the stream.
     pub last: bool,
-    /// The challenge of the server, where it answers with one.
+    /// The server's challenge, if it answers with one.
     pub challenge: Option<Box<ServerChallenge>>,
     id: String,
     /// Counted as long as it waits to be read.
@@ -72,7 +72,7 @@ pub(crate) struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// The message as an event; with an id where streams can be taken up again.
+    /// Returns the message as an event; with an id if streams can be resumed.
     pub(crate) fn written(&self, with_id: bool) -> Vec<u8> {
         sse::written(&self.frame, with_id.then_some(self.id.as_str()))
     }
@@ -83,9 +83,9 @@ struct Stream {
     to: Option<mpsc::UnboundedSender<StreamEvent>>,
     kept: VecDeque<(u64, StreamEvent)>,
     count: u64,
-    /// Up to which message somebody listened.
+    /// The last message that a client listened to.
     said: u64,
-    /// `true` if its request was answered.
+    /// `true` if its request has been answered.
     answered: bool,
     /// Bytes that wait to be read.
     unread: Arc<AtomicUsize>,
@@ -97,16 +97,16 @@ impl Stream {
     }
 }
 
-/// Why there is no stream to listen to.
+/// The reason why there is no stream to listen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamError {
-    /// Somebody listens to the session's already.
+    /// Another listener has the session's stream.
     Open,
-    /// The request's stream is not there (any more).
+    /// The request's stream does not exist, or no longer.
     Done,
 }
 
-/// Returns the stream of an event, and its place there.
+/// Returns the stream of an event, and its position there.
 fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
     let (stream_id, count) = event?.split_once('-')?;
     Some((StreamId(stream_id.parse().ok()?), count.parse().ok()?))
@@ -116,14 +116,15 @@ fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
 #[derive(Default)]
 pub(crate) struct ResponseStreams {
     by_stream: Mutex<HashMap<StreamId, Stream>>,
-    /// `true` if all streams are of one client with a session.
+    /// `true` if all streams belong to one client with a session.
     one_client: bool,
     /// `true` once nothing more will be sent.
     ended: AtomicBool,
 }
 
 impl ResponseStreams {
-    /// The streams of one client with a session: what belongs to none of its requests may go to any of them.
+    /// Creates the streams of one client with a session: messages that belong to none of its requests may go to any of
+    /// them.
     pub(crate) fn of_one_client() -> Self {
         Self {
             one_client: true,
@@ -131,7 +132,7 @@ impl ResponseStreams {
         }
     }
 
-    /// Returns whether they are of one client with a session, and not of all that come without.
+    /// Returns `true` if they belong to one client with a session, and not to all clients without one.
     pub(crate) fn is_of_one_client(&self) -> bool {
         self.one_client
     }
@@ -142,12 +143,12 @@ impl ResponseStreams {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the stream of a request. The oldest of too many that were lost and not taken up again is given up for it.
+    /// Opens the stream of a request. If there are too many lost ones, the oldest is dropped.
     pub(crate) fn open(&self, stream_id: StreamId) -> mpsc::UnboundedReceiver<StreamEvent> {
         let (to, told) = mpsc::unbounded_channel();
         let mut streams = self.streams();
         if self.ended.load(Ordering::Relaxed) {
-            // Whoever listens hears the end.
+            // The listener receives the end.
             return told;
         }
         if streams.len() >= LOST {
@@ -171,12 +172,12 @@ impl ResponseStreams {
         told
     }
 
-    /// Returns `true` if the event is of the stream of a request, and not of the session's.
+    /// Returns `true` if the event belongs to the stream of a request, and not to the session's.
     pub(crate) fn is_of_request(event: Option<&str>) -> bool {
         event_id(event).is_some_and(|(stream_id, _)| stream_id != StreamId::SESSION)
     }
 
-    /// Opens the session's stream, or takes up the one that said the event `last`.
+    /// Opens the session's stream, or resumes the one with the event `last`.
     pub(crate) fn listen(
         &self,
         last: Option<&str>,
@@ -189,18 +190,18 @@ impl ResponseStreams {
         }
         let stream = match stream_id {
             StreamId::SESSION => streams.entry(stream_id).or_default(),
-            // One that is done with, or that was never there, will say nothing.
+            // One that has ended, or never existed, will send nothing.
             stream_id => streams.get_mut(&stream_id).ok_or(StreamError::Done)?,
         };
         if seen.is_none() && stream.is_open() {
             return Err(StreamError::Open);
         }
-        // A client that does not say how far it was has heard what was listened to.
+        // A client that does not say where it stopped has received everything that was listened to.
         let after = seen.map_or(stream.said, |(_, after)| after);
         let (to, told) = mpsc::unbounded_channel();
         for (count, kept) in &stream.kept {
             if *count > after {
-                // The receiver is right here.
+                // The receiver still exists here.
                 let _ = to.send(kept.clone());
             }
         }
@@ -209,28 +210,28 @@ impl ResponseStreams {
         Ok((stream_id, told))
     }
 
-    /// Returns `true` if somebody listens to the session's stream.
+    /// Returns `true` if a client listens to the session's stream.
     #[cfg(any(test, feature = "teams"))]
     pub(crate) fn is_listened_to(&self) -> bool {
         let streams = self.streams();
         streams.get(&StreamId::SESSION).is_some_and(Stream::is_open)
     }
 
-    /// Ends the session's stream for whoever listens to it. What is said from now on waits for the next one.
+    /// Ends the session's stream for its listener. Later messages wait for the next one.
     pub(crate) fn hang_up(&self) {
         if let Some(stream) = self.streams().get_mut(&StreamId::SESSION) {
             stream.to = None;
         }
     }
 
-    /// Every stream ends, with what was said on it.
+    /// Ends every stream, with its stored messages.
     pub(crate) fn end(&self) {
         let mut streams = self.streams();
         self.ended.store(true, Ordering::Relaxed);
         streams.clear();
     }
 
-    /// The stream is done with; whether it was there.
+    /// Closes the stream; returns `false` if it did not exist.
     pub(crate) fn close(&self, stream_id: StreamId) -> bool {
         self.streams().remove(&stream_id).is_some()
     }
@@ -249,7 +250,7 @@ impl ResponseStreams {
         let stream = if stream_id == StreamId::SESSION {
             streams.entry(stream_id).or_default()
         } else {
-            // A request that was given up has no stream.
+            // A request that was cancelled has no stream.
             let Some(stream) = streams.get_mut(&stream_id) else {
                 return;
             };
@@ -272,7 +273,7 @@ impl ResponseStreams {
                 _unread: unread,
                 ..told
             };
-            // A client that does not read finds what is kept when it comes back for it.
+            // A client that does not read finds the stored messages when it resumes.
             match Some(told).filter(|_| read_on).map(|told| to.send(told)) {
                 Some(Ok(())) => stream.said = stream.count,
                 Some(Err(_)) | None => stream.to = None,
@@ -290,8 +291,8 @@ impl ResponseStreams {
         }
     }
 
-    /// Returns where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
-    /// (2025-11-25, transports: before the response, a server may send what relates to the request).
+    /// Returns the stream for a message: if no client listens to the session's stream, that of the newest request
+    /// (2025-11-25, transports: before the response, a server may send messages about the request).
     fn instead_of(&self, stream_id: StreamId, streams: &HashMap<StreamId, Stream>) -> StreamId {
         let listened = streams.get(&StreamId::SESSION).is_some_and(Stream::is_open);
         if stream_id != StreamId::SESSION || !self.one_client || listened {

@@ -1,4 +1,4 @@
-//! A question of the record as channels may know it, and recipients as the record keeps them.
+//! The content of a question for channels, and recipients as the record stores them.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use crate::runtime::Links;
 
-/// Returns `true` where answers count from pages only.
+/// Returns `true` if only answers from pages count.
 pub(crate) type PagesOnly = dyn Fn() -> bool + Send + Sync;
 
-/// Returns the event of channels for one of a question's timeline.
+/// Returns the channels' event for one of a question's timeline.
 pub(super) const fn event_of(kind: TimelineKind) -> Event {
     match kind {
         TimelineKind::Asked => Event::Asked,
@@ -40,18 +40,18 @@ pub(super) const fn event_of(kind: TimelineKind) -> Event {
     }
 }
 
-/// Writes a recipient for the record: names only, so that an address is the one of the time of sending.
+/// Writes a recipient for the record by name, so that the address is looked up when it is sent.
 pub(super) fn written(to: &Recipient) -> Option<String> {
     match to {
         Recipient::Person { name, .. } => Some(format!("person:{name}")),
         Recipient::Group(name) => Some(format!("group:{name}")),
         Recipient::Endpoint => Some("endpoint".to_owned()),
-        // The device is known by its endpoint, which is no name: whoever sends to it names it.
+        // The device is identified by its endpoint; the sender adds its name.
         Recipient::Device(_) => None,
     }
 }
 
-/// Reads a recipient of the record; `None` where the person is not in the file any more.
+/// Reads a recipient of the record; `None` if the person is no longer in the file.
 pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     match text.split_once(':') {
         Some(("person", name)) => {
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     }
 }
 
-/// Returns the parameters of a question as the server sent them; null where they are gone.
+/// Returns the params of a question as the server sent them; null if they are gone.
 fn params(row: &Row) -> Value {
     let params = row.params.as_deref();
     params
@@ -84,7 +84,8 @@ fn form_texts(params: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks for pages.
+/// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks
+/// for pages.
 fn plain_message(message: &str, approval_by: Option<&String>) -> String {
     match approval_by {
         Some(rule) => message.replacen(&format!("`{rule}`"), rule, 1),
@@ -92,7 +93,7 @@ fn plain_message(message: &str, approval_by: Option<&String>) -> String {
     }
 }
 
-/// Returns the names that others read, of actors as the timeline has them: `person:ada, person:bob`.
+/// Returns the names for readers, of actors in the timeline's form: `person:ada, person:bob`.
 fn actors(people: &DirectoryNow, by: &str) -> String {
     let Some(names) = people_of(by) else {
         return by.to_owned();
@@ -101,7 +102,7 @@ fn actors(people: &DirectoryNow, by: &str) -> String {
     names.join(", ")
 }
 
-/// Returns those who had agreed to the answers that other answers have replaced; none where nothing was replaced.
+/// Returns the people who had confirmed answers that were replaced; none if nothing was replaced.
 fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
     let (mut agreed, mut dropped) = (Vec::new(), Vec::new());
     for event in timeline {
@@ -122,7 +123,7 @@ fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
     dropped
 }
 
-/// Questions of the record as channels may know them.
+/// The contents of questions for channels.
 pub(super) struct Summaries {
     record: Arc<Record>,
     questions: RecordQuestionStore,
@@ -147,19 +148,19 @@ impl Summaries {
         }
     }
 
-    /// Returns the page of a question; `None` where there is no inbox now.
+    /// Returns the page of a question; `None` if there is no inbox now.
     pub(super) fn link(&self, id: &str) -> Option<String> {
         (self.links)(id)
     }
 
-    /// Returns `true` if this question can be answered on its page only: answers that others entered are to be confirmed, the login
-    /// must be young, a credential is asked for, messages may not show the question, it may be for one of several calls, which the page
-    /// lists, or answers count from pages only.
+    /// Returns `true` if this question can be answered on its page only: answers of others are to be confirmed, the
+    /// login must be recent, a credential is asked for, messages may not show the question, it may belong to one of
+    /// several calls, which the page lists, or only answers from pages count.
     pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
         let quorum = team.quorum();
         let hides_answers = match quorum.state() {
             State::Open => false,
-            // Nothing was entered into a form without fields, such as an approval: agreeing to it is all.
+            // A form without fields, such as an approval, needs only a confirmation.
             State::Filled { .. } => form(&params(row)).is_none_or(|form| !form.fields().is_empty()),
             State::Ended(_) => true,
         };
@@ -176,7 +177,8 @@ impl Summaries {
                 .is_none_or(|readable| readable.asks_for_credential())
     }
 
-    /// Returns a question as channels may know it, with people by the names that others read. Answers and comments are not part of it.
+    /// Returns the content of a question for channels, with the names of people for readers. Answers and comments are
+    /// not part of it.
     pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
@@ -254,7 +256,7 @@ mod tests {
                 vec![filled.clone(), confirmed.clone(), eve.clone()],
                 vec!["ada", "bob"],
             ),
-            // Who enters other answers of their own has dropped nobody else's.
+            // A person who replaces their own answers has dropped no one else's.
             (vec![filled.clone(), own.clone()], vec![]),
             (vec![filled, eve, confirmed, own], vec!["eve", "bob"]),
         ] {

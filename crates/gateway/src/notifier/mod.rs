@@ -1,5 +1,5 @@
-//! Telling people of questions: a task that makes messages of what happened, sends them, and tries again what could not be sent. A
-//! channel that fails holds up nothing but its own messages. Answers that people give in Slack come in here, too.
+//! Notification of people: a task that creates messages from events, sends them, and retries failures. A failing
+//! channel delays only its own messages. Answers from Slack arrive here, too.
 
 mod content;
 mod plan;
@@ -37,9 +37,9 @@ use crate::config::{ConfiguredChannels, zone_of};
 use crate::runtime::Links;
 use crate::teams::Teams;
 
-/// The interval at which it is looked for messages that are due.
+/// The interval of checks for due messages.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The time for which the record is left alone after it failed.
+/// The pause after an error of the record.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The channels of a configuration, ready to send.
@@ -50,7 +50,7 @@ pub(crate) struct OpenChannels {
 }
 
 impl OpenChannels {
-    /// Returns the people whom these rules ask and whom no channel can tell.
+    /// Returns the people whom these rules ask and whom no channel reaches.
     pub(crate) fn without_address(&self, rules: &Rules) -> BTreeSet<String> {
         unreached::without_address(rules, &self.tables)
     }
@@ -67,7 +67,7 @@ impl OpenChannels {
         single.into_iter().filter(|is_there| *is_there).count() + tables.webhooks.len()
     }
 
-    /// Opens the channels of a configuration, with secrets from the environment and from files; none where it has none.
+    /// Opens the channels of a configuration, with secrets from the environment and from files; none if it has none.
     pub(crate) fn open(
         config: Option<&ConfiguredChannels>,
         rules: &Rules,
@@ -91,23 +91,23 @@ impl OpenChannels {
     }
 }
 
-/// Tells people of questions.
+/// The notifier of people.
 pub(crate) struct Notifier {
     record: Arc<Record>,
     teams: Arc<Teams>,
     summaries: Summaries,
-    /// Replaced as a whole when the configuration is read again.
+    /// Replaced completely when the configuration is read again.
     open: RwLock<Arc<OpenChannels>>,
     is_running: AtomicBool,
-    /// The time from which on Slack takes messages again, as it said last.
+    /// The time from which Slack accepts messages again, as it said last.
     slack_resumes: Mutex<Option<Timestamp>>,
-    /// Web push, where the configuration has it.
+    /// Web push, if configured.
     devices: Option<Arc<Devices>>,
 }
 
 impl Notifier {
-    /// Creates what tells people through these channels. `links` gives the page of a question, `directory` the names of people as pages have
-    /// them.
+    /// Creates a notifier for these channels. `links` returns the page of a question, `directory` the names of people
+    /// as pages show them.
     pub(crate) fn new(
         record: Arc<Record>,
         teams: Arc<Teams>,
@@ -128,28 +128,28 @@ impl Notifier {
         })
     }
 
-    /// Returns the channels in force.
+    /// Returns the current channels.
     fn open(&self) -> Arc<OpenChannels> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&open)
     }
 
-    /// Returns `true` if the channels in force have these tables.
+    /// Returns `true` if the current channels have these tables.
     pub(crate) fn has_tables_of(&self, other: &OpenChannels) -> bool {
         self.open().tables == other.tables
     }
 
-    /// Puts other channels in force. Messages that wait go through them, or fail where their channel is not among them.
+    /// Replaces the channels. Waiting messages use the new ones, or fail if their channel is not among them.
     pub(crate) fn replace(&self, next: Arc<OpenChannels>) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
-    /// Returns what the pages need for web push, where it is configured.
+    /// Returns the data for web push on the pages, if it is configured.
     pub(crate) fn push_offer(&self) -> Option<PushOffer> {
         Some(self.devices.as_ref()?.offer())
     }
 
-    /// Starts to tell people, where there is a channel and it has not been started. Runs in a tokio runtime.
+    /// Starts the task, if there is a channel and it is not running. Must be called in a tokio runtime.
     pub(crate) fn start(self: &Arc<Self>) {
         let has_channels = self.devices.is_some() || !self.open().channels.all().is_empty();
         if has_channels && !self.is_running.swap(true, Ordering::Relaxed) {
@@ -157,7 +157,7 @@ impl Notifier {
         }
     }
 
-    /// Runs as long as the process does.
+    /// Runs as long as the process.
     async fn run(self: Arc<Self>) {
         let mut news = self.record.changes();
         loop {
@@ -172,7 +172,7 @@ impl Notifier {
         }
     }
 
-    /// Makes the messages of what happened, and sends those that are due.
+    /// Creates the messages for new events, and sends the due ones.
     async fn round(&self) -> Result<(), RecordError> {
         while self.plan().await? {}
         while self.send().await? {}

@@ -1,4 +1,4 @@
-//! The messages that are made of what happened to a question: to whom, on which channel, and when.
+//! The messages created from a question's events: recipients, channels and times.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -24,17 +24,17 @@ use super::Notifier;
 use super::content::{event_of, read, written};
 use super::unreached::{tells_people, unreached};
 
-/// The number of questions that are looked at in one round.
+/// The number of questions checked in one round.
 const ROWS: usize = 100;
-/// The time for which an end is told.
+/// The time during which the end of a question is reported.
 const END_SPAN: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time for which webhooks are tried.
+/// The time during which webhooks are retried.
 const WEBHOOK_SPAN: Duration = Duration::from_secs(72 * 60 * 60);
-/// The time for which a question without a deadline is told.
+/// The time during which a question without a deadline is reported.
 const USUAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Notifier {
-    /// Makes the messages of what happened since the last round. `true` where there may be more.
+    /// Creates the messages for events since the last round. Returns `true` if there may be more.
     pub(super) async fn plan(&self) -> Result<bool, RecordError> {
         let untold = self.record.untold(ROWS).await?;
         let is_full = untold.len() == ROWS;
@@ -55,7 +55,7 @@ impl Notifier {
         let open = self.open();
         let quorum = team.quorum();
         let caller = team.caller.person.as_deref();
-        // Whom nothing is asked any more, or from the beginning.
+        // The people who are not asked, or no longer.
         let mut except = quorum.votes().to_vec();
         except.extend(
             caller
@@ -78,7 +78,7 @@ impl Notifier {
                 self.devices_of(person, &devices)
             });
             if !row.lifecycle.is_open() && event.asks_to_act() {
-                // It is over: only programs are told of how it came to that.
+                // It is over: only programs are told about its history.
                 found.retain(|target| target.to == Recipient::Endpoint);
             }
             let devices = devices.into_inner();
@@ -98,7 +98,8 @@ impl Notifier {
         Ok(messages)
     }
 
-    /// Returns messages to those who are asked and whom no channel can tell: each fails, so that the record says that they were not told.
+    /// Returns messages to asked people whom no channel reaches: each fails, so that the record says that they were not
+    /// told.
     fn untold_people(
         &self,
         row: &Row,
@@ -125,7 +126,7 @@ impl Notifier {
         messages.collect()
     }
 
-    /// Returns the devices of a person, and notes the names of each.
+    /// Returns the devices of a person, and records the names of each.
     fn devices_of(
         &self,
         person: &str,
@@ -183,7 +184,8 @@ impl Notifier {
         })
     }
 
-    /// Returns when a message goes to a person, by quiet hours, digest and the limit of an hour, which delays until `latest` at most.
+    /// Returns the time of a message to a person, by quiet hours, digest and hourly limit, which delay it until
+    /// `latest` at most.
     async fn due(
         &self,
         person: &str,
@@ -200,7 +202,7 @@ impl Notifier {
         let recent = self.record.notified_since(person, hour_before(now)).await?;
         let sent = Sent {
             recent: &recent,
-            // Messages of the same span join the same collection.
+            // Messages of the same period join the same digest.
             first_in_digest: match preferences.digest {
                 Digest::Every(span) => Some(start_of(span, now)),
                 Digest::Off | Digest::Daily(_) => None,
@@ -215,7 +217,7 @@ impl Notifier {
         )
     }
 
-    /// Returns those who were asked by a message, on channels where an end is told.
+    /// Returns the recipients who were asked by a message, on channels that report an end.
     async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Outgoing>, RecordError> {
         let before = self.record.messages_of(&row.id).await?;
         let before = before.into_iter().filter(was_asked);
@@ -237,7 +239,8 @@ impl Notifier {
         Ok(distinct.into_iter().collect())
     }
 
-    /// Returns `true` for several messages to a person that go into one mail: they have waited, or the person wants it so.
+    /// Returns `true` for several messages to a person that go into one mail: they were delayed, or the person prefers
+    /// it.
     pub(super) async fn is_digest(&self, messages: &[Notification]) -> Result<bool, RecordError> {
         let Some((person, first)) = messages
             .first()
@@ -265,13 +268,13 @@ struct DeviceName {
     person: String,
 }
 
-/// A message that is about to be queued.
+/// A message to be queued.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Outgoing {
     channel: String,
-    /// As the record keeps it.
+    /// In the record's form.
     recipient: String,
-    /// The person, where it goes to one.
+    /// The person, if it goes to one.
     person: Option<String>,
 }
 
@@ -302,7 +305,7 @@ impl Outgoing {
     }
 }
 
-/// The time after which a message counts as one that has waited.
+/// The delay after which a message may join a digest.
 const WAITED: Duration = Duration::from_secs(60);
 
 fn hour_before(now: Timestamp) -> Timestamp {
@@ -314,7 +317,7 @@ fn start_of(span: Duration, now: Timestamp) -> Timestamp {
     Timestamp::from_millis(now.as_millis() / span * span)
 }
 
-/// Returns `true` for a message that asked, and reached its recipient or is about to.
+/// Returns `true` for a message that asks, and was or will be sent.
 fn was_asked(message: &Notification) -> bool {
     let event = Event::from_name(&message.event);
     event.is_some_and(Event::asks_to_act)
@@ -325,7 +328,7 @@ fn was_asked(message: &Notification) -> bool {
         )
 }
 
-/// Returns those whom an event asks.
+/// Returns the people whom an event asks.
 fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> Vec<Addressee> {
     let Some(team) = row.team.as_deref() else {
         return Vec::new();
@@ -334,7 +337,7 @@ fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> 
     let all = quorum.addressees().iter().chain(quorum.delegates());
     match event_of(happened.kind) {
         Event::Asked => {
-            // Those who were added later are told by what added them.
+            // People who were added later are told by the event that added them.
             let later: BTreeSet<_> = timeline
                 .iter()
                 .filter_map(|event| event.to.clone())

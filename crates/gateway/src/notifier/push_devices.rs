@@ -1,4 +1,4 @@
-//! Web push to the devices of people: browsers that were added on the inbox's pages.
+//! Web push to the devices of people: browsers that were registered on the inbox's pages.
 
 use std::io;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use mcp_elicit_record::state_file;
 /// The largest key that is read, in bytes.
 const LONGEST_KEY: u64 = 4_096;
 
-/// Web push, and the devices that were added for it.
+/// Web push, and its registered devices.
 pub(crate) struct Devices {
     logins: Logins,
     push: Arc<Push>,
 }
 
-/// Web push that cannot be used.
+/// An error of web push.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DevicesError {
     /// The file of the key.
@@ -39,7 +39,7 @@ pub(crate) enum DevicesError {
 }
 
 impl Devices {
-    /// Opens web push with the key of the state folder, which is made at the first use.
+    /// Opens web push with the key of the state folder, which is created at the first use.
     pub(crate) fn open(
         config: &PushConfig,
         folder: &StateFolder,
@@ -57,7 +57,7 @@ impl Devices {
         }))
     }
 
-    /// Returns what the pages need to add a device.
+    /// Returns the data that pages need to register a device.
     pub(crate) fn offer(&self) -> PushOffer {
         let push = Arc::clone(&self.push);
         PushOffer {
@@ -94,12 +94,12 @@ impl Devices {
         devices.filter_map(usable).collect()
     }
 
-    /// Returns the subscription of a device that is still there.
+    /// Returns the subscription of a device that still exists.
     pub(super) fn find(&self, id: &str) -> Option<Subscription> {
         read(self.logins.table().ok()?.device(id)?)
     }
 
-    /// Ends a device that its push service does not know any more. Returns its person.
+    /// Removes a device that is unknown to its push service. Returns its person.
     pub(super) fn forget(&self, id: &str) -> Option<String> {
         let ended = self.logins.end_devices(|device| device.id() == id);
         let ended = ended.unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! Sending the messages that are due, each by itself or several to one person in one mail.
+//! Sending due messages, each separately or several to one person in one mail.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -19,20 +19,20 @@ use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 use super::Notifier;
 use super::content::read;
 
-/// The number of messages that are on their way at once. Each ends well within the lease.
+/// The most messages in transit. Each ends well within the lease.
 const AT_ONCE: usize = 16;
 
-/// The name of the channel that says how many messages it takes.
+/// The name of the channel that announces its rate limits.
 const SLACK: &str = "slack";
 
-/// The time after a pause of Slack's in which it gets one message at a time.
+/// The time after a pause of Slack during which it gets one message at a time.
 const SLOW_FOR: Duration = Duration::from_secs(60);
 
-/// The reason word where there is no inbox to link to yet.
+/// The reason if there is no inbox to link to yet.
 const NO_INBOX: &str = "no-inbox";
 
 impl Notifier {
-    /// Sends messages that are due. `true` where there may be more.
+    /// Sends due messages. Returns `true` if there may be more.
     pub(super) async fn send(&self) -> Result<bool, RecordError> {
         let mut taken = self.record.take_messages(AT_ONCE).await?;
         taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
@@ -48,12 +48,12 @@ impl Notifier {
                 ..
             } = &message;
             let recipient = recipient.clone();
-            // Only mails that ask are ever sent together. Of other messages, a recipient gets those of one question in their order.
+            // Only mails that ask are ever combined. A recipient gets other messages about one question in order.
             let asks = Event::from_name(&message.event).is_some_and(Event::asks_to_act);
             let group = if channel == "mail" && asks {
                 mails.entry(recipient).or_default()
             } else {
-                // The first that Slack refuses holds back the others.
+                // The first one that Slack refuses holds back the others.
                 let in_turn = is_slack_slow && channel == SLACK;
                 let own = (!in_turn).then(|| (recipient, question.clone()));
                 others.entry((channel.clone(), own)).or_default()
@@ -143,7 +143,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// Returns a message as channels take it, or what becomes of it instead.
+    /// Returns a message for channels, or its result if it is not sent.
     async fn notice(&self, message: &Notification) -> Result<Result<Notice, Tried>, RecordError> {
         let now = self.record.now();
         let skipped = |why: &str| Ok(Err(Tried::Skipped(why.to_owned())));
@@ -201,7 +201,7 @@ impl Notifier {
         }))
     }
 
-    /// Sends a message; where the channel can change messages, an end changes those that asked.
+    /// Sends a message; if the channel can edit messages, an end updates those that asked.
     async fn send_one(
         &self,
         message: &Notification,
@@ -211,7 +211,7 @@ impl Notifier {
             let Some(devices) = &self.devices else {
                 return Ok(Err(ChannelError::AddressGone));
             };
-            // The end of a question takes the place of what was shown of it before.
+            // The end of a question replaces its earlier notification.
             let sent = devices.sender().send(notice).await;
             if sent == Err(ChannelError::AddressGone)
                 && let Some(person) = devices.forget(id)
@@ -269,7 +269,8 @@ impl Notifier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time until Slack has taken messages again for `more`; `None` where it has, or has never refused one for now.
+    /// Returns the time until Slack has accepted messages again for `more`; `None` if it has, or has never refused one
+    /// for now.
     fn slack_pause(&self, more: Duration) -> Option<Duration> {
         let end = (*self.slack_resumes())?.after(more);
         let left = end.since(self.record.now());
@@ -288,7 +289,7 @@ impl Notifier {
     }
 }
 
-/// Returns a number by which gateways that failed together do not try again together.
+/// Returns a random number, so that gateways that failed together do not retry together.
 #[expect(clippy::disallowed_methods, reason = "it spreads the tries")]
 fn random() -> u64 {
     getrandom::u64().unwrap_or(u64::MAX / 2)

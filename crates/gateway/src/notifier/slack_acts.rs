@@ -1,4 +1,4 @@
-//! The acts of people in Slack, over the record: each is held to its person's role at that moment, as one on a page is.
+//! The actions of people in Slack, over the record: each is checked against the person's current role, as on a page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,26 +21,26 @@ use super::Notifier;
 
 /// The channel's name in the audit.
 const CHANNEL: &str = "slack";
-/// The most signatures that are remembered. Each is of a request that Slack has signed.
+/// The most remembered signatures. Each is of a request that Slack has signed.
 const MOST_SIGNATURES: usize = 100_000;
-/// The time for which one more refused request is not told in the log, in milliseconds.
+/// The interval between log entries about refused requests, in milliseconds.
 const QUIET: u64 = 60_000;
 
 /// The people who may act in Slack.
 pub(crate) struct SlackPeople {
-    /// People, groups and roles of the moment.
+    /// The current people, groups and roles.
     pub(crate) directory: Directory,
-    /// Those who may log in; empty for everybody of the file.
+    /// The people who may log in; empty for everyone in the file.
     pub(crate) allow: Vec<Addressee>,
 }
 
-/// The acts of people in Slack.
+/// The actions of people in Slack.
 pub(super) struct SlackActs {
     notifier: Arc<Notifier>,
     people: SlackPeople,
     /// Signatures of requests, with the time until which each is remembered.
     seen: Mutex<HashMap<[u8; 32], Timestamp>>,
-    /// The time at which the log told of a refused request.
+    /// The time of the last log entry about a refused request.
     told: Mutex<Option<Timestamp>>,
 }
 
@@ -65,7 +65,7 @@ impl SlackActs {
         &self.notifier.record
     }
 
-    /// Returns the only person of the file with this mail address, if they may log in to the inbox.
+    /// Returns the only person in the file with this mail address, if they may log in to the inbox.
     fn person(&self, now: &DirectoryNow, who: &SlackUser) -> Option<String> {
         let people = now.rules().people().people.iter();
         let mut found =
@@ -78,7 +78,7 @@ impl SlackActs {
         may_log_in.then(|| name.clone())
     }
 
-    /// Returns the question, if this person may act on it in Slack now. A refusal is in the audit.
+    /// Returns the question, if this person may act on it in Slack now. A refusal is audited.
     async fn actable(
         &self,
         who: &SlackUser,
@@ -90,7 +90,7 @@ impl SlackActs {
             .find(question)
             .await
             .map_err(|fault| failed(&fault))?;
-        // The same for one that does not exist, and for one that no rule speaks of.
+        // The same for a missing question, and for one without a rule.
         let row = row.filter(|row| row.team.is_some());
         let row = row.ok_or_else(|| denied(Denied::NotAddressed))?;
         let now = self.people.directory.now();
@@ -120,7 +120,7 @@ impl SlackActs {
         }
     }
 
-    /// Returns why a person may not act on a question in Slack.
+    /// Returns the reason why a person may not act on a question in Slack.
     fn refusal(&self, now: &DirectoryNow, row: &Row, person: &str) -> Option<Refusal> {
         let team = row.team.as_deref()?;
         let people = now.of(row);
@@ -130,7 +130,7 @@ impl SlackActs {
         if !people.may_act(&viewer(person), row) {
             return Some(denied(Denied::NotAddressed));
         }
-        // Somebody who has never logged in may be the caller under a subject that nobody knows as theirs.
+        // A person who has never logged in may be the caller under an unknown subject.
         if team.quorum().excludes_caller() && team.caller.person.is_none() && !now.is_bound(person)
         {
             return Some(Refusal {
@@ -145,7 +145,7 @@ impl SlackActs {
         None
     }
 
-    /// Refuses acts on a question that its page alone can take.
+    /// Refuses actions on a question that only its page can handle.
     fn check_page(&self, row: &Row) -> Result<(), Refusal> {
         let team = row.team.as_deref();
         if team.is_some_and(|team| self.notifier.summaries.needs_page(row, team)) {
@@ -161,7 +161,7 @@ impl SlackActs {
         let Actable { row, person, now } = actable;
         let by = Actor {
             person,
-            // Slack does not say when a person logged in.
+            // Slack does not report login times.
             login_age: None,
         };
         let (record, people) = (self.record(), now.of(row));
@@ -185,7 +185,7 @@ impl Acts for SlackActs {
         if seen.len() >= MOST_SIGNATURES {
             seen.retain(|_, until| *until > now);
         }
-        // Where there is no room, none is taken for the first.
+        // If there is no room, no new signature is accepted.
         seen.len() < MOST_SIGNATURES && seen.insert(signature, until).is_none()
     }
 
@@ -216,7 +216,7 @@ impl Acts for SlackActs {
         self.check_page(&actable.row)?;
         let team = actable.row.team.as_deref();
         let act = match team.map(|team| team.quorum().state()) {
-            // Without fields there is nothing that others have entered.
+            // Without fields, there are no answers of others.
             Some(State::Filled { digest, .. }) => TeamAct::Confirm { digest: *digest },
             _ => TeamAct::Fill {
                 answers: Some(&answers),
@@ -244,7 +244,7 @@ impl Acts for SlackActs {
         self.act(&actable, TeamAct::Decline { note: None }).await
     }
 
-    /// Tells the log, at most once in a minute: anybody can send what is refused.
+    /// Logs a refused request, at most once per minute, because anyone can send one.
     fn refused(&self, reason: &'static str) {
         let now = self.record().now();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,7 +258,7 @@ impl Acts for SlackActs {
     }
 }
 
-/// Returns a person of the file as the table of roles asks for one. Claims are those of the directory.
+/// Returns a person in the file for the table of roles. Claims are those of the directory.
 fn viewer(person: &str) -> Viewer {
     Viewer::Person(Arc::new(SignedIn {
         person: person.to_owned(),

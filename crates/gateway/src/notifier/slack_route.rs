@@ -1,5 +1,5 @@
-//! The address that Slack calls. Each request is known by its signature over the raw body: there is no login, cookie or form token,
-//! and nothing here answers where no Slack app with a signing secret is configured.
+//! The address that Slack calls. Each request is authenticated by its signature over the raw body: there is no login,
+//! cookie or form token, and the address exists only if a Slack app with a signing secret is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::headers::only_text;
 
 /// The path below the inbox's address.
 const PATH: &str = "/slack/interact";
-/// The longest time for a body to arrive; Slack waits three seconds for the answer.
+/// The time limit for a body; Slack waits three seconds for the response.
 const BODY_TIME: Duration = Duration::from_secs(3);
 const TIMESTAMP: &str = "x-slack-request-timestamp";
 const SIGNATURE: &str = "x-slack-signature";
@@ -30,13 +30,13 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 struct Route {
     notifier: Arc<Notifier>,
     acts: Arc<dyn Acts>,
-    /// The time at which this process began to serve the address. Who served it before may have taken older requests already.
+    /// The time at which this process began to serve the address. An earlier process may have handled older requests.
     since: Timestamp,
 }
 
 impl Notifier {
-    /// Returns the address that Slack calls, to be served from now on. A request that was signed before now is refused, since it may
-    /// have been taken by another process.
+    /// Returns the address that Slack calls, served from now on. A request that was signed before is refused, since
+    /// another process may have handled it.
     pub(crate) fn slack_route(self: &Arc<Self>, people: SlackPeople) -> Router {
         let route = Route {
             notifier: Arc::clone(self),
@@ -86,7 +86,7 @@ async fn interact(State(route): State<Arc<Route>>, request: Request) -> Response
     response
 }
 
-/// Returns a response that says what to do next, for whoever sets up the app. Slack shows it to nobody.
+/// Returns a response with the next step, for the person who sets up the app. Slack shows it to no user.
 fn refusal(status: StatusCode) -> Response {
     let next = match status {
         StatusCode::BAD_REQUEST => "this is none of the requests that Slack sends here",
@@ -111,7 +111,7 @@ fn refusal(status: StatusCode) -> Response {
 }
 
 impl Route {
-    /// Returns `true` for a time in seconds, as a header has it, that is before this address was served.
+    /// Returns `true` for a time in seconds, as in a header, from before this address was served.
     fn is_before(&self, seconds: &str) -> bool {
         let seconds = seconds.parse::<u64>();
         seconds.is_ok_and(|seconds| seconds < self.since.as_millis() / 1_000)

@@ -1,4 +1,4 @@
-//! People who are asked, and whom no channel can tell.
+//! People who are asked, and whom no channel reaches.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use mcp_elicit_channels::{Event, Recipient};
 use mcp_elicit_policy::people::{Addressee, Group};
 use mcp_elicit_policy::{People, Rules};
 
-/// Returns `true` where people are told on some channel, and not programs alone.
+/// Returns `true` if some channel notifies people, and not only programs.
 pub(super) fn tells_people(tables: &ChannelsConfig) -> bool {
     let ChannelsConfig {
         mail,
@@ -20,7 +20,8 @@ pub(super) fn tells_people(tables: &ChannelsConfig) -> bool {
     mail.is_some() || slack.is_some() || teams.is_some() || push.is_some()
 }
 
-/// Returns the people of the file who are asked and whom none of these messages goes to. `with_devices` are told on devices of theirs.
+/// Returns the people in the file who are asked and get none of these messages. `with_devices` are notified on their
+/// devices.
 pub(super) fn unreached(
     addressed: Addressed<'_>,
     people: &People,
@@ -57,7 +58,8 @@ pub(super) fn unreached(
     asked.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the people whom rules ask and whom no channel can ever tell, as far as the file says. Devices come later.
+/// Returns the people whom rules ask and whom no channel can reach, according to the file. Devices are registered
+/// later.
 pub(super) fn without_address(rules: &Rules, tables: &ChannelsConfig) -> BTreeSet<String> {
     let people = rules.people();
     let may_have_device = |person: &str| {

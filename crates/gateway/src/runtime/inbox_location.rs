@@ -1,4 +1,5 @@
-//! The location of the inbox: here, at another gateway of the same person, or nowhere; and the move when that gateway ends.
+//! The location of the inbox: in this gateway, in another gateway of the same person, or nowhere; and the move when
+//! that gateway ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,11 +19,11 @@ use crate::config::Config;
 /// The location of the inbox.
 #[derive(Clone)]
 pub(super) enum InboxLocation {
-    /// Nowhere: there is no inbox.
+    /// There is no inbox.
     Nowhere,
-    /// At this gateway's.
+    /// In this gateway.
     Here(Box<Inbox>),
-    /// At another gateway's on the same record.
+    /// In another gateway on the same record.
     Elsewhere(OtherInbox),
 }
 
@@ -31,12 +32,12 @@ pub(super) enum InboxLocation {
 pub(super) struct OtherInbox {
     /// The address at which that gateway listens.
     base: String,
-    /// The address that people open, where the configuration names one.
+    /// The address that people open, if the configuration names one.
     public: Option<String>,
 }
 
 impl OtherInbox {
-    /// Returns the address that people open, without a slash at its end.
+    /// Returns the address that people open, without a trailing slash.
     pub(super) fn address(&self) -> &str {
         self.public.as_deref().unwrap_or(&self.base)
     }
@@ -44,11 +45,11 @@ impl OtherInbox {
 
 /// The interval of checks that another gateway still serves the inbox.
 pub(super) const INBOX_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// The number of checks, and their interval, that another gateway that has just started serves the inbox.
+/// The number of checks, and their interval, that a newly started gateway serves the inbox.
 const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// Makes what is served at the inbox's address beside its pages.
+/// Creates the additional routes at the inbox's address.
 pub(super) type ExtraRoutes = Arc<dyn Fn() -> Router + Send + Sync>;
 
 /// The settings of an inbox, wherever it is served.
@@ -77,7 +78,7 @@ impl Runtime {
             let (teams, asking) = (Arc::clone(teams), Arc::clone(teams));
             Teams {
                 login: login.clone(),
-                // As they are at each act.
+                // Evaluated at each action.
                 rules: Arc::new(move || teams.rules()),
                 is_asked_by: Arc::new(move |rule, digest| asking.is_asked_by(rule, digest)),
                 push: self.push_offer(),
@@ -101,7 +102,7 @@ impl Runtime {
         let may_move = config.inbox_may_move;
         let serving = self.serving(config, folder);
         if config.in_memory {
-            // Its questions are in no record that other processes could share.
+            // Its questions are in no record that other processes share.
             let lock = match folder.state.served_inbox().await {
                 Some(_) => None,
                 None => lock(folder)?,
@@ -114,7 +115,7 @@ impl Runtime {
                 let listener = bind(at, may_move).await?;
                 return self.serve_inbox_on(listener, at, folder, Some(lock), &serving);
             }
-            // Another gateway on the same record serves the same questions, as long as it runs.
+            // Another gateway on the same record serves the same questions while it runs.
             if let Some(base) = folder.state.served_inbox().await {
                 if may_move || is_at(&base, at) {
                     let other = serving.elsewhere(base);
@@ -127,7 +128,7 @@ impl Runtime {
             }
             tokio::time::sleep(BETWEEN).await;
         }
-        // An address of its own, beside that of the gateway which serves commands.
+        // A separate address, besides that of the gateway which serves commands.
         let listener = bind(at, may_move).await?;
         self.serve_inbox_on(listener, at, folder, None, &serving)
     }
@@ -158,7 +159,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Serves the inbox as soon as the gateway that does has ended, where that did if possible.
+    /// Serves the inbox once the gateway that does has ended, at its address if possible.
     async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, serving: Serving) {
         let mut held = None;
         let mut before = at;
@@ -172,7 +173,7 @@ impl Runtime {
             if held.is_none() {
                 held = match lock(&folder) {
                     Ok(Some(lock)) => Some(lock),
-                    // Another gateway may have been faster, at an address of its own.
+                    // Another gateway may have been faster, at its own address.
                     Ok(None) => {
                         self.follow(&folder).await;
                         continue;
@@ -194,7 +195,7 @@ impl Runtime {
         }
     }
 
-    /// Notes where the gateway that serves the inbox has it now.
+    /// Records the current address of the gateway that serves the inbox.
     async fn follow(&self, folder: &Folder) {
         let Some(now) = folder.state.served_inbox().await else {
             return;
@@ -219,7 +220,7 @@ fn lock(folder: &Folder) -> Result<Option<InboxLock>, StartError> {
         .map_err(|source| folder.fault(source))
 }
 
-/// Listens there or, where something else does and any port will do, at a free one.
+/// Listens there or, if the address is in use and any port will do, at a free one.
 async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError> {
     match TcpListener::bind(at).await {
         Ok(listener) => Ok(listener),
@@ -241,7 +242,7 @@ async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError>
     }
 }
 
-/// Returns whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
+/// Returns `true` if an inbox of mcp-elicit answers there, as far as can be seen without sending it a secret.
 async fn is_inbox(at: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(at).await?;
@@ -256,7 +257,7 @@ async fn is_inbox(at: SocketAddr) -> bool {
     matches!(asked, Ok(Ok(true)))
 }
 
-/// The address in the link to an inbox.
+/// Returns the address in the link to an inbox.
 fn address(base: &str) -> Option<SocketAddr> {
     base.strip_prefix("http://")?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The parts of a running gateway beside its sessions: the record, the inbox, and the housekeeping between them.
+//! The parts of a running gateway besides its sessions: the record, the inbox, and maintenance.
 
 mod inbox_location;
 #[cfg(feature = "teams")]
@@ -41,45 +41,45 @@ use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
 use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
 use mcp_elicit_relay::Audience;
 
-/// The interval at which other gateways' answers are looked for.
+/// The interval at which other gateways' answers are checked.
 const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
-/// The interval at which questions whose time has run out are ended.
+/// The interval at which expired questions are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Gives the page of a question, where there is an inbox now.
+/// Returns the page of a question, if there is an inbox now.
 pub(crate) type Links = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The record, the inbox and the housekeeping of a running gateway.
+/// The record, the inbox and the maintenance of a running gateway.
 #[derive(Clone)]
 pub struct Runtime {
     /// The questions.
     pub record: Arc<Record>,
-    /// The present location of the inbox.
+    /// The current location of the inbox.
     answering: watch::Sender<InboxLocation>,
-    /// The responder that is asked at once, by the server's name.
+    /// The responders besides the inbox, by the server's name.
     responders: Arc<HashMap<String, Arc<LocalResponses>>>,
-    /// Why the record could not be opened, as soon as that is known.
+    /// The error of opening the record, once it is known.
     opening: Option<watch::Receiver<Option<Arc<StoreError>>>>,
-    /// The facts learned of the servers.
+    /// The facts learned about the servers.
     learning: LearnedFacts,
-    /// The rule by which callers over HTTP are told apart.
+    /// The callers over HTTP.
     pub(crate) callers: Arc<Callers>,
-    /// The rules, where there are any.
+    /// The rules, if there are any.
     teams: Option<Arc<Teams>>,
     /// `true` if the file is read again on SIGHUP.
     reads_again: Arc<AtomicBool>,
-    /// The settings of the file that are in force until a restart.
+    /// The settings of the file that stay until a restart.
     restart_settings: Arc<RestartSettings>,
-    /// The messages to people, where there are rules.
+    /// The messages to people, if there are rules.
     #[cfg(feature = "teams")]
     notifier: Option<Arc<crate::notifier::Notifier>>,
 }
 
 impl Runtime {
-    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks do the housekeeping. Boxed as
-    /// [`http::serve`](crate::listener::app::serve) is.
+    /// Opens the record and serves the inbox. Must be called in a tokio runtime, whose tasks do the maintenance. Boxed
+    /// like [`http::serve`](crate::listener::app::serve).
     ///
-    /// Sets servers whose questions might go elsewhere to the inbox, where only pages may answer.
+    /// Routes servers whose questions might go elsewhere to the inbox, if only pages may answer.
     pub fn open(config: &mut Config) -> BoxFuture<'_, Result<Self, StartError>> {
         Box::pin(Self::opened(config))
     }
@@ -140,7 +140,7 @@ impl Runtime {
             && let Ok(Err(fault)) =
                 tokio::time::timeout(INBOX_CHECK_INTERVAL, runtime.record.load_calls()).await
         {
-            // What is wrong with the record is told when it is first needed.
+            // An error of the record is reported when it is first needed.
             tracing::warn!(%fault, "results that were kept could not be read");
         }
         runtime.start_teams(config, &folder).await;
@@ -151,7 +151,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Writes what was learned of the servers, and all that happened: the process is about to end.
+    /// Writes the learned facts and all pending changes, before the process ends.
     pub async fn close(&self) {
         let closed = async {
             self.learning.keep(&self.record).await?;
@@ -160,7 +160,7 @@ impl Runtime {
         if let Err(fault) = closed.await {
             tracing::error!(%fault, "the record could not be kept");
         }
-        // Nobody is led to an address at which nothing listens any more.
+        // No client may find an address that nothing listens on.
         if let InboxLocation::Here(inbox) = &*self.answering.borrow()
             && let Err(error) = inbox.forget()
         {
@@ -168,14 +168,14 @@ impl Runtime {
         }
     }
 
-    /// Takes every question away from the terminal and the programs that it is put before.
+    /// Withdraws every question from the terminal and the programs.
     pub async fn stop_asking(&self) {
         for answerer in self.responders.values() {
             answerer.stop().await;
         }
     }
 
-    /// Whoever is asked at once. The terminal is one, however many servers ask there.
+    /// Starts the responders. The terminal is a single one, however many servers ask there.
     fn start_responders(
         &self,
         config: &Config,
@@ -204,7 +204,7 @@ impl Runtime {
         Ok(found)
     }
 
-    /// Returns where people answer; the address signs nobody in.
+    /// Returns the address at which people answer; it signs no one in.
     pub fn inbox(&self) -> Option<String> {
         match &*self.answering.borrow() {
             InboxLocation::Here(inbox) => Some(inbox.address()),
@@ -213,11 +213,11 @@ impl Runtime {
         }
     }
 
-    /// Makes an address that signs a browser in, once: for the person only, at a terminal and in no log. `None` where this
-    /// gateway does not serve the inbox.
+    /// Creates an address that signs a browser in, once: for the person only, shown at a terminal and in no log. `None`
+    /// if this gateway does not serve the inbox.
     ///
     /// # Errors
-    /// When the sessions cannot be written.
+    /// If the sessions cannot be written.
     pub fn login_link(&self) -> io::Result<Option<String>> {
         match &*self.answering.borrow() {
             InboxLocation::Here(inbox) => inbox.login_link().map(Some),
@@ -225,13 +225,13 @@ impl Runtime {
         }
     }
 
-    /// Waits until people answer somewhere else than before; `false` when that cannot happen any more.
+    /// Waits until the inbox has moved; returns `false` if that can no longer happen.
     pub async fn moved_inbox(&self) -> bool {
         let mut answering = self.answering.subscribe();
         answering.changed().await.is_ok()
     }
 
-    /// Waits until the record turns out to be unusable, which is for ever when it is not.
+    /// Waits until the record turns out to be unusable; for ever if it does not.
     pub async fn broken_record(&self) -> Arc<StoreError> {
         let broken = async {
             let mut opening = self.opening.clone()?;
@@ -244,7 +244,7 @@ impl Runtime {
         }
     }
 
-    /// Returns where the page of a question is.
+    /// Returns the function for the page of a question.
     fn links(&self) -> Arc<Links> {
         let answering = self.answering.clone();
         Arc::new(move |id: &str| match &*answering.borrow() {
@@ -254,7 +254,7 @@ impl Runtime {
         })
     }
 
-    /// A session of this caller with this server.
+    /// Creates the context of a session of this caller with this server.
     pub(crate) fn session_context(
         &self,
         server: &Server,
@@ -278,10 +278,10 @@ impl Runtime {
     }
 }
 
-/// Refuses addresses that the network would reach, before anything is opened or said.
+/// Rejects addresses that the network would reach, before anything is opened or sent.
 ///
 /// # Errors
-/// When the inbox, or without `insecure` the gateway itself, would be open to the network.
+/// If the inbox, or without `insecure` the gateway itself, would be open to the network.
 pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     if let Some(at) = config
         .inbox
@@ -297,10 +297,11 @@ pub fn check_addresses(config: &Config) -> Result<(), StartError> {
     }
 }
 
-/// Opens the channels of a configuration as a start does, and closes them again: their secrets are read, nobody is told.
+/// Opens the channels of a configuration as a start does, and closes them again: their secrets are read, and no one is
+/// notified.
 ///
 /// # Errors
-/// When a channel cannot be used as it is configured.
+/// If a channel cannot be used as configured.
 pub fn check_channels(config: &Config) -> Result<(), StartError> {
     let Some(rules) = &config.teams else {
         return Ok(());
@@ -311,7 +312,7 @@ pub fn check_channels(config: &Config) -> Result<(), StartError> {
     }
 }
 
-/// Sets the folder to what the operator wants, and the servers to what holds for the folder.
+/// Applies the operator's setting to the folder, and the folder's setting to the servers.
 fn apply_presence(config: &mut Config, folder: &Folder) -> Result<(), StartError> {
     if let Some(presence) = config.presence {
         let set = folder.state.set_presence(presence);
@@ -363,19 +364,19 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
     Ok(Folder { state, path })
 }
 
-/// Opens the record beside everything else: the first message need not wait for it, only the first question.
+/// Opens the record in the background: the first message need not wait for it, only the first question.
 fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {
         if let Err(fault) = store.ready().await {
-            // Nobody listens where the gateway has ended already.
+            // The receiver is gone if the gateway has ended already.
             let _ = tell.send(Some(Arc::new(fault)));
         }
     });
     told
 }
 
-/// Adds what earlier processes learned of the servers to their settings.
+/// Adds the facts learned by earlier processes to the servers' settings.
 async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
     let server = |server: &Server| {
         let key = server_identity(server, record.identity_key(), std::env::vars_os()).key;
@@ -386,7 +387,7 @@ async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
         && let Ok(Err(fault)) =
             tokio::time::timeout(INBOX_CHECK_INTERVAL, learning.recall(record)).await
     {
-        // What is wrong with the record is told when it is first needed.
+        // An error of the record is reported when it is first needed.
         tracing::warn!(%fault, "the data about servers could not be read");
     }
     learning

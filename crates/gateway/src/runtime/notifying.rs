@@ -1,4 +1,4 @@
-//! The messages to people of a running gateway, and the address at which Slack brings their answers.
+//! The messages to people of a running gateway, and the address for their answers in Slack.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::config::{Config, zone_of};
 use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
 use crate::teams::Teams;
 
-/// The channels of a configuration that is about to be in force.
+/// The channels of a configuration that is about to take effect.
 pub(super) type NextChannels = Arc<OpenChannels>;
 
-/// The age of claims at which they do not count any more, where nobody logs in.
+/// The age at which claims no longer count, if people do not log in.
 const STALE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// Opens the channels of a configuration.
@@ -52,7 +52,7 @@ fn devices(
         .map_err(|error| StartError::Channels(Box::new(error)))
 }
 
-/// Returns the people of the rules in force, with what is known of them from logins.
+/// Returns the people of the current rules, with the data of their logins.
 fn directory(teams: &Arc<Teams>, login: Option<&LoginSettings>, logins: Logins) -> Directory {
     let (issuer, stale) = match login {
         Some(login) => (login.issuer().to_owned(), login.stale),
@@ -64,7 +64,7 @@ fn directory(teams: &Arc<Teams>, login: Option<&LoginSettings>, logins: Logins) 
 }
 
 impl Runtime {
-    /// Opens the channels, where rules are in force. Nobody is told yet.
+    /// Opens the channels, if there are rules, without starting to notify.
     pub(super) fn open_notifier(
         &mut self,
         config: &Config,
@@ -102,26 +102,26 @@ impl Runtime {
         Ok(())
     }
 
-    /// Returns what the pages need for web push, where it is configured.
+    /// Returns the data for web push on the pages, if it is configured.
     pub(super) fn push_offer(&self) -> Option<PushOffer> {
         self.notifier.as_ref()?.push_offer()
     }
 
-    /// Starts to tell people of questions, where the configuration has channels.
+    /// Starts to notify people of questions, if the configuration has channels.
     pub(super) fn start_notifier(&self) {
         if let Some(notifier) = &self.notifier {
             notifier.start();
         }
     }
 
-    /// Returns the number of these channels, and `true` if those in force have the same tables.
+    /// Returns the number of these channels, and `true` if the current ones have the same tables.
     pub(super) fn compare_channels(&self, next: &NextChannels) -> (usize, bool) {
         let notifier = self.notifier.as_ref();
         let is_same = notifier.is_none_or(|notifier| notifier.has_tables_of(next));
         (next.count(), is_same)
     }
 
-    /// Puts the channels of a configuration that was read again in force.
+    /// Replaces the channels after the configuration was read again.
     pub(super) fn replace_channels(&self, next: NextChannels) {
         if let Some(notifier) = &self.notifier {
             notifier.replace(next);
@@ -129,7 +129,8 @@ impl Runtime {
         }
     }
 
-    /// Returns what makes the address that Slack calls, anew for each time that this process begins to serve the inbox.
+    /// Returns a function that creates the address for Slack, anew each time that this process begins to serve the
+    /// inbox.
     pub(super) fn extra_routes(&self, config: &Config, folder: &Folder) -> ExtraRoutes {
         let (notifier, teams) = (self.notifier.clone(), self.teams.clone());
         let (login, folder) = (config.login.clone(), folder.state.clone());

@@ -1,4 +1,4 @@
-//! A gateway without the feature `teams` tells nobody of questions.
+//! The replacement in builds without the feature `teams`, which notify no one.
 
 use std::convert::Infallible;
 use std::sync::Arc;

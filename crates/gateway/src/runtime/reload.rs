@@ -1,4 +1,4 @@
-//! The configuration is read again while the gateway runs: all of its rules, people, groups, roles and channels take effect, or none.
+//! Reloading of the configuration: all of its rules, people, groups, roles and channels take effect, or none.
 
 #[cfg(unix)]
 mod too_few;
@@ -21,19 +21,19 @@ use crate::config::unset_variables;
 use crate::config::{Config, ConfigError, RestartSettings};
 use crate::teams::{Teams, TeamsChange, digest_of_rules};
 
-/// Why a configuration that was read again is not used.
+/// The reason why a reloaded configuration is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// It has mistakes.
+    /// It has errors.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// It cannot be read.
     #[error("the configuration cannot be read")]
     Unreadable(#[from] std::io::Error),
-    /// A channel cannot be used, since a secret of it is missing or wrong.
+    /// A channel cannot be used, because one of its secrets is missing or wrong.
     #[error("a channel cannot be used: {}", with_causes(.0.as_ref()))]
     Channels(Box<dyn std::error::Error + Send + Sync>),
-    /// It has no rules, people, groups or roles any more.
+    /// It no longer has rules, people, groups or roles.
     #[error("the file has no tables of teams any more; stop the gateway to run without them")]
     NoTeams,
     /// It has the first rules, people or channels of a gateway that was started without any.
@@ -41,7 +41,7 @@ pub enum ReloadError {
         "the gateway was started without rules, people and channels: the first ones need a restart"
     )]
     FirstTeams,
-    /// Settings by which rules are judged differ from those in force.
+    /// Settings that rules depend on differ from the current ones.
     #[error(
         "{} in the file differs from that of the running gateway, and rules depend on it: restart the gateway to apply the file",
         .names.join(", ")
@@ -52,21 +52,21 @@ pub enum ReloadError {
     },
 }
 
-/// A configuration that was read again.
+/// A reloaded configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloaded {
-    /// `true` if its rules, people, groups, roles and channels are in force; `false` where it has none.
+    /// `true` if its rules, people, groups, roles and channels have taken effect; `false` if it has none.
     pub has_teams: bool,
-    /// The number of rules, of people and of channels in it.
+    /// The numbers of rules, of people and of channels in it.
     pub counts: [usize; 3],
-    /// `true` if its rules, people, groups, roles and channels are those that were in force before.
+    /// `true` if its rules, people, groups, roles and channels are unchanged.
     pub is_unchanged: bool,
-    /// The names of the settings that differ from those in force, and need a restart.
+    /// The names of the settings that differ from the current ones, and need a restart.
     pub need_restart: Vec<String>,
 }
 
 impl Runtime {
-    /// Puts the rules of a configuration in force, where it has any.
+    /// Applies the rules of a configuration, if it has any.
     pub(super) async fn start_teams(&mut self, config: &Config, folder: &Folder) {
         let Some(rules) = &config.teams else {
             return;
@@ -78,7 +78,7 @@ impl Runtime {
         if !config.in_memory {
             let recalled = teams.recall_grants(&self.record);
             if let Ok(Err(fault)) = tokio::time::timeout(INBOX_CHECK_INTERVAL, recalled).await {
-                // What is wrong with the record is told when it is first needed.
+                // An error of the record is reported when it is first needed.
                 tracing::warn!(%fault, "approvals that are still good could not be read: people are asked again");
             }
             tokio::spawn(recall_grants(self.record.clone(), teams.clone()));
@@ -86,17 +86,17 @@ impl Runtime {
         self.teams = Some(teams);
     }
 
-    /// Returns the rules and people in force; `None` where the configuration has none.
+    /// Returns the current rules and people; `None` if the configuration has none.
     pub fn rules(&self) -> Option<Arc<Rules>> {
         Some(self.teams.as_ref()?.rules())
     }
 
-    /// Takes the rules, people, groups, roles and channels of a configuration that was read again. Open questions keep the plan that
-    /// they were asked by.
+    /// Applies the rules, people, groups, roles and channels of a reloaded configuration. Open questions keep their
+    /// plan.
     ///
     /// # Errors
-    /// When it has any mistake, a secret of a channel cannot be read, or a setting by which rules are judged differs from the one in
-    /// force: then everything stays as it is.
+    /// If it has any error, a secret of a channel cannot be read, or a setting that rules depend on has changed: then
+    /// everything stays as it is.
     pub fn reload(&self, text: &str) -> Result<Reloaded, ReloadError> {
         let Some(teams) = &self.teams else {
             return self.compare(text);
@@ -125,9 +125,9 @@ impl Runtime {
         }
     }
 
-    /// Reads a configuration that is about to be in force, and names its settings that need a restart.
+    /// Reads a configuration that is about to take effect, and names its settings that need a restart.
     fn next(&self, text: &str) -> Result<(Arc<Rules>, NextChannels, Vec<String>), ReloadError> {
-        // First: what the reader warns of is true of the gateway that runs.
+        // First, because the reader's warnings apply to the running gateway.
         let need_restart = match RestartSettings::read(text) {
             Some(settings) => {
                 let found = self.restart_settings.differences(&settings);
@@ -137,7 +137,7 @@ impl Runtime {
                 }
                 found.others
             }
-            // The reader names the mistake.
+            // The reader reports the error.
             None => Vec::new(),
         };
         let config = Config::parse(text)?;
@@ -164,7 +164,7 @@ impl Runtime {
         })
     }
 
-    /// Reads the file again on each SIGHUP, which does not end the gateway any more. Runs in a tokio runtime.
+    /// Reloads the file on each SIGHUP, which then no longer ends the gateway. Must be called in a tokio runtime.
     pub fn reload_on_signal(&self, path: PathBuf) {
         #[cfg(unix)]
         {
@@ -202,7 +202,7 @@ impl Runtime {
             }
             Err(error) => (String::new(), Err(error.into())),
         };
-        // Told where warnings are: those who sent the signal wait for it.
+        // Logged at the level of warnings: the sender of the signal waits for it.
         match reloaded {
             Err(error) => {
                 let next = next_step(&error, path, &text);
@@ -214,7 +214,7 @@ impl Runtime {
     }
 }
 
-/// Returns what to do where the file was not applied; nothing for an error that says it.
+/// Returns the next step if the file was not applied; empty for an error that contains it.
 #[cfg(unix)]
 fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String {
     let path = path.display();
@@ -240,11 +240,11 @@ fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String 
     }
 }
 
-/// Reads the configuration. The error says which file it is, and what to do.
+/// Reads the configuration. The error names the file, and the fix.
 #[cfg(unix)]
 fn read_file(path: &std::path::Path) -> std::io::Result<String> {
     use std::io::{Error, ErrorKind};
-    // A pipe in its place would be waited for.
+    // Reading a pipe in its place would block.
     let text = match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => {
             let why = "it is not a regular file";
@@ -261,7 +261,7 @@ fn read_file(path: &std::path::Path) -> std::io::Result<String> {
 }
 
 impl Reloaded {
-    /// Returns what the log says of it.
+    /// Returns the text for the log.
     #[cfg(unix)]
     fn in_words(&self) -> String {
         let read = if self.has_teams {
@@ -302,7 +302,8 @@ async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver
     }
 }
 
-/// Learns of the approvals that other gateways on the same record keep, and deletes those that have ended; only while a rule has `good-for`.
+/// Reads the approvals that other gateways on the same record store, and deletes expired ones; only while a rule has
+/// `good-for`.
 async fn recall_grants(record: Arc<Record>, teams: Arc<Teams>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;

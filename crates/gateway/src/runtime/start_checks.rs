@@ -1,5 +1,5 @@
-//! Checks at the start of what a gateway needs only later: the servers' programs and the issuers. What is wrong is told and
-//! stops nothing: it may be there when it is needed.
+//! Checks at the start for parts that a gateway needs only later: the servers' programs and the issuers. Errors are
+//! reported and stop nothing, because they may be fixed in time.
 
 #[cfg(unix)]
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::callers::Callers;
 use crate::config::{Config, Target};
 use crate::transports::process::Program;
 
-/// Begins the checks, which nothing waits for. Runs in a tokio runtime.
+/// Begins the checks in the background. Must be called in a tokio runtime.
 pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder) {
     // A client on stdio starts its one server at once.
     if config.listen.is_some() {
@@ -37,7 +37,7 @@ pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder
     let _ = (callers, state);
 }
 
-/// Looks for keys that are made for people whom the file does not name.
+/// Warns of keys for people who are not in the file.
 #[cfg(feature = "teams")]
 fn check_keys(config: &Config, callers: &Callers) {
     let Some(rules) = &config.teams else {
@@ -51,13 +51,13 @@ fn check_keys(config: &Config, callers: &Callers) {
     }
 }
 
-/// Looks for people of the file who have logged in at another issuer: they cannot log in at this one.
+/// Warns of people in the file who have logged in at another issuer: they cannot log in at this one.
 #[cfg(feature = "teams")]
 fn check_bindings(config: &Config, state: &StateFolder) {
     let (Some(rules), Some(login)) = (&config.teams, &config.login) else {
         return;
     };
-    // A table that cannot be read is told of with the first login.
+    // An unreadable table is reported with the first login.
     let Ok(table) = state.logins().table() else {
         return;
     };
@@ -77,7 +77,7 @@ fn check_bindings(config: &Config, state: &StateFolder) {
     }
 }
 
-/// Asks the issuers of callers and people what they publish about themselves.
+/// Requests the metadata of the issuers of callers and people.
 #[cfg(feature = "teams")]
 fn begin_issuers(config: &Config, callers: Arc<Callers>) {
     use mcp_elicit_inbox::login::LoginMode;
@@ -108,7 +108,7 @@ fn begin_issuers(config: &Config, callers: Arc<Callers>) {
     });
 }
 
-/// Returns `true` if the program can be started, as far as its file says.
+/// Returns `true` if the program can be started, according to its file.
 #[cfg(unix)]
 fn is_there(program: &Program) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
@@ -122,7 +122,7 @@ fn is_there(program: &Program) -> bool {
         Some((_, path)) => Some(path.into()),
         None => std::env::var_os("PATH"),
     };
-    // Without a PATH, the system has one of its own.
+    // Without a PATH, the system has its own.
     path.is_none_or(|path| {
         std::env::split_paths(&path).any(|folder| is_executable(&folder.join(name)))
     })
@@ -136,7 +136,7 @@ fn is_executable(path: &Path) -> bool {
     metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Elsewhere the system finds programs in more ways than can be looked at here.
+/// Returns `true`, because other systems find programs in more ways than can be checked here.
 #[cfg(not(unix))]
 fn is_there(_: &Program) -> bool {
     true
@@ -160,7 +160,7 @@ mod tests {
         assert!(!there(&["sh"], Some("/nonexistent")));
         assert!(!there(&["no-such-program-anywhere"], None));
         assert!(!there(&["/bin/no-such-program"], None));
-        // A file that nobody may execute, and a folder.
+        // A file that is not executable, and a folder.
         assert!(!there(&["/etc/passwd"], None));
         assert!(!there(&["/bin/"], None));
     }

@@ -1,4 +1,4 @@
-//! The reasons for which a gateway does not start.
+//! The reasons why a gateway does not start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_elicit_record::KeyFileError;
 use mcp_elicit_record::store::StoreError;
 
-/// Why a gateway cannot start.
+/// The reason why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The state folder cannot be used.
@@ -19,7 +19,7 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
-    /// The user has no home.
+    /// The user has no home folder.
     #[error("there is no state folder; name one")]
     NoState,
     /// The record cannot be opened.
@@ -50,22 +50,22 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
-    /// A channel cannot be used, since a secret of it is missing or wrong.
+    /// A channel cannot be used, because one of its secrets is missing or wrong.
     #[error(transparent)]
     Channels(Box<dyn std::error::Error + Send + Sync>),
     /// There is no terminal to ask in, or this process may not read its keys.
     #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
     NoTerminal {
-        /// `true` if there is one, but it belongs to another program now.
+        /// `true` if there is one, but it currently belongs to another program.
         background: bool,
     },
-    /// Only pages may answer, and a server's questions are put elsewhere, or there are no pages.
+    /// Only pages may answer, and a server's questions go elsewhere, or there are no pages.
     #[error("only pages may answer here, {why}")]
     PagesOnly {
-        /// The setting that does not go with it.
+        /// The setting that conflicts with it.
         why: String,
     },
-    /// Anybody on the network could call the servers: there is no authentication yet.
+    /// Anyone on the network could call the servers, because callers are not authenticated.
     #[error(
         "{at} can be reached from the network, and the gateway does not ask its clients who they are"
     )]
@@ -73,7 +73,7 @@ pub enum StartError {
         /// The address.
         at: SocketAddr,
     },
-    /// Callers cannot be checked as the configuration says.
+    /// Callers cannot be checked as configured.
     #[error("callers cannot be checked: {why}")]
     Auth {
         /// Why.

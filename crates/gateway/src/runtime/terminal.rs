@@ -18,8 +18,8 @@ pub(super) fn terminal_frontend(plain: bool) -> Result<Frontend, StartError> {
     Ok(frontend)
 }
 
-/// Returns whether the system stops this process as soon as it touches its terminal: another program is in the foreground,
-/// such as a client that starts its servers as process groups of their own.
+/// Returns `true` if the system would stop this process when it uses its terminal: another program is in the
+/// foreground, such as a client that starts its servers as separate process groups.
 #[cfg(unix)]
 fn in_background() -> bool {
     let tty = std::fs::File::open("/dev/tty");

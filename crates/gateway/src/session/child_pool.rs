@@ -1,9 +1,9 @@
-//! The sessions that serve one caller together: one, or several with a child each, where only the connection can say for
-//! which call a server asks.
+//! The sessions that serve one caller together: one, or several with a child each if only the connection identifies the
+//! call in which a server asks.
 //!
-//! A server that pushes its questions over stdio does not name the call. So each of its children has one call at a time in
-//! which it may ask; another child is started when a call has waited for a while and there are few enough, and those that
-//! nobody needs are ended. No child ever serves two callers.
+//! A server that pushes its questions over stdio does not name the call. So each of its children has one call at a time
+//! in which it may ask; another child is started when a call has waited for a while and there are few enough, and idle
+//! ones are ended. No child ever serves two callers.
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire;
@@ -24,22 +24,22 @@ use crate::runtime::StartError;
 use crate::session::Session;
 use crate::transports::child_limit::{ChildLimit, ChildSlot};
 
-/// The most children that serve one caller.
+/// The most children of one caller.
 pub(crate) const CHILDREN: usize = 8;
-/// The time that a call waits for its turn before another child is started for it.
+/// The time that a call waits for its turn before another child is started.
 const GROW_AFTER: Duration = Duration::from_millis(250);
-/// The time that a child may have nothing to do before it is ended.
+/// The time after which an idle child is ended.
 const IDLE: Duration = Duration::from_secs(60);
-/// The time after which a driver that was told to end counts as held up.
+/// The time after which a driver that was told to end counts as blocked.
 const HELD_UP: Duration = Duration::from_millis(500);
-/// The time in which a server has ended, be it that it was killed.
+/// The time in which a server has ended, if necessary by a kill.
 const ENDING: Duration = Duration::from_secs(5);
-/// The interval at which threads that are to end are looked at.
+/// The interval at which ending threads are checked.
 const STEP: Duration = Duration::from_millis(10);
-/// Numbers of calls that each session has for itself.
+/// The bits of a session's own range of call numbers.
 const NUMBERS: u32 = 40;
 
-/// A session that was started, with the thread that drives it where it has one of its own.
+/// A started session, with its driver's thread if it has one.
 pub(crate) struct Started {
     /// The session.
     pub session: Arc<Session>,
@@ -47,14 +47,14 @@ pub(crate) struct Started {
     pub driver: Option<JoinHandle<()>>,
 }
 
-/// The facts for a further session of the same caller.
+/// The data for another session of the same caller.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// After which number its calls are numbered.
+    /// The number after which its calls are numbered.
     pub first_call: u64,
     /// `true` if the server is known to speak the pushed era.
     pub is_pushed: bool,
-    /// The place of its child, where it is kept already.
+    /// The slot of its child, if it is reserved already.
     pub slot: Option<ChildSlot>,
 }
 
@@ -65,11 +65,12 @@ pub(crate) type Start = Box<dyn Fn(Beside) -> Result<Started, StartError> + Send
 pub(crate) struct Pool {
     start: Start,
     most: usize,
-    /// All children of the gateway, where these are some of them.
+    /// The limit on all children of the gateway, if these count.
     children: Option<Arc<ChildLimit>>,
     members: Mutex<Vec<Member>>,
     started: AtomicU64,
-    /// When the last child was started, in milliseconds since 1970: the next is not needed before that one has helped.
+    /// The time at which the last child was started, in milliseconds since 1970: the next one has to wait for its
+    /// effect.
     grown_at: AtomicU64,
     wake: Arc<TurnWaker>,
 }
@@ -81,12 +82,12 @@ struct Member {
 }
 
 impl Pool {
-    /// One session, which is started when it is needed.
+    /// Creates a pool of one session, started on demand.
     pub(crate) fn of_one(start: Start) -> Arc<Self> {
         Self::of(start, 1, None)
     }
 
-    /// At most this many sessions; the first is started when it is needed. Runs in a tokio runtime.
+    /// Creates a pool of at most `most` sessions; the first is started on demand. Must be called in a tokio runtime.
     pub(crate) fn growing(start: Start, most: usize, children: Arc<ChildLimit>) -> Arc<Self> {
         let pool = Self::of(start, most.max(1), Some(children));
         if pool.most > 1 {
@@ -119,17 +120,17 @@ impl Pool {
             .collect()
     }
 
-    /// Returns the session that takes what any can take.
+    /// Returns the default session.
     pub(crate) fn first(&self) -> Result<Arc<Session>, StartError> {
         self.first_in(None)
     }
 
-    /// Returns `true` if there is a session that takes what any can take.
+    /// Returns `true` if there is a default session.
     pub(crate) fn has_sessions(&self) -> bool {
         !self.members().is_empty()
     }
 
-    /// Returns the session that takes what any can take; where it has to be started, its child has this place.
+    /// Returns the default session; if it has to be started, its child uses this slot.
     pub(crate) fn first_in(&self, slot: Option<ChildSlot>) -> Result<Arc<Session>, StartError> {
         let mut members = self.members();
         if let Some(first) = members.first() {
@@ -160,7 +161,7 @@ impl Pool {
         })
     }
 
-    /// A frame came from the client.
+    /// Handles a frame from the client.
     pub(crate) fn handle_client(
         &self,
         stream: StreamId,
@@ -170,7 +171,7 @@ impl Pool {
         Ok(())
     }
 
-    /// A frame came from the client, whose HTTP request said this in its headers.
+    /// Handles a frame from the client, with its HTTP request's headers.
     pub(crate) fn handle_client_with_headers(
         &self,
         stream: StreamId,
@@ -228,26 +229,26 @@ impl Pool {
         Ok(chosen)
     }
 
-    /// Returns whether the servers take what they are sent.
+    /// Returns `true` if the servers read their input.
     pub(crate) fn has_room(&self) -> bool {
         self.sessions().iter().all(|session| session.has_room())
     }
 
-    /// Something happened that concerns all sessions.
+    /// Reports an event that concerns all sessions.
     pub(crate) fn tell_all(&self, event: impl Fn() -> Event) {
         for session in self.sessions() {
             session.tell(event());
         }
     }
 
-    /// The client's HTTP request on this stream is over.
+    /// Handles the end of the client's HTTP request on this stream.
     pub(crate) fn is_over_at(&self, stream: StreamId) {
         for session in self.sessions() {
             session.is_over_at(stream);
         }
     }
 
-    /// Hands back what is held, before the gateway stops.
+    /// Hands back held calls, before the gateway stops.
     pub(crate) fn drain(&self) {
         self.tell_all(|| Event::Drain);
     }
@@ -257,18 +258,18 @@ impl Pool {
         self.tell_all(|| Event::HandBack);
     }
 
-    /// Tells who still waits that the gateway stops.
+    /// Tells waiting clients that the gateway stops.
     pub(crate) fn stop(&self) {
         self.tell_all(|| Event::Stop);
     }
 
-    /// Returns whether there were servers, and all have ended.
+    /// Returns `true` if there were servers, and all have ended.
     pub(crate) fn is_over(&self) -> bool {
         let sessions = self.sessions();
         !sessions.is_empty() && sessions.iter().all(|session| session.is_over())
     }
 
-    /// Returns how many calls and questions are open.
+    /// Returns the numbers of open calls and questions.
     pub(crate) fn open(&self) -> (usize, usize) {
         let open = self.sessions().into_iter().map(|session| session.open());
         open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
@@ -281,7 +282,7 @@ impl Pool {
         }
     }
 
-    /// Returns how many bytes wait for the servers to read.
+    /// Returns the number of bytes that wait for the servers.
     pub(crate) fn unwritten(&self) -> usize {
         self.sessions()
             .iter()
@@ -289,8 +290,8 @@ impl Pool {
             .sum()
     }
 
-    /// Waits until the sessions that were ended are over, on a thread that may wait. The connection of one whose driver is held up
-    /// by its client is closed without it. Bounded: a server is killed that does not end.
+    /// Waits until the ended sessions are over, on a thread that may block. The connection of a session whose driver is
+    /// blocked by its client is closed here. Bounded: a server that does not end is killed.
     pub(crate) fn join(&self) {
         let driven = |member: &mut Member| Some((member.session.clone(), member.driver.take()?));
         let driven: Vec<_> = self.members().iter_mut().filter_map(driven).collect();
@@ -307,8 +308,8 @@ impl Pool {
         wait_for(&waited, ENDING);
     }
 
-    /// Gives calls that wait to sessions that are free, and ends sessions that nobody needs. How long until something may be
-    /// due, and whether another child is to be started before that.
+    /// Moves waiting calls to free sessions, and ends idle sessions. Returns the time until the next check, and whether
+    /// another child is to be started before.
     fn arrange(&self) -> (Duration, bool) {
         let now = clock::now();
         self.end_unneeded(now);
@@ -368,7 +369,7 @@ impl Pool {
         }
     }
 
-    /// Starts one more child, for the call that waits longest.
+    /// Starts another child, for the call that has waited longest.
     fn grow(&self) {
         let full = |children: &Arc<ChildLimit>| !children.has_room();
         if self.children.as_ref().is_some_and(full) {
@@ -389,7 +390,7 @@ impl Pool {
     }
 }
 
-/// Waits until these threads have ended, at most this long.
+/// Waits until these threads have ended, for at most `at_most`.
 fn wait_for(threads: &[JoinHandle<()>], at_most: Duration) {
     let since = clock::now();
     while !threads.iter().all(JoinHandle::is_finished) && clock::now().since(since) < at_most {
@@ -397,7 +398,7 @@ fn wait_for(threads: &[JoinHandle<()>], at_most: Duration) {
     }
 }
 
-/// Arranges the calls of a pool as long as there is one.
+/// Arranges the calls of a pool while it exists.
 async fn tend(pool: Weak<Pool>, wake: Arc<TurnWaker>) {
     let mut next = IDLE;
     loop {

@@ -1,4 +1,4 @@
-//! The background work of a session: its record is kept, its timers run, what others tell it is passed on.
+//! The background work of a session: changes of the record, timers, and events from others.
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::{RecordEvent, clock};
@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use super::record_effects::{PendingChange, ToWrite};
 use super::{Job, Session};
 
-/// The number of jobs that a driver takes up at once.
+/// The number of jobs that a driver takes at once.
 const AT_ONCE: usize = 64;
-/// The time that a driver sleeps at most.
+/// The longest sleep of a driver.
 const SLEEP: Duration = Duration::from_secs(60 * 60);
 
-/// The driver of a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
+/// The driver of a session. Run it on a separate thread or task.
 pub(crate) struct Driver {
     pub(super) session: Arc<Session>,
     pub(super) jobs: mpsc::UnboundedReceiver<Job>,
@@ -38,7 +38,7 @@ impl Driver {
                     if count == 0 || self.work(&mut jobs).await.is_break() {
                         break;
                     }
-                    // People wait for answers that are to be delivered here, however much there is to do.
+                    // People wait for answers to be delivered here, even under load.
                     while let Ok(event) = self.told.try_recv() {
                         self.hear(&event);
                     }
@@ -53,7 +53,7 @@ impl Driver {
             }
         }
         self.session.server.close();
-        // What became of the last answers is told as the connection closes.
+        // The results of the last answers are reported as the connection closes.
         while let Ok(job) = self.jobs.try_recv() {
             if let Job::Change(change) = job {
                 change.make(&self.session).await;
@@ -63,7 +63,7 @@ impl Driver {
         session.note(session.record.release_session(&session.tell).await);
     }
 
-    /// The record tells something. An answer that is held is delivered or written by itself.
+    /// Handles an event of the record. A held answer is delivered or written by itself.
     fn hear(&self, event: &RecordEvent) {
         let held = match event {
             RecordEvent::Answered { question, held } => held.clone().map(|record| ToWrite {
@@ -78,19 +78,19 @@ impl Driver {
         self.session.write_behind(held);
     }
 
-    /// When the relay's next timer is due; told to whoever sets a timer.
+    /// Returns the time of the relay's next timer, and publishes it for code that sets a timer.
     fn next_wake(&self) -> Timestamp {
         let relay = self.session.relay();
         let latest = clock::now().after(SLEEP);
         let wake = relay.deadline().map_or(latest, |due| due.min(latest));
-        // Under the relay's lock: a timer set later is compared with this.
+        // Under the relay's lock, so that a timer set later is compared with this.
         let sleeps_until = &self.session.sleeps_until;
         sleeps_until.store(wake.as_millis(), Ordering::Release);
         wake
     }
 
-    /// Does what there is to do, in its order. Changes of the record that follow each other and concern different
-    /// questions are made together, so that the store can write them in one step.
+    /// Does the queued jobs in order. Consecutive changes of the record about different questions are made together, so
+    /// that the store can write them in one step.
     async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
         let mut together: Vec<PendingChange> = Vec::new();
         for job in jobs.drain(..) {
@@ -127,7 +127,7 @@ impl Driver {
     }
 }
 
-/// Returns the relay's event for what the record tells.
+/// Returns the relay's event for an event of the record.
 fn from_record(event: &RecordEvent) -> Event {
     match *event {
         RecordEvent::Answered { question, .. } => Event::Answered {

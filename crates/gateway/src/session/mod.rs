@@ -1,9 +1,9 @@
-//! One relay with its two sides and its record: carries out what the relay wants done.
+//! One relay with its two sides and its record, carrying out the relay's effects.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! | --- | --- |
-//! | `record_effects` | the executor of effects on the record: at once, or on the driver's time |
-//! | [`driver`] | the record, timers, and what others tell |
+//! | `record_effects` | effects on the record: at once, or in the driver |
+//! | [`driver`] | the record, timers, and events from others |
 //! | [`child_pool`] | the sessions that serve one caller together |
 //! | [`turn_waker`] | the waker of a pool, for calls that wait for their turn |
 
@@ -38,26 +38,26 @@ use crate::teams::Teams;
 pub(crate) use driver::Driver;
 use record_effects::{Executed, PendingChange, ToWrite};
 
-/// The sink of frames for the client. Never waits: what cannot go at once is queued.
+/// The sink of frames for the client. Never waits: frames that cannot be sent at once are queued.
 pub(crate) trait ClientTransport: Send + Sync {
-    /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
+    /// Queues a frame on a stream; `last` if it answers the request that opened the stream.
     fn send(&self, stream: StreamId, frame: Frame<'_>, last: bool);
-    /// Queues the last frame of a stream whose request the server wants credentials for.
+    /// Queues the last frame of a stream whose request the server challenges.
     fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &ServerChallenge) {
         self.send(stream, frame, true);
     }
-    /// Gets on with what is queued.
+    /// Writes the queue.
     fn flush(&self);
-    /// Returns whether that may wait for the client to read.
+    /// Returns `true` if that may wait for the client to read.
     fn may_wait(&self) -> bool {
         false
     }
 }
 
-/// The sink of frames for the server. Never waits: what cannot go at once is queued.
+/// The sink of frames for the server. Never waits: frames that cannot be sent at once are queued.
 pub(crate) trait ServerTransport: Send + Sync {
-    /// Queues a frame; `call` when it starts that call, made on this stream of the client. What becomes of the answers of
-    /// `delivery` is told to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
+    /// Queues a frame; `call` if it starts that call, made on this stream of the client. The result of `delivery` is
+    /// reported to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
     fn send(
         &self,
         frame: Frame<'_>,
@@ -66,36 +66,36 @@ pub(crate) trait ServerTransport: Send + Sync {
         delivery: Option<DeliveryId>,
         beside: Beside,
     );
-    /// Gets on with what is queued. Does not wait for the server to read.
+    /// Writes the queue, without waiting for the server to read.
     fn flush(&self);
-    /// Returns how many bytes wait for the server to read.
+    /// Returns the number of bytes that wait for the server.
     fn unwritten(&self) -> usize {
         0
     }
-    /// Returns whether what is queued can still reach the server, as far as is known.
+    /// Returns `true` if queued frames can still reach the server, as far as is known.
     fn is_up(&self) -> bool {
         true
     }
-    /// Returns whether more may be queued: a server that does not read must not fill the memory.
+    /// Returns `true` if more may be queued: a server that does not read must not fill the memory.
     fn has_room(&self) -> bool {
         true
     }
-    /// Returns what the client's request on this stream said in its HTTP headers; `None` when the request is over.
+    /// Sets the HTTP headers of the client's request on this stream; `None` when the request is over.
     fn carry(&self, _door: StreamId, _headers: Option<HeaderMap>) {}
-    /// Nobody wants the answer to this call any more.
+    /// Drops the request of a call whose answer is no longer wanted.
     fn abandon(&self, call: CallId);
-    /// Starts the server anew; tells [`Event::Restarted`] or [`Event::ServerGone`] when done.
+    /// Restarts the server; reports [`Event::Restarted`] or [`Event::ServerGone`] when done.
     fn restart(&self);
     /// Ends the connection with the server.
     fn close(&self);
 }
 
-/// The headers of a client that go on beside a frame, where a server is spoken to over HTTP.
+/// The headers of a client that are forwarded with a frame, to a server over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// All that go on at all.
+    /// All forwardable headers.
     All,
-    /// Those in which nothing can be said that the people who approved the call have not seen.
+    /// Only headers that cannot contain anything that the approvers of the call have not seen.
     Shown,
 }
 
@@ -120,18 +120,18 @@ pub(crate) struct Session {
     timer: Notify,
     /// The waker for calls that another session could take, or for a session that could take one.
     free: OnceLock<Arc<TurnWaker>>,
-    /// When the driver wakes by itself, in milliseconds since 1970.
+    /// The time at which the driver wakes by itself, in milliseconds since 1970.
     sleeps_until: AtomicU64,
     /// The number of changes of the record that are left to the driver and not made yet.
     changes_left: AtomicUsize,
-    /// The runtime of whatever a change of the record has to wait for.
+    /// The runtime for changes of the record that have to wait.
     runtime: Handle,
 }
 
-/// The number of calls under way up to which changes of the record are made inline.
+/// The number of calls in progress up to which changes of the record are made inline.
 const INLINE_LOAD: usize = 8;
 
-/// Recipients of the relay's own frames, and the writes that follow them.
+/// The recipients of relay-generated frames, and the writes that follow them.
 #[derive(Default)]
 struct PeersToFlush {
     client: bool,
@@ -139,25 +139,25 @@ struct PeersToFlush {
     to_write: Vec<ToWrite>,
 }
 
-/// The address of a question's page, by its id; `None` where there is no inbox.
+/// The address of a question's page, by its id; `None` if there is no inbox.
 pub(crate) type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The caller and the server of a session, and the address at which its questions can be answered.
 #[derive(Clone)]
 pub(crate) struct SessionContext {
-    /// The server by the operator's name.
+    /// The operator's name of the server.
     pub server: String,
-    /// The caller and the server of these calls, as the record tells them apart.
+    /// The identities of caller and server in the record.
     pub identity: SessionIdentity,
-    /// The caller, as its newest proof names it.
+    /// The caller, according to its newest proof.
     pub caller: Arc<CurrentCaller>,
-    /// The callers, of whom one may be blocked or revoked while people think.
+    /// The callers, which may be blocked or revoked while people think.
     pub callers: Arc<Callers>,
-    /// The rules, where there are any.
+    /// The rules, if there are any.
     pub teams: Option<Arc<Teams>>,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
-    /// The responder that is asked at once what people are asked.
+    /// The responder besides the inbox.
     pub answerer: Option<Arc<LocalResponses>>,
 }
 
@@ -168,7 +168,7 @@ enum Job {
 }
 
 impl Session {
-    /// A session; it lives as long as its driver runs.
+    /// Creates a session, which exists while its driver runs.
     pub(crate) fn new(
         settings: RelaySettings,
         who: SessionContext,
@@ -224,7 +224,7 @@ impl Session {
         self.relay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frame came from the client.
+    /// Handles a frame from the client.
     pub(crate) fn handle_client(&self, stream: StreamId, frame: Frame<'_>) {
         let mut relay = self.relay();
         relay.set_finds_calls(self.record.has_calls());
@@ -240,7 +240,7 @@ impl Session {
         }
         let told = self.carry_out(relay, Some(stream), None);
         self.server.flush();
-        // Whoever reads a peer must not wait for the other to read: both might wait for each other then.
+        // The reader of one peer must not wait for the other to read, because both might then wait for each other.
         if told.client && self.client.may_wait() {
             self.flush_later();
         } else if told.client {
@@ -249,12 +249,12 @@ impl Session {
         self.write_behind(told.to_write);
     }
 
-    /// A frame came from the server, on the stream of this call where streams are apart.
+    /// Handles a frame from the server, on the stream of this call if streams are separate.
     pub(crate) fn handle_server(&self, call: Option<CallId>, frame: Frame<'_>) {
         self.handle_server_challenged(call, frame, None);
     }
 
-    /// A frame came from the server, with what the server wants first when it wants credentials.
+    /// Handles a frame from the server, with its challenge if there is one.
     pub(crate) fn handle_server_challenged(
         &self,
         call: Option<CallId>,
@@ -290,8 +290,8 @@ impl Session {
         }
     }
 
-    /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it,
-    /// until the request is over.
+    /// Handles a frame from the client, with its HTTP request's headers, which are forwarded with its frames until the
+    /// request is over.
     pub(crate) fn handle_client_with_headers(
         &self,
         stream: StreamId,
@@ -305,93 +305,94 @@ impl Session {
         self.handle_client(stream, frame);
     }
 
-    /// The client's HTTP request on this stream is over.
+    /// Handles the end of the client's HTTP request on this stream.
     pub(crate) fn is_over_at(&self, stream: StreamId) {
         self.server.carry(stream, None);
     }
 
-    /// Something happened.
+    /// Reports an event.
     pub(crate) fn tell(&self, event: Event) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
         self.carry_on(relay, None);
     }
 
-    /// Something happened, since the server wants credentials first.
+    /// Reports an event with the server's challenge.
     pub(crate) fn tell_challenged(&self, event: Event, challenge: Option<&ServerChallenge>) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
         self.carry_on(relay, challenge);
     }
 
-    /// Carries out what came of something that was not a frame.
+    /// Carries out the effects of an event.
     fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&ServerChallenge>) {
         let told = self.carry_out(relay, None, challenge);
         self.flush();
         self.write_behind(told.to_write);
     }
 
-    /// Returns whether the server has ended, and nothing more can come of the session.
+    /// Returns `true` if the server has ended, and the session has nothing left to do.
     pub(crate) fn is_over(&self) -> bool {
         self.relay().is_over()
     }
 
-    /// Returns how many calls and questions are open.
+    /// Returns the numbers of open calls and questions.
     pub(crate) fn open(&self) -> (usize, usize) {
         self.relay().open()
     }
 
-    /// From now on this is notified when a call waits that another session could take, and when this one could take a call.
+    /// Sets the waker that is notified when a call waits that another session could take, and when this one could take
+    /// a call.
     pub(crate) fn wake_when_free(&self, wake: Arc<TurnWaker>) {
         let _set_once = self.free.set(wake);
     }
 
-    /// Returns whether the server takes what it is sent.
+    /// Returns `true` if the server reads its input.
     pub(crate) fn has_room(&self) -> bool {
         self.server.has_room()
     }
 
-    /// Returns how many bytes wait for the server to read.
+    /// Returns the number of bytes that wait for the server.
     pub(crate) fn unwritten(&self) -> usize {
         self.server.unwritten()
     }
 
-    /// Ends the connection with the server, where the driver does not come to it.
+    /// Closes the connection with the server, if the driver cannot.
     pub(crate) fn close_server(&self) {
         self.server.close();
     }
 
-    /// Returns whether more sessions with the server could take calls of this one.
+    /// Returns `true` if more sessions with the server could take calls from this one.
     pub(crate) fn can_share_calls(&self) -> bool {
         self.relay().can_share_calls()
     }
 
-    /// Returns whether a call in which the server may ask can be made right away.
+    /// Returns `true` if a call in which the server may ask can start at once.
     pub(crate) fn is_free(&self) -> bool {
         self.relay().is_free()
     }
 
-    /// Returns whether a call was given up that the server may still be at work on.
+    /// Returns `true` if a call was given up that the server may still be processing.
     pub(crate) fn has_given_up_call(&self) -> bool {
         self.relay().has_given_up_call()
     }
 
-    /// Returns how many calls are on their way or wait.
+    /// Returns the number of calls in progress or waiting.
     pub(crate) fn load(&self) -> usize {
         self.relay().load()
     }
 
-    /// Returns whether the request goes on with something that is held here.
+    /// Returns `true` if the request continues something that is held here.
     pub(crate) fn continues_here(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
         self.relay().continues_here(kind, frame)
     }
 
-    /// Returns whether the client knows a call here by this id.
+    /// Returns `true` if the client knows a call here by this id.
     pub(crate) fn knows_call(&self, id: &Id) -> bool {
         self.relay().knows_call(id)
     }
 
-    /// Since when the oldest call waits that another session could take.
+    /// Returns the time since which the oldest call waits that another session could take.
     pub(crate) fn queued_since(&self) -> Option<Timestamp> {
         self.relay().queued_since()
     }
@@ -404,12 +405,12 @@ impl Session {
         taken
     }
 
-    /// Lets a client that may be waited for get on with its queue on the driver's time.
+    /// Writes the queue of a client that may have to be waited for in the driver.
     fn flush_later(&self) {
         let _the_driver_has_ended = self.jobs.send(Job::Flush);
     }
 
-    /// Ends the session: the server's connection is closed, questions stay for the same call made again.
+    /// Ends the session: the server's connection is closed, and questions stay for the same call made again.
     pub(crate) fn end(&self) {
         let _the_driver_has_ended = self.jobs.send(Job::End);
     }
@@ -419,9 +420,9 @@ impl Session {
         self.client.flush();
     }
 
-    /// Makes a change of the record where there is nothing to wait for; leaves it to the driver, in its turn, where there is.
+    /// Makes a change of the record if it need not wait; otherwise leaves it to the driver, in order.
     ///
-    /// With many calls under way (`load`) changes are left to the driver, so that several share a transaction.
+    /// With many calls in progress (`load`) changes are left to the driver, so that several share a transaction.
     fn make_or_leave(&self, change: PendingChange, load: usize) -> Option<Event> {
         let left = self.changes_left.load(Ordering::Acquire);
         if load > INLINE_LOAD || !change.follows_none_of(left) {
@@ -435,7 +436,7 @@ impl Session {
         })
     }
 
-    /// Leaves a change of the record to the driver, in its turn.
+    /// Leaves a change of the record to the driver, in order.
     fn later(&self, change: PendingChange) {
         self.changes_left.fetch_add(1, Ordering::AcqRel);
         let _the_driver_has_ended = self.jobs.send(Job::Change(change));
@@ -479,7 +480,7 @@ impl Session {
         told
     }
 
-    /// Carries out an effect that is none on the record.
+    /// Carries out an effect that does not concern the record.
     fn carry_out_frame(
         &self,
         relay: &mut Relay,

@@ -1,4 +1,4 @@
-//! The one executor of effects on the record: what can be said at once is told at once, all else by the driver.
+//! Effects on the record: results that are known at once are reported at once, all others by the driver.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -8,31 +8,31 @@ use mcp_elicit_relay::{AskId, Effect, Event};
 
 use super::Session;
 
-/// The part of an effect that follows the change of the record: the relay's event, if any.
+/// The continuation of a change of the record, which returns the relay's event, if any.
 type Then = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
 
-/// A change of the record that has to be waited for.
+/// A change of the record that has to wait.
 pub(super) struct PendingChange {
-    /// The questions that it concerns. One that is being written has no name yet.
+    /// Its questions. One that is being written has no id yet.
     records: Vec<String>,
-    /// `true` if it says something of a call that nobody waits for: such are made in their order.
+    /// `true` if it is about a call without a waiting client: such changes are made in order.
     is_of_a_call: bool,
     change: BoxFuture<'static, Then>,
 }
 
 impl PendingChange {
-    /// Returns whether the one is to be made before the other.
+    /// Returns `true` if the two must be made in order.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let same = |record| other.records.contains(record);
         self.is_of_a_call && other.is_of_a_call || self.records.iter().any(same)
     }
 
-    /// Returns whether it may be made while these are not made yet, of which nothing is known but their number.
+    /// Returns `true` if it may be made before `others` unmade changes, about which nothing else is known.
     pub(super) fn follows_none_of(&self, others: usize) -> bool {
         others == 0 || self.records.is_empty() && !self.is_of_a_call
     }
 
-    /// Makes the change where there is nothing to wait for, and returns the relay's event; gives it back, begun, where there is.
+    /// Makes the change if it need not wait, and returns the relay's event; otherwise returns the begun change.
     pub(super) fn make_now(mut self, session: &Session) -> Result<Option<Event>, Self> {
         match (&mut self.change).now_or_never() {
             Some(then) => Ok(then(session)),
@@ -49,24 +49,24 @@ impl PendingChange {
     }
 }
 
-/// An effect that is carried out.
+/// The result of an effect.
 pub(super) enum Executed {
-    /// On the record, at once; the relay's event.
+    /// Done on the record; with the relay's event.
     Now(Option<Event>),
-    /// On the record, once this is made.
+    /// Done on the record once this change is made.
     Pending(PendingChange),
-    /// It is none on the record.
+    /// Not an effect on the record.
     Other(Effect),
 }
 
-/// A question whose write is to follow, once the frames are on their way, unless its delivery is.
+/// A question to be written after the frames are sent, unless its delivery is.
 pub(super) struct ToWrite {
     pub(super) question: Option<AskId>,
     pub(super) record: String,
 }
 
 impl Session {
-    /// Carries out an effect on the record. `to_write` gets what is to be written behind.
+    /// Carries out an effect on the record. Questions to be written behind are added to `to_write`.
     pub(super) fn execute(&self, effect: Effect, to_write: &mut Vec<ToWrite>) -> Executed {
         let record = &self.record;
         let who = &self.who.identity;
@@ -88,7 +88,7 @@ impl Session {
                 if let Applied::Now(created) = &created {
                     write(None, std::slice::from_ref(&created.id));
                 }
-                // People whom a rule asks answer as themselves, in the inbox.
+                // The people of a rule answer as themselves, in the inbox.
                 let asks_responder = asked.via == AskedVia::People && asked.team.is_none();
                 self.then(Vec::new(), created, move |session, created| match created {
                     Ok(created) => Some(session.recorded(question, created, asks_responder)),
@@ -106,7 +106,7 @@ impl Session {
                 }
                 self.then(vec![id], settled, move |session, settled| match settled {
                     Ok(Verdict::Won) => Some(Event::Answered { question }),
-                    // The answer that was first has been told.
+                    // The first answer has been reported.
                     Ok(Verdict::Late(_) | Verdict::Gone) => None,
                     Err(fault) => Some(session.answer_not_recorded(question, &fault)),
                 })
@@ -115,7 +115,7 @@ impl Session {
             Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
                 Executed::Now(Some(Event::NoDelivery { questions }))
             }
-            // Nobody collects what people answered with a proof that has ended meanwhile.
+            // A proof that has ended meanwhile collects no answers.
             Effect::BeginDelivery { questions, .. }
                 if !self.who.callers.may_collect(&who.caller) =>
             {
@@ -130,7 +130,7 @@ impl Session {
                 let taken = record.deliver(&records);
                 match &taken {
                     Applied::Now(_) => write(None, &records),
-                    // What is held is written together with its being taken.
+                    // Held questions are written together with the delivery.
                     Applied::Pending(_) => to_write.retain(|held| !records.contains(&held.record)),
                 }
                 self.then(records, taken, move |session, taken| {
@@ -214,7 +214,7 @@ impl Session {
         }
     }
 
-    /// Begins a delivery once the issuer has said that the caller's token is still valid.
+    /// Begins a delivery after the issuer has confirmed that the caller's token is still valid.
     fn deliver_if_valid(&self, questions: Vec<AskId>, records: Vec<String>) -> Executed {
         let (callers, caller) = (self.who.callers.clone(), self.who.identity.caller.clone());
         let (record, asked) = (self.record.clone(), records.clone());
@@ -240,7 +240,7 @@ impl Session {
         })
     }
 
-    /// Returns what became of the start of a delivery.
+    /// Returns the result of starting a delivery.
     fn delivery_begun(
         &self,
         questions: Vec<AskId>,
@@ -258,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Does what follows a change: at once where its result is known.
+    /// Continues after a change: at once if its result is known.
     fn then<T: Send + 'static>(
         &self,
         records: Vec<String>,
@@ -293,7 +293,7 @@ impl Session {
         executed
     }
 
-    /// Has these questions written, which nobody waits for: by the driver where the store is to be waited for.
+    /// Writes these questions without being awaited: in the driver if the store has to be waited for.
     pub(super) fn write_behind(&self, questions: impl IntoIterator<Item = ToWrite>) {
         for ToWrite { question, record } in questions {
             let written = self.record.write_behind(&record);

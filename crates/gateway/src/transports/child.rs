@@ -13,10 +13,10 @@ use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
-/// Bytes read from a pipe at once.
+/// The bytes read from a pipe at once.
 const READ: usize = 64 * 1024;
 
-/// Bytes that may wait for a server that does not read, before more is refused.
+/// The bytes that may wait for a server that does not read, before more are refused.
 const QUEUED: usize = 64 * 1024 * 1024;
 
 /// The largest buffer that is kept for the next frame, in bytes.
@@ -27,9 +27,9 @@ pub(crate) struct ChildTransport {
     program: Program,
     pipe: PipeWriter,
     process: Mutex<Option<Process>>,
-    /// The time that a full pipe is waited for before another thread does.
+    /// The time that a full pipe is waited for before another thread takes over.
     room_wait: Duration,
-    /// The place among all children, held as long as this is there.
+    /// The slot among all children, held while this exists.
     _counted: Option<ChildSlot>,
     me: Weak<Self>,
     session: OnceLock<Weak<Session>>,
@@ -37,8 +37,8 @@ pub(crate) struct ChildTransport {
 }
 
 impl ChildTransport {
-    /// Starts the program. Frames of the server above `max_frame` bytes end it. Whoever sends it something waits `room_wait` at most
-    /// for it to read.
+    /// Starts the program. Frames of the server above `max_frame` bytes end it. A sender waits at most `room_wait` for
+    /// it to read.
     pub(crate) fn start(
         program: Program,
         max_frame: usize,
@@ -59,7 +59,7 @@ impl ChildTransport {
         Ok((server, stdout))
     }
 
-    /// Reads the server's frames into this session until it ends, on a thread of its own.
+    /// Reads the server's frames into this session until it ends, on a separate thread.
     pub(crate) fn attach(&self, session: &Arc<Session>, stdout: ChildStdout) -> io::Result<()> {
         let _set_once = self.session.set(Arc::downgrade(session));
         self.spawn_reader(stdout)
@@ -97,7 +97,7 @@ impl ChildTransport {
             }
         };
         if why.is_some() {
-            // Another process may still hold the pipe, and read nothing from it.
+            // Another process may still hold the pipe, without reading from it.
             self.pipe.close_within(Duration::ZERO);
             self.report();
         }
@@ -113,7 +113,7 @@ impl ChildTransport {
             .take()
     }
 
-    /// Returns how the child ended, in words; `None` when it was stopped with its session.
+    /// Returns the reason of the child's end, in words; `None` if it was stopped with its session.
     fn reap(&self) -> Option<String> {
         Some(match self.take_process()?.end(Some(GRACE)) {
             Ok(status) => status.to_string(),
@@ -174,7 +174,7 @@ impl ServerTransport for ChildTransport {
             Ok(()) => Event::Restarted,
             Err(error) => Event::ServerGone(error.to_string()),
         };
-        // Not from here: the relay is busy with what wanted this.
+        // In another thread, because the relay is busy with the effect that requested this.
         thread::spawn(move || session.tell(event));
     }
 
@@ -189,7 +189,7 @@ impl ServerTransport for ChildTransport {
 }
 
 impl ChildTransport {
-    /// Writes the rest as the server reads, on a thread of its own.
+    /// Writes the rest as the server reads, on a separate thread.
     fn spawn_writer(&self) {
         let Some(this) = self.me.upgrade().filter(|this| this.pipe.claim_rest()) else {
             return;
@@ -203,7 +203,7 @@ impl ChildTransport {
         }
     }
 
-    /// Tells the session what became of the answers that were written, by whichever thread.
+    /// Tells the session the results of written answers.
     fn report(&self) {
         let reports = self.pipe.take_reports();
         let Some(session) = self.session().filter(|_| !reports.is_empty()) else {
@@ -225,7 +225,7 @@ impl ChildTransport {
     }
 }
 
-/// Reads lines until the end; each, without its end, is a frame. A line above `max` bytes is an error.
+/// Reads lines until the end; each, without its line end, is a frame. A line above `max` bytes is an error.
 pub(crate) fn read_frames(
     reader: &mut BufReader<impl io::Read>,
     max: usize,
@@ -269,7 +269,7 @@ pub(crate) fn read_frames(
 }
 
 fn pass(line: &[u8], each: &mut impl FnMut(&[u8])) {
-    // Some programs begin their output with the mark of its encoding.
+    // Some programs begin their output with a byte order mark.
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let line = line.trim_ascii();
     if !line.is_empty() {

@@ -1,20 +1,20 @@
-//! The bound on child processes: a bound over all callers, so that no caller can start programs without end.
+//! The limit on child processes over all callers, so that no caller can start programs without end.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Children of the gateway at once, over all clients.
+/// The most children of the gateway, over all clients.
 pub(crate) const CHILDREN: usize = 256;
 
-/// The children of a gateway, counted.
+/// The counted children of a gateway.
 #[derive(Debug)]
 pub(crate) struct ChildLimit {
     free: Arc<Semaphore>,
 }
 
-/// A child that is counted, until this is dropped.
+/// A counted child, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ChildSlot {
     _permit: OwnedSemaphorePermit,
@@ -35,18 +35,18 @@ impl Default for ChildLimit {
 }
 
 impl ChildLimit {
-    /// Returns whether another may be started.
+    /// Returns `true` if another may be started.
     pub(crate) fn has_room(&self) -> bool {
         self.free.available_permits() > 0
     }
 
-    /// Counts one that is to be started; `None` where there are too many.
+    /// Counts a child to be started; `None` if there are too many.
     pub(crate) fn count(&self) -> Option<ChildSlot> {
         let slot = self.free.clone().try_acquire_owned();
         slot.ok().map(ChildSlot::of)
     }
 
-    /// Counts one that is to be started, as soon as another has ended; `None` where none ends in this time.
+    /// Counts a child to be started, once another has ended; `None` if none ends in this time.
     pub(crate) async fn count_within(&self, wait: Duration) -> Option<ChildSlot> {
         let slot = tokio::time::timeout(wait, self.free.clone().acquire_owned());
         slot.await.ok()?.ok().map(ChildSlot::of)

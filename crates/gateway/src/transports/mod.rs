@@ -3,8 +3,8 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`child`] | a server as a child process |
-//! | [`process`], [`child_limit`] | its process, and the limit on how many run |
-//! | [`pipe_writer`] | frames into a pipe, in order, without a thread of its own |
+//! | [`process`], [`child_limit`] | its process, and the limit on their number |
+//! | [`pipe_writer`] | frames into a pipe, in order, usually without a separate thread |
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http_upstream`] | a server over HTTP |
 

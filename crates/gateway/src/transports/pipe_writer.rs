@@ -1,10 +1,10 @@
-//! Frames into a pipe: queued in order under the relay's lock, written outside it by whoever comes first.
+//! Frames into a pipe: queued in order under the relay's lock, written outside it by the first free thread.
 //!
-//! A queue and a writer with a lock each. A thread that finds the writer busy leaves its frames to the one that
-//! writes, so nobody who holds the relay ever waits for a peer that does not read. A server's pipe takes no more when it is
-//! full: the rest is written by a thread of its own as the server reads, and given up when the pipe is closed and the
-//! server does not read any more. That thread stays for a while after it has written everything, since a pipe that was full
-//! is soon full again.
+//! A queue and a writer, with a lock each. A thread that finds the writer busy leaves its frames to the thread that
+//! writes, so no thread that holds the relay ever waits for a peer that does not read. When a server's pipe is full,
+//! the rest is written by a separate thread as the server reads, and dropped if the pipe is closed and the server no
+//! longer reads. That thread stays for a while after it has written everything, since a pipe that was full is soon full
+//! again.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,56 +17,56 @@ use mcp_elicit_relay::DeliveryId;
 
 /// The largest buffer that is kept for the next frames, in bytes.
 const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
-/// The interval at which a thread that waits for the peer looks whether it should go on.
+/// The interval at which a waiting thread checks whether it should go on.
 const STEP: Duration = Duration::from_millis(20);
-/// The time that a thread of a pipe stays after it has written everything.
+/// The time that a separate thread stays after it has written everything.
 const STAY: Duration = Duration::from_secs(1);
 
-/// The end of a pipe that is written to. A write that would have to wait may say so
-/// ([`WouldBlock`](io::ErrorKind::WouldBlock)) in place of waiting.
+/// The end of a pipe that is written to. A write that would block may return [`WouldBlock`](io::ErrorKind::WouldBlock)
+/// instead.
 pub(crate) trait PipeEnd: Write + Send {
-    /// Waits until the pipe may take more, at most this long.
+    /// Waits until the pipe may accept more, for at most `at_most`.
     fn wait(&self, at_most: Duration) {
         thread::sleep(at_most);
     }
 
-    /// Returns `true` if a write may wait for a peer that nobody should wait for, so that only a thread of its own writes.
+    /// Returns `true` if a write may wait for the peer, so that only a separate thread may write.
     fn may_wait(&self) -> bool {
         false
     }
 }
 
-/// A pipe that takes frames, one a line.
+/// A pipe for frames, one per line.
 pub(crate) struct PipeWriter {
     queue: Mutex<Queue>,
     writer: Mutex<Writer>,
     /// Bytes that are not written yet.
     unwritten: AtomicUsize,
     broken: AtomicBool,
-    /// `true` if only a thread of its own writes.
+    /// `true` if only a separate thread writes.
     may_wait: bool,
-    /// The thread of its own, while there is one.
+    /// The separate thread, while there is one.
     thread: Mutex<PipeThread>,
-    /// The signal that the thread is wanted, or is to stop.
+    /// The signal that the thread is wanted, or has to stop.
     thread_wakes: Condvar,
     /// The time that the thread stays after it has written everything.
     stay: Duration,
-    /// `true` once that thread is to stop, whatever is left.
+    /// `true` once that thread must stop, whatever is left.
     given_up: AtomicBool,
-    /// The reports on frames with answers, until they are read.
+    /// The reports on frames with answers, until they are taken.
     reports: Mutex<Vec<(DeliveryId, Written)>>,
 }
 
 /// The thread that writes as the peer reads.
 #[derive(Default)]
 struct PipeThread {
-    /// `true` from when a thread is about to start until it ends.
+    /// `true` from the decision to start a thread until it ends.
     is_there: bool,
-    /// `true` if somebody found the pipe full since the thread last looked.
+    /// `true` if the pipe was found full since the thread last checked.
     is_wanted: bool,
 }
 
-/// Frames that wait to be written.
+/// The queued frames.
 #[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ struct Queue {
     deliveries: Vec<Part>,
 }
 
-/// A frame with answers among the bytes.
+/// A frame with answers in the queued bytes.
 struct Part {
     delivery: DeliveryId,
     start: usize,
@@ -95,9 +95,9 @@ pub(crate) enum Written {
 /// The state of a pipe after its queue was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
-    /// Everything is written, or another thread is at it.
+    /// Everything is written, or another thread is writing.
     All,
-    /// The pipe takes no more now: [`PipeWriter::write_rest`] is to be run on a thread of its own.
+    /// The pipe is full: [`PipeWriter::write_rest`] must be run on a separate thread.
     Full,
 }
 
@@ -116,7 +116,7 @@ impl Part {
 struct Writer {
     /// `None` once it is closed.
     to: Option<Box<dyn PipeEnd>>,
-    /// The frames that are being written; empty, it is to be the next queue.
+    /// The frames being written; an empty buffer becomes the next queue.
     frames: Vec<u8>,
     /// The number of their bytes that are written.
     written: usize,
@@ -134,7 +134,7 @@ impl Writer {
 }
 
 impl PipeWriter {
-    /// A pipe into this end.
+    /// Creates a pipe into this end.
     pub(crate) fn new(end: Box<dyn PipeEnd>) -> Self {
         Self {
             queue: Mutex::default(),
@@ -176,8 +176,8 @@ impl PipeWriter {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a frame at the end of the queue; the frame is [one line](crate::frame::one_line). What becomes of the answers in
-    /// it is in [`PipeWriter::take_reports`] once it is known.
+    /// Appends a frame to the queue; the frame is [one line](crate::frame::one_line). The result of its answers appears
+    /// in [`PipeWriter::take_reports`].
     pub(crate) fn push(&self, frame: &[u8], delivery: Option<DeliveryId>) {
         debug_assert!(
             memchr::memchr2(b'\n', b'\r', frame).is_none(),
@@ -198,25 +198,25 @@ impl PipeWriter {
         }
     }
 
-    /// Takes what became of frames with answers.
+    /// Takes the results of frames with answers.
     pub(crate) fn take_reports(&self) -> Vec<(DeliveryId, Written)> {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *reports)
     }
 
-    /// Writes what is queued, unless another thread is at it and will.
+    /// Writes the queue, unless another thread is writing and will.
     pub(crate) fn flush(&self) -> Flushed {
         self.flush_within(Duration::ZERO)
     }
 
-    /// [`PipeWriter::flush`], which waits at most this long for a peer to read.
+    /// Like [`PipeWriter::flush`], waiting at most `at_most` for the peer to read.
     pub(crate) fn flush_within(&self, at_most: Duration) -> Flushed {
         let mut since = None;
         while !self.is_empty() {
             if self.may_wait {
                 return Flushed::Full;
             }
-            // Where another has it: that one looks at the queue again after it lets go of the writer.
+            // The other thread checks the queue again after it releases the writer.
             let Some(mut writer) = self.free_writer() else {
                 return Flushed::All;
             };
@@ -234,15 +234,15 @@ impl PipeWriter {
         Flushed::All
     }
 
-    /// Writes what is queued, and waits for the peer where it must.
+    /// Writes the queue, and waits for the peer if necessary.
     pub(crate) fn flush_waiting(&self) {
         while self.flush() == Flushed::Full {
             thread::sleep(STEP);
         }
     }
 
-    /// Returns `true` if the caller is to run [`PipeWriter::write_rest`], on a thread of its own. Where there is such a
-    /// thread, it goes on.
+    /// Returns `true` if the caller has to run [`PipeWriter::write_rest`], on a separate thread. An existing thread
+    /// continues.
     pub(crate) fn claim_rest(&self) -> bool {
         let mut thread = self.thread();
         if thread.is_there {
@@ -254,13 +254,13 @@ impl PipeWriter {
         true
     }
 
-    /// Gives the claim back, where there is no thread.
+    /// Releases the claim if the thread could not be started.
     pub(crate) fn disclaim_rest(&self) {
         *self.thread() = PipeThread::default();
     }
 
-    /// Writes what is left as the peer reads, until nothing was left for a while, or the pipe is given up. `between` is
-    /// called now and then, with nothing locked.
+    /// Writes the rest as the peer reads, until nothing was left for a while, or the pipe is abandoned. `between` is
+    /// called now and then, without locks.
     pub(crate) fn write_rest(&self, between: impl Fn()) {
         loop {
             let mut writer = self.writer();
@@ -273,14 +273,15 @@ impl PipeWriter {
             }
             drop(writer);
             between();
-            // What was queued meanwhile was left to this thread, which had the writer.
+            // Frames queued meanwhile were left to this thread, which had the writer.
             if (given_up || self.is_empty()) && !self.stays() {
                 return;
             }
         }
     }
 
-    /// Waits until the thread is wanted; `false` if it was not for a while, or is to stop. It is not there any more then.
+    /// Waits until the thread is wanted; returns `false` if it was not for a while, or has to stop. It counts as ended
+    /// then.
     fn stays(&self) -> bool {
         let is_idle =
             |thread: &mut PipeThread| !thread.is_wanted && !self.given_up.load(Ordering::Acquire);
@@ -288,13 +289,13 @@ impl PipeWriter {
             .thread_wakes
             .wait_timeout_while(self.thread(), self.stay, is_idle)
             .unwrap_or_else(PoisonError::into_inner);
-        // A pipe that was full for somebody after this thread looked is this thread's to write.
+        // This thread has to write a pipe that was found full after its last check.
         let stays = std::mem::take(&mut thread.is_wanted);
         thread.is_there = stays;
         stays
     }
 
-    /// Has the thread stop, whatever is left.
+    /// Makes the thread stop, whatever is left.
     fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
         // Under its lock, so that it does not begin to wait after this.
@@ -302,17 +303,17 @@ impl PipeWriter {
         self.thread_wakes.notify_one();
     }
 
-    /// Returns whether nothing waits in the queue.
+    /// Returns `true` if the queue is empty.
     fn is_empty(&self) -> bool {
         self.queue().bytes.is_empty()
     }
 
-    /// Returns how many bytes wait to be written.
+    /// Returns the number of bytes that wait to be written.
     pub(crate) fn unwritten(&self) -> usize {
         self.unwritten.load(Ordering::Relaxed)
     }
 
-    /// Writes until nothing is left, or the pipe takes no more.
+    /// Writes until nothing is left, or the pipe is full.
     fn write_on(&self, writer: &mut Writer) -> Flushed {
         loop {
             if writer.written == writer.frames.len() && !self.take_queue(writer) {
@@ -340,7 +341,7 @@ impl PipeWriter {
         }
     }
 
-    /// Makes the queue what is written next; `false` where it is empty.
+    /// Makes the queue the next bytes to write; returns `false` if it is empty.
     fn take_queue(&self, writer: &mut Writer) -> bool {
         self.let_go(writer);
         let mut queue = self.queue();
@@ -349,7 +350,7 @@ impl PipeWriter {
         !writer.frames.is_empty()
     }
 
-    /// The pipe is broken: the frames that were being written are given up.
+    /// Drops the frames that were being written, because the pipe is broken.
     fn break_off(&self, writer: &mut Writer) {
         self.broken.store(true, Ordering::Relaxed);
         self.let_go(writer);
@@ -377,13 +378,13 @@ impl PipeWriter {
         writer.frames.clear();
     }
 
-    /// Returns whether the other end is gone.
+    /// Returns `true` if the other end is gone.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Closes the pipe: the peer reads what is left, and then the end. Returns the part of `grace` that is left; `None` where the
-    /// peer has not taken everything by then, and the rest is given up.
+    /// Closes the pipe: the peer reads the rest, and then the end. Returns the unused part of `grace`; `None` if the
+    /// peer has not read everything by then, and the rest is dropped.
     pub(crate) fn close_within(&self, grace: Duration) -> Option<Duration> {
         let since = clock::now();
         loop {
@@ -405,12 +406,12 @@ impl PipeWriter {
             }
         }
         self.give_up();
-        // A thread that writes lets go of the writer soon, except where its write waits until the peer has ended.
+        // A writing thread soon releases the writer, except while its write waits for the peer's end.
         let steps = 0..5;
         for _ in steps {
             if let Some(mut writer) = self.free_writer() {
                 writer.to = None;
-                // Fails for all that is left, and reports it.
+                // Fails for the whole rest, and reports it.
                 self.write_on(&mut writer);
                 break;
             }
@@ -419,7 +420,7 @@ impl PipeWriter {
         None
     }
 
-    /// Puts another end in its place, for a peer that was started anew. What was being written is given up.
+    /// Replaces the end, for a restarted peer. Frames that were being written are dropped.
     pub(crate) fn reopen(&self, end: Box<dyn PipeEnd>) {
         self.give_up();
         let mut writer = self.writer();

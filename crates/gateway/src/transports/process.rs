@@ -1,4 +1,4 @@
-//! A server's process: what of the environment it gets, its own process group, and how it is ended.
+//! A server's process: its environment, its process group, and its end.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// Variables set for it.
     pub environment: Vec<(String, String)>,
-    /// The part of the gateway's own environment that it gets beside them.
+    /// The inherited part of the gateway's own environment.
     pub inherits: Inherits,
 }
 
@@ -29,7 +29,7 @@ pub enum Inherits {
     /// All but the gateway's own variables: clients put the settings of their one server there.
     #[default]
     All,
-    /// The variables that programs need to run ([`USUAL`]): what is set for one of several servers is no business of another.
+    /// The variables that programs need to run ([`USUAL`]): settings of one of several servers do not concern another.
     Usual,
 }
 
@@ -61,14 +61,14 @@ pub(crate) const USUAL: [&str; 24] = [
     "USERPROFILE",
 ];
 
-/// Beginnings of the names of more such variables.
+/// Prefixes of more such variables.
 const USUAL_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 
-/// The beginning of the names of the gateway's own variables.
+/// The prefix of the gateway's own variables.
 const OWN: &str = "MCP_ELICIT_";
 
 impl Inherits {
-    /// Returns whether a variable of this name is passed on.
+    /// Returns `true` if a variable of this name is passed on.
     pub(crate) fn passes(self, name: &str) -> bool {
         let mut beginnings = USUAL_BEGINNINGS.iter();
         match self {
@@ -79,7 +79,7 @@ impl Inherits {
 }
 
 impl Program {
-    /// The program and its arguments as the words of a command; `None` where there is no word.
+    /// Creates a program with arguments from the words of a command; `None` if there is no word.
     pub fn from_words<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Option<Self> {
         let mut words = words.into_iter().map(Into::into);
         Some(Self {
@@ -93,7 +93,7 @@ impl Program {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear();
-        // A name that is not text is none of ours, and none that a file can list.
+        // A name that is not text is not one of ours, and cannot be listed in a file.
         let passes = |name: &OsString| match name.to_str() {
             Some(name) => self.inherits.passes(name),
             None => self.inherits == Inherits::All,
@@ -105,19 +105,19 @@ impl Program {
     }
 }
 
-/// The time that a server may take to end once it reads the end of its input, and again once it was asked to.
+/// The time that a server has to exit after the end of its input, and again after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// The servers that run, by the ids of their processes, which are those of their groups.
+/// The running servers, by the ids of their processes, which are those of their groups.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn running() -> MutexGuard<'static, BTreeSet<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends every server that is still there and whatever it started, at once: this process is about to end.
+/// Kills every remaining server and its descendants at once, because this process is about to end.
 pub fn kill_servers() {
-    // None is taken from the list, and its number given to another, while this goes through it.
+    // Under the lock, so that no id is removed and reused during the loop.
     for id in running().iter() {
         signal_group(*id, Signal::Kill);
     }
@@ -129,13 +129,13 @@ pub(crate) struct Process {
     child: Child,
 }
 
-/// The input of a server. Where the system can, a write does not wait for the server to read.
+/// The input of a server. If the system supports it, a write does not wait for the server to read.
 #[derive(Debug)]
 pub(crate) struct ServerInput(ChildStdin);
 
 impl ServerInput {
     fn new(stdin: ChildStdin) -> io::Result<Self> {
-        // Of this end alone: the server's end of the pipe is as it expects it.
+        // Of this end alone: the server's end of the pipe keeps its mode.
         #[cfg(unix)]
         rustix::io::ioctl_fionbio(&stdin, true)?;
         Ok(Self(stdin))
@@ -178,7 +178,7 @@ impl Process {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = {
-            // Under the lock: a server that starts while all are ended is one of them.
+            // Under the lock, so that a server started while all are killed is one of them.
             let mut running = running();
             let child = command.spawn()?;
             running.insert(child.id());
@@ -191,8 +191,8 @@ impl Process {
         Ok((process, ServerInput::new(stdin)?, stdout))
     }
 
-    /// Waits this long for a server whose input has ended; asks it to end when it does not, then ends it and whatever it started.
-    /// One whose input could not be ended (`None`) is asked at once.
+    /// Waits this long for a server whose input has ended; then sends SIGTERM, then kills it and its descendants. A
+    /// server whose input could not be ended (`None`) gets SIGTERM at once.
     pub(crate) fn end(mut self, grace: Option<Duration>) -> io::Result<ExitStatus> {
         let by_itself = match grace {
             Some(grace) => self.ended_within(grace)?,
@@ -206,14 +206,14 @@ impl Process {
         self.kill_all(status)
     }
 
-    /// Ends the server and whatever it started, at once.
+    /// Kills the server and its descendants at once.
     pub(crate) fn kill(mut self) -> io::Result<ExitStatus> {
         self.kill_all(None)
     }
 
-    /// Ends what is left of the group, and reaps the server.
+    /// Kills the rest of the group, and reaps the server.
     fn kill_all(&mut self, status: Option<ExitStatus>) -> io::Result<ExitStatus> {
-        // A server may leave helpers, which the group still names.
+        // A server may leave helpers, which the group still includes.
         self.signal(Signal::Kill);
         running().remove(&self.child.id());
         if let Some(status) = status {
@@ -247,17 +247,17 @@ impl Process {
     }
 }
 
-/// A server that nobody ends any more.
+/// Kills a server that was not ended.
 impl Drop for Process {
     fn drop(&mut self) {
         if running().contains(&self.child.id()) {
-            // Nobody is left to be told.
+            // No one is left to report an error to.
             let _ = self.kill_all(None);
         }
     }
 }
 
-/// Signals a group; `false` where that cannot be done.
+/// Signals a group; returns `false` if that is impossible.
 #[cfg(unix)]
 fn signal_group(id: u32, signal: Signal) -> bool {
     use rustix::process::{Pid, Signal as Number, kill_process_group};
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_server_is_asked_to_end_before_it_is_ended_and_leaves_nobody() {
         use std::io::{BufRead as _, BufReader, Read as _};
-        // It ignores the end of its input, and says so when it is asked; its helper does nothing of the kind.
+        // The script ignores the end of its input, and prints a line on SIGTERM; its helper ignores SIGTERM.
         let script = "trap 'echo asked; exit 7' TERM; (trap '' TERM; while :; do sleep 1; done) & echo helper $!; \
                       while :; do sleep 0.1; done";
         let program = Program::from_words(["sh", "-c", script]).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         drop(stdin);
         let status = process.end(Some(GRACE)).unwrap();
         assert_eq!(status.code(), Some(7));
-        // The helper holds the pipe: it ends with the last of the group.
+        // The helper holds the pipe: it ends with the last process of the group.
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "asked\n");

@@ -19,15 +19,15 @@ use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
 use crate::transports::process::{GRACE, Program, kill_servers};
 use mcp_elicit_relay::{RelaySettings, StreamId};
 
-/// Bytes read from stdin at once.
+/// The bytes read from stdin at once.
 const READ: usize = 64 * 1024;
-/// Bytes that may wait for a server to read, before the client is read no further.
+/// The bytes that may wait for a server to read, before the client is read no further.
 const AHEAD: usize = 1024 * 1024;
-/// The intervals at which a server that does not read is looked at: the first, from which it doubles, and the longest.
+/// The intervals of checks on a server that does not read: the first, which doubles, and the longest.
 const STEPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
-/// The time that the only client waits in place for a server to read, which costs less than leaving it to another thread.
+/// The time that the only client's thread waits for a server to read, which is cheaper than using another thread.
 const ROOM_WAIT: Duration = Duration::from_millis(10);
-/// The time that clients may take to be told that the gateway stops.
+/// The time for telling clients that the gateway stops.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The client at the other end of stdin and stdout.
@@ -36,7 +36,7 @@ pub(crate) struct StdioClient {
 }
 
 impl StdioClient {
-    /// Takes stdout. Whatever else writes there breaks the protocol.
+    /// Takes stdout. Other output there would break the protocol.
     pub(crate) fn open() -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             pipe: PipeWriter::new(stdout()?),
@@ -73,7 +73,7 @@ impl ClientTransport for StdioClient {
     }
 }
 
-/// Waits until the servers have read most of what they were sent; `false` where they do not, and the client has ended.
+/// Waits until the servers have read most of their input; returns `false` if they do not, and the client has ended.
 fn has_room(pool: &Pool) -> bool {
     let (mut unwritten, mut since) = (pool.unwritten(), None);
     let (mut step, longest) = STEPS;
@@ -92,7 +92,7 @@ fn has_room(pool: &Pool) -> bool {
     true
 }
 
-/// Returns `true` if the other end of stdin is closed, whatever is left to be read of it.
+/// Returns `true` if the other end of stdin is closed, even if data are left to read.
 #[cfg(unix)]
 fn has_hung_up() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -110,7 +110,7 @@ fn has_hung_up() -> bool {
     false
 }
 
-/// Stdin past the standard library's own buffer.
+/// Returns stdin without the standard library's buffer.
 #[cfg(unix)]
 fn stdin() -> io::Result<std::fs::File> {
     use std::os::fd::AsFd as _;
@@ -127,7 +127,7 @@ impl PipeEnd for std::fs::File {}
 #[cfg(not(unix))]
 impl PipeEnd for io::Stdout {}
 
-/// Stdout past the standard library's line buffer.
+/// Returns stdout without the standard library's line buffer.
 #[cfg(unix)]
 fn stdout() -> io::Result<Box<dyn PipeEnd>> {
     use std::os::fd::AsFd as _;
@@ -141,8 +141,8 @@ fn stdout() -> io::Result<Box<dyn PipeEnd>> {
     Ok(Box::new(io::stdout()))
 }
 
-/// Serves one client on stdin and stdout, with a program as the server, until the client ends. Runs on a thread that
-/// may wait, inside a tokio runtime.
+/// Serves one client on stdin and stdout, with a program as the server, until the client ends. Must be called on a
+/// thread that may block, inside a tokio runtime.
 pub fn serve_program(
     runtime: &Runtime,
     server: &Server,
@@ -181,8 +181,8 @@ pub fn serve_program(
     serve_client(runtime, server, &pool, max_frame)
 }
 
-/// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Runs on a thread that may
-/// wait, inside a tokio runtime.
+/// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Must be called on a thread
+/// that may block, inside a tokio runtime.
 pub fn serve_url(
     runtime: &Runtime,
     server: &Server,
@@ -218,7 +218,7 @@ pub fn serve_url(
     serve_client(runtime, server, &pool, max_frame)
 }
 
-/// Opens a session with this side as its server.
+/// Opens a session for this client.
 fn start(
     runtime: &Runtime,
     server: &Server,
@@ -236,14 +236,14 @@ fn start(
     Ok(Started { session, driver })
 }
 
-/// Reads the client to its end, ends the sessions, and waits until what happened in them is written.
+/// Reads the client to its end, ends the sessions, and waits until their changes are written.
 fn serve_client(
     runtime: &Runtime,
     server: &Server,
     pool: &Arc<Pool>,
     max_frame: usize,
 ) -> Result<(), StartError> {
-    // Here and now, so that a server that cannot be started is told before the client has said anything.
+    // At once, so that a server that cannot be started is reported before the client sends anything.
     pool.first()?;
     stop_on_signal(pool, runtime.clone());
     if let Err(error) = StdioClient::read(pool, max_frame) {
@@ -255,13 +255,13 @@ fn serve_client(
     Ok(())
 }
 
-/// Returns what is said when this server cannot be served.
+/// Returns the error of a server that cannot be served.
 pub(crate) fn fault_of(server: &Server) -> impl FnOnce(io::Error) -> StartError {
     let server = server.settings.server.clone();
     move |source| StartError::Program { server, source }
 }
 
-/// A thread of its own for the driver, since it may wait for the child to read.
+/// Runs the driver on a separate thread, since it may wait for the child to read.
 pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
     let tokio = tokio::runtime::Handle::current();
     thread::Builder::new()
@@ -269,7 +269,7 @@ pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
         .spawn(move || tokio.block_on(driver.run()))
 }
 
-/// A signal to stop: what is held is handed back, the servers are ended, then the process ends.
+/// Handles the stop signal: held calls are handed back, the servers are ended, then the process ends.
 fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
     let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
@@ -286,14 +286,14 @@ fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
         let _client_reads_nothing = tokio::time::timeout(LAST_WORDS, told).await;
         pool.end();
         runtime.stop_asking().await;
-        // A server over HTTP is told by a request of its own.
+        // A server over HTTP is told by a separate request.
         let last_words = tokio::time::sleep(LAST_WORDS);
         let joined = tokio::task::spawn_blocking(move || pool.join());
         if let ((), Err(error)) = tokio::join!(last_words, joined) {
             tracing::error!(%error, "the sessions could not be ended");
         }
         runtime.close().await;
-        // The thread that reads stdin cannot be woken; everything else has been told.
+        // The thread that reads stdin cannot be woken; everyone else has been told.
         kill_servers();
         std::process::exit(0);
     });

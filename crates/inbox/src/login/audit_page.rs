@@ -21,16 +21,16 @@ use crate::viewer::Viewer;
 /// The most events on a page.
 const EVENTS: usize = 100;
 
-/// The number of links that are read at once.
+/// The number of links read at once.
 const READ_AT_ONCE: u64 = 1_000;
 
-/// The most links that are read for one page: what fits may be rare.
+/// The most links read for one page, because matches may be rare.
 const MAX_READ: u64 = 50_000;
 
-/// Which events to show.
+/// The selection of events.
 #[derive(Default, Deserialize)]
 pub(super) struct AuditQuery {
-    /// Only those with smaller numbers.
+    /// Only events with smaller numbers.
     before: Option<u64>,
     #[serde(default)]
     event: String,
@@ -114,13 +114,13 @@ pub(super) async fn audit(
     )
 }
 
-/// Returns the latest events that were asked for, and the number before which older ones may be.
+/// Returns the latest matching events, and the number before which there may be older ones.
 async fn latest(
     store: &dyn Store,
     query: &AuditQuery,
 ) -> Result<(Vec<AuditLine>, Option<u64>), StoreError> {
     let end = store.audit_end().await?;
-    // The number behind the last that is still to be read.
+    // The number after the last link to be read.
     let mut until = query.before.unwrap_or(u64::MAX).min(end.saturating_add(1));
     let last_read = until.saturating_sub(MAX_READ).max(1);
     let mut lines = Vec::new();
@@ -139,7 +139,7 @@ async fn latest(
     Ok((lines, (until > 1).then_some(until)))
 }
 
-/// Returns the event of a link, where it was asked for.
+/// Returns the event of a link, if it matches.
 fn line(link: &AuditEntry, query: &AuditQuery) -> Option<AuditLine> {
     let entry: Value = serde_json::from_str(&link.entry).ok()?;
     if !query.fits(&entry) {

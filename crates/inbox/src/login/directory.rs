@@ -1,4 +1,4 @@
-//! The people, groups and roles of the moment, and the rights of a viewer towards a question.
+//! The current people, groups and roles, and a viewer's rights on a question.
 
 #[cfg(test)]
 mod tests;
@@ -22,12 +22,12 @@ use super::table::{LoginTable, Logins, unnamed};
 use crate::api_tokens::ApiTokens;
 use crate::viewer::Viewer;
 
-/// People, groups and roles, read anew at each act.
+/// People, groups and roles, evaluated at each action.
 pub struct Directory {
     rules: RulesNow,
     logins: Arc<Logins>,
     issuer: String,
-    /// The keys of callers, some of which are a person's.
+    /// The keys of callers, some of which belong to a person.
     keys: Option<Arc<ApiTokens>>,
     stale: Duration,
     clock: fn() -> Timestamp,
@@ -36,9 +36,9 @@ pub struct Directory {
 /// The part of a question that a viewer may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sight {
-    /// Nothing: for this viewer there is no such question.
+    /// Nothing: for this viewer the question does not exist.
     Nothing,
-    /// That it exists, from which server, and its course; none of its contents.
+    /// Its existence, server and history; none of its contents.
     Outline,
     /// Everything but entered answers.
     Question,
@@ -46,34 +46,34 @@ pub enum Sight {
     Whole,
 }
 
-/// People, groups and roles at one moment.
+/// A snapshot of people, groups and roles.
 pub struct DirectoryNow {
     rules: Arc<Rules>,
     known: Arc<LoginTable>,
-    /// The issuer whose subjects the file names.
+    /// The issuer of the subjects in the file.
     issuer: String,
     keys: Option<Arc<ApiTokens>>,
     stale: Duration,
     now: Timestamp,
-    /// The names that others read, in lower case, with the number of people who have each.
+    /// The names for readers, in lower case, with the number of people who have each.
     names: OnceLock<BTreeMap<String, usize>>,
 }
 
-/// The people of one question at one moment.
+/// A snapshot of the people of one question.
 pub struct QuestionPeople<'a> {
     directory: &'a DirectoryNow,
-    /// The person who makes the call, as the gateway named them when it asked.
+    /// The person who made the call, as the gateway named them at that time.
     named: Option<String>,
-    /// The person whose subject makes the call.
+    /// The person whose subject made the call.
     by_subject: Option<String>,
-    /// `true` if no person makes the call.
+    /// `true` if no person made the call.
     is_nobody: bool,
-    /// The identity of the person who makes the call.
+    /// The identity of the person who made the call.
     identity: Identity,
 }
 
 impl Directory {
-    /// Creates a directory over the rules of a file, whose subjects are those of `issuer`, and the logins of a folder.
+    /// Creates a directory over the rules of a file, whose subjects belong to `issuer`, and the logins of a folder.
     pub fn new(
         rules: RulesNow,
         logins: Arc<Logins>,
@@ -91,14 +91,14 @@ impl Directory {
         }
     }
 
-    /// The same, where callers with these keys are their owners.
+    /// Returns the directory with keys, whose callers are the keys' owners.
     #[must_use]
     pub fn with_keys(self, keys: Arc<ApiTokens>) -> Self {
         let keys = Some(keys);
         Self { keys, ..self }
     }
 
-    /// Returns everything as it is now. Where the logins cannot be read, nobody is a member by claims.
+    /// Returns a snapshot. If the logins cannot be read, no one is a member by claims.
     pub fn now(&self) -> DirectoryNow {
         let known = self.logins.table().unwrap_or_else(|error| {
             tracing::error!(%error, "the logins cannot be read, so claims do not count");
@@ -122,8 +122,8 @@ impl DirectoryNow {
         &self.rules
     }
 
-    /// Returns a person's name for others to read: that of the file, else that of the login, else the person's name in the file.
-    /// The name in the file stands beside it where another person reads the same, so that nobody passes for somebody else.
+    /// Returns a person's name for readers: that of the file, else that of the login, else the key in the file. The key
+    /// in the file is added if another person has the same name, so that they cannot be confused.
     pub fn display_name(&self, person: &str) -> String {
         let own = short_name(person);
         let own = sanitize::line(own, sanitize::LABEL);
@@ -148,7 +148,7 @@ impl DirectoryNow {
         in_file.or_else(|| self.known.given_name(person))
     }
 
-    /// Counts the people of each name that others may read: given names, and the names in the file.
+    /// Counts the people with each name for readers: given names, and the keys in the file.
     fn count_names(&self) -> BTreeMap<String, usize> {
         let people = &self.rules.people().people;
         let only_known = self.known.given_names();
@@ -174,7 +174,7 @@ impl DirectoryNow {
         self.rules.people().is_member(group, person, claims)
     }
 
-    /// Returns `true` if the person is among these now.
+    /// Returns `true` if the person is currently among these.
     pub fn is_one_of(&self, addressees: &[Addressee], person: &str) -> bool {
         addressees.iter().any(|to| match to {
             Addressee::Caller => false,
@@ -188,7 +188,7 @@ impl DirectoryNow {
         self.is_one_of(&self.rules.people().admins, person)
     }
 
-    /// Returns what the viewer is, apart from any question.
+    /// Returns the viewer's role, independent of any question.
     pub fn role(&self, viewer: &Viewer) -> Standing {
         match viewer {
             Viewer::Owner { .. } => Standing {
@@ -205,7 +205,7 @@ impl DirectoryNow {
         }
     }
 
-    /// Returns the keys under which the viewer's questions are listed; `None` for those who see all.
+    /// Returns the keys under which the viewer's questions are listed; `None` for viewers who see all.
     pub fn list_keys(&self, viewer: &Viewer) -> Option<ListKeys> {
         let Viewer::Person(signed_in) = viewer else {
             return None;
@@ -237,7 +237,7 @@ impl DirectoryNow {
         Some(keys)
     }
 
-    /// Returns `true` if it is known which subject this person is, and so which calls are theirs.
+    /// Returns `true` if the person's subject is known, and so are their calls.
     pub fn is_bound(&self, person: &str) -> bool {
         self.known.is_bound(person, self.rules.people())
     }
@@ -272,7 +272,8 @@ impl DirectoryNow {
         }
     }
 
-    /// Returns what is known of a person beside the name: the subject and mail address of the file, and those of the latest login.
+    /// Returns the known identity of a person besides the name: the subject and mail address of the file, and those of
+    /// the latest login.
     pub fn identity_of(&self, person: &str) -> Identity {
         let entry = self.rules.people().people.get(person);
         let subject = entry.and_then(|entry| entry.subject.as_deref());
@@ -297,7 +298,7 @@ impl DirectoryNow {
         identity
     }
 
-    /// Returns what is known of the person who makes a call, with what the file said of them when the call was made.
+    /// Returns the known identity of the person who made a call, including the file's data at the time of the call.
     fn identity_of_caller(&self, caller: &TeamCaller) -> Identity {
         let named = caller.person.as_deref();
         let mut identity = named.map_or_else(Identity::default, |name| self.identity_of(name));
@@ -313,13 +314,13 @@ impl DirectoryNow {
         identity
     }
 
-    /// Returns the person with this subject; `None` for a subject of another issuer than that at which people log in.
+    /// Returns the person with this subject; `None` for a subject of another issuer than that of the logins.
     fn caller(&self, issuer: &str, subject: &str) -> Option<String> {
         let is_known = issuer == self.issuer && !subject.is_empty();
         is_known.then(|| self.person_of(issuer, subject))
     }
 
-    /// Returns the person with this subject. Another issuer may give the same subject to somebody else.
+    /// Returns the person with this subject. Another issuer may give the same subject to another person.
     pub fn person_of(&self, issuer: &str, subject: &str) -> String {
         if issuer == self.issuer {
             let people = self.rules.people();
@@ -331,12 +332,12 @@ impl DirectoryNow {
 }
 
 impl QuestionPeople<'_> {
-    /// Returns `true` if any person may be the one who makes the call.
+    /// Returns `true` if any person may have made the call.
     pub fn is_caller_unknown(&self) -> bool {
         !self.is_nobody && self.named.is_none() && self.by_subject.is_none()
     }
 
-    /// Returns the viewer's relation to the question: the one place that pages and API ask.
+    /// Returns the viewer's relation to the question, for all pages and the API.
     pub fn standing(&self, viewer: &Viewer, row: &Row) -> Standing {
         let role = self.directory.role(viewer);
         let Viewer::Person(signed_in) = viewer else {
@@ -348,7 +349,7 @@ impl QuestionPeople<'_> {
             is_caller,
             is_addressed: match &row.team {
                 Some(team) => team.quorum().is_addressed_to(person, self),
-                // A question of no rule is for the person who calls.
+                // A question without a rule is for the calling person.
                 None => is_caller,
             },
             ..role
@@ -358,7 +359,7 @@ impl QuestionPeople<'_> {
     /// Returns the part of the question that the viewer may see.
     pub fn sight(&self, viewer: &Viewer, row: &Row) -> Sight {
         let standing = self.standing(viewer, row);
-        // Questions of no rule belong to the folder's owner, and to programs that the owner made a token for, as ever.
+        // Questions without a rule belong to the folder's owner, and to programs with a token of the owner.
         if row.team.is_none() && viewer.person().is_none() {
             return Sight::Whole;
         }
@@ -374,7 +375,7 @@ impl QuestionPeople<'_> {
         }
     }
 
-    /// Returns `true` if the viewer may act on the question, as far as roles go.
+    /// Returns `true` if the viewer may act on the question, according to roles.
     pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
         if row.team.is_none() && viewer.person().is_none() {
             return true;
@@ -382,7 +383,7 @@ impl QuestionPeople<'_> {
         access::may(self.standing(viewer, row), Action::Act).is_ok()
     }
 
-    /// Returns `true` if an act of the viewer is missing: they may act under the rule, and have not agreed yet.
+    /// Returns `true` if an action of the viewer is missing: they may act under the rule, and have not confirmed yet.
     pub fn is_waiting_for(&self, viewer: &Viewer, row: &Row) -> bool {
         let is_missing = match (viewer.person(), row.team.as_ref()) {
             (Some(signed_in), Some(team)) => {
@@ -408,7 +409,7 @@ impl QuestionPeople<'_> {
         })
     }
 
-    /// Returns the actor of an act by this viewer; `None` for those who are no person.
+    /// Returns the actor of an action by this viewer; `None` for a viewer who is not a person.
     pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<Actor<'v>> {
         let signed_in = viewer.person()?;
         let now = self.directory.now.as_millis();
@@ -460,7 +461,7 @@ impl Membership for QuestionPeople<'_> {
     }
 }
 
-/// Returns a person's name for others to read: the name of the file, or the subject of an unnamed one.
+/// Returns a person's short name: the name in the file, or the subject of an unnamed person.
 pub fn short_name(person: &str) -> &str {
     person
         .split_once(' ')

@@ -1,5 +1,5 @@
-//! Logins that have begun at a provider. Each is sealed in a cookie of the browser that began it, so that however many others begin, none
-//! is pushed out.
+//! Logins that have begun at a provider. Each is sealed in a cookie of its browser, so that any number of others cannot
+//! displace it.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,9 +9,9 @@ use data_encoding::BASE64URL_NOPAD;
 use mcp_elicit_record::encryption::Encryption;
 use serde::{Deserialize, Serialize};
 
-/// The time that a person may take at the provider, in milliseconds.
+/// The time that a person has at the provider, in milliseconds.
 pub(super) const FLOW_LIFE: u64 = 10 * 60 * 1000;
-/// The most flows of which it is remembered that they are over. A forgotten one comes to nothing: the provider takes a code once.
+/// The most finished flows that are remembered. A forgotten one has no effect: the provider accepts a code once.
 const MOST_OVER: usize = 10_000;
 
 /// A login that has begun.
@@ -25,12 +25,12 @@ pub(super) struct Flow {
     pub(super) next: String,
     #[serde(rename = "b")]
     pub(super) began: u64,
-    /// `true` if the provider was told to have the person log in anew.
+    /// `true` if the provider was asked for a fresh login.
     #[serde(rename = "f")]
     pub(super) is_fresh: bool,
 }
 
-/// The key of the flows of this process, and those that are over.
+/// The key of the flows of this process, and the finished ones.
 pub(super) struct Flows {
     encryption: Encryption,
     /// The time at which each began, by state.
@@ -38,10 +38,10 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Flows with a key of their own.
+    /// Creates flows with a random key.
     ///
     /// # Errors
-    /// When there is no randomness.
+    /// If there is no randomness.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             encryption: Encryption::random()?,
@@ -104,7 +104,7 @@ mod tests {
         for number in 0..=MOST_OVER {
             let state = number.to_string();
             let cookie = flows.seal(&state, &flow(1)).unwrap();
-            // Those that come to their end push out nothing either.
+            // Finished ones displace nothing either.
             assert!(flows.take(&state, Some(&cookie), 1).is_some());
         }
         assert_eq!(flows.take("own", Some(&own), 2), Some(flow(0)));

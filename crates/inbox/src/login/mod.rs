@@ -1,10 +1,10 @@
-//! People who log in to the inbox: by a trusted proxy that names them, or at an OpenID provider.
+//! Login of people to the inbox: by a trusted proxy that names them, or at an OpenID provider.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | [`table`] | sessions, and the subjects that people are bound to |
-//! | [`table::devices`] | browsers that are told of questions, by web push |
-//! | [`directory`] | people, groups and roles of the moment; the rights of a viewer towards a question |
+//! | [`table`] | sessions, and the subjects to which people are bound |
+//! | [`table::devices`] | browsers that are notified of questions, by web push |
+//! | [`directory`] | the current people, groups and roles; a viewer's rights on a question |
 //! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
 //! | `audit_page` | the page of the audit |
@@ -31,10 +31,10 @@ use mcp_elicit_policy::{Addressee, Rules};
 use self::table::Lifetimes;
 use self::table::devices::DeviceKeys;
 
-/// The rules, people and groups as they are now.
+/// Returns the current rules, people and groups.
 pub type RulesNow = Arc<dyn Fn() -> Arc<Rules> + Send + Sync>;
 
-/// Returns `true` if a call made now would be asked about by the rule of this name as by the one with this digest.
+/// Returns `true` if a call made now would be asked about by the rule of this name, with this digest.
 pub type RuleCheck = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
 
 /// The inbox of several people.
@@ -42,21 +42,21 @@ pub type RuleCheck = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
 pub struct Teams {
     /// The login.
     pub login: LoginSettings,
-    /// The rules, people and groups as they are now.
+    /// The current rules, people and groups.
     pub rules: RulesNow,
     /// The check whether the rule of a question is still the same.
     pub is_asked_by: RuleCheck,
-    /// Web push, where people may have their devices notified.
+    /// Web push, if people may have their devices notified.
     pub push: Option<PushOffer>,
 }
 
-/// Refuses a subscription that cannot be used, with a sentence for the person.
+/// Checks a subscription; the error is a sentence for the person.
 pub type CheckDevice = dyn Fn(&DeviceKeys) -> Result<(), String> + Send + Sync;
 
 /// Web push to the devices of people, which the gateway sends.
 #[derive(Clone)]
 pub struct PushOffer {
-    /// The key by which push services know the gateway: an uncompressed point, in base64url.
+    /// The public key for push services: an uncompressed point, in base64url.
     pub public_key: String,
     /// The check of a new subscription.
     pub check: Arc<CheckDevice>,
@@ -81,22 +81,22 @@ impl fmt::Debug for Teams {
 /// The settings of a login.
 #[derive(Clone, Debug)]
 pub struct LoginSettings {
-    /// The party that vouches for people.
+    /// The party that identifies people.
     pub mode: LoginMode,
     /// The address of the pages, scheme and host only, such as `https://ask.example.com`. `None` for the listener's own, on loopback.
     pub address: Option<String>,
-    /// Those who may log in; empty for the people of the file and the members of its groups.
+    /// The people who may log in; empty for the people in the file and the members of its groups.
     pub allow: Vec<Addressee>,
     /// The bounds of sessions.
     pub lifetimes: Lifetimes,
-    /// The age of claims at which an act asks the issuer again.
+    /// The age of claims at which an action asks the issuer again.
     pub recheck: Duration,
-    /// The age of claims at which they do not count any more.
+    /// The age of claims at which they no longer count.
     pub stale: Duration,
 }
 
 impl LoginSettings {
-    /// Returns the issuer whose subjects `[people]` names.
+    /// Returns the issuer of the subjects in `[people]`.
     pub fn issuer(&self) -> &str {
         match &self.mode {
             LoginMode::Proxy(proxy) => &proxy.issuer,
@@ -106,7 +106,7 @@ impl LoginSettings {
     }
 }
 
-/// The party that vouches for people.
+/// The party that identifies people.
 #[derive(Clone, Debug)]
 pub enum LoginMode {
     /// A trusted proxy, in headers.
@@ -117,7 +117,7 @@ pub enum LoginMode {
 }
 
 impl LoginMode {
-    /// Returns how people log in: a sentence for them.
+    /// Returns a sentence for people about their login.
     pub(crate) const fn how(&self) -> &'static str {
         match self {
             Self::Proxy(_) => {
@@ -153,21 +153,21 @@ impl fmt::Debug for ProxyLogin {
     }
 }
 
-/// An OpenID provider, and this inbox as its client.
+/// An OpenID provider, with this inbox as its client.
 #[cfg(feature = "teams")]
 #[derive(Clone)]
 pub struct OidcLogin {
     /// The issuer.
     pub issuer: String,
-    /// The client's name there.
+    /// The client's id there.
     pub client_id: String,
     /// The client's secret; `None` for a public client.
     pub client_secret: Option<String>,
-    /// Scopes beside `openid`.
+    /// Scopes besides `openid`.
     pub scopes: Vec<String>,
     /// The claim with the groups of a person.
     pub groups_claim: String,
-    /// `true` if mail addresses count although the issuer does not say that it has verified them.
+    /// `true` if mail addresses count even if the issuer does not say that it has verified them.
     pub trust_mail: bool,
 }
 

@@ -32,17 +32,17 @@ pub(super) const LOGGED_OUT: &str = "/logged-out";
 /// The longest body of a request to these pages, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
 
-/// The words for a body that is longer.
+/// The message for a body that is too long.
 const TOO_LONG: &str = "The request is larger than any form of these pages. Nothing was done: open the page again, and use its buttons.";
 
-/// The words for a body of which the rest did not come.
+/// The message for an incomplete body.
 const CUT: &str =
     "The request did not arrive in full. Nothing was done: open the page again, and try again.";
 
 /// The subject of the tokens in forms of these pages.
 const FORMS: &str = "account";
 
-/// The pages of a login, to be merged beside those of the questions.
+/// Returns the pages of a login, to be merged with those of the questions.
 pub(crate) fn router(gate: Arc<Gate>) -> Router {
     let site = gate.site.clone();
     let base = site.path().to_owned();
@@ -69,7 +69,7 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
     web::with_headers(pages.with_state(gate), &site)
 }
 
-/// Says that the address takes no such request.
+/// Responds that the address does not accept the request.
 async fn not_taken(State(gate): State<Arc<Gate>>) -> Response {
     web::not_taken(&gate.site)
 }
@@ -102,7 +102,7 @@ pub(super) fn go(to: &str) -> Response {
     }
 }
 
-/// Returns the page that a login leads to: one of our own, never an address elsewhere.
+/// Returns the page to which a login leads: one of our own, never an address elsewhere.
 pub(super) fn next_of(query: Option<&str>) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
     let next = value_of(query.unwrap_or_default(), "next");
@@ -118,7 +118,7 @@ pub(super) fn value_of(text: &str, name: &str) -> Option<String> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
     let bytes = value.replace('+', " ");
-    // Everything that is read here is plain text without escapes but `/`.
+    // All values are plain text without escapes except `/`.
     Some(bytes.replace("%2F", "/").replace("%2f", "/"))
 }
 
@@ -129,7 +129,7 @@ async fn login(
     RawQuery(query): RawQuery,
 ) -> Response {
     let next = next_of(query.as_deref());
-    // A login that is to be fresh is made again.
+    // A login that must be fresh is repeated.
     let has = |name| value_of(query.as_deref().unwrap_or_default(), name).is_some();
     let is_fresh = has("fresh");
     if viewer.is_some() && !is_fresh {
@@ -150,7 +150,7 @@ async fn login(
     gate.notice(StatusCode::UNAUTHORIZED, "Log in", gate.settings.mode.how())
 }
 
-/// Why a request is not what the person of a session sent from one of these pages.
+/// The reason why a request was not sent by the session's person from one of these pages.
 #[derive(Clone, Copy)]
 enum PostError {
     OtherSite,
@@ -179,8 +179,8 @@ impl PostError {
     }
 }
 
-/// Returns the person who sent a request from a page of ours, once its body is there: the session may have ended while that was on its
-/// way. [`check_token`] comes next.
+/// Returns the person who sent a request from one of our pages, after its body has arrived, because the session may
+/// have ended meanwhile. [`check_token`] comes next.
 fn poster(
     gate: &Gate,
     viewer: Option<Extension<Viewer>>,
@@ -194,13 +194,13 @@ fn poster(
     signed_in.ok_or(PostError::NotSignedIn)
 }
 
-/// Checks that a request carries the token of its session.
+/// Checks that a request has the token of its session.
 fn check_token(gate: &Gate, signed_in: &SignedIn, token: &str) -> Result<(), PostError> {
     let is_own = gate.site.is_form_token(&signed_in.session, FORMS, token);
     is_own.then_some(()).ok_or(PostError::OtherSession)
 }
 
-/// Returns the person who sent a form of these pages, and the form; else the page that says why not.
+/// Returns the person who sent a form of these pages, and the form; else the error page.
 fn posted_form(
     gate: &Gate,
     viewer: Option<Extension<Viewer>>,
@@ -238,7 +238,7 @@ async fn log_out(
         Err(error) => return gate.failed(&error),
     };
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
-    // Whoever was signed in here when the browser became a device.
+    // Even if another person was signed in here when the browser was registered.
     let ended = match gate.device_of(&headers) {
         Some(device) => gate.logins.end_device_of_browser(device),
         None => Ok(Vec::new()),
@@ -260,7 +260,7 @@ async fn log_out(
     #[cfg(not(feature = "teams"))]
     let elsewhere: Option<String> = None;
     let mut response = match elsewhere {
-        // By way of a page: browsers hold the target of a form to this site.
+        // Via a page, because browsers restrict the target of a form to this site.
         Some(address) => web::notice(
             &gate.site,
             StatusCode::OK,
@@ -358,7 +358,7 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
     web::account(&gate.site, account)
 }
 
-/// Returns when a device was reached; nothing where the record cannot be read, which the page is shown without.
+/// Returns the times at which a device was reached; empty if the record cannot be read, so that the page still works.
 async fn reached(gate: &Gate, device: &Device) -> Reached {
     let recipient = devices::recipient(device.id());
     let reached = gate.record.reached(device.person(), &recipient).await;
@@ -386,7 +386,7 @@ struct SubscribedKeys {
     auth: String,
 }
 
-/// Adds the browser as a device of its person. Its script reads the answer.
+/// Registers the browser as a device of its person. Its script reads the response.
 async fn add_device(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,
@@ -474,7 +474,7 @@ async fn add_device(
     }
 }
 
-/// Writes into the audit what became of these devices by an act of this person.
+/// Audits the effect of this person's action on these devices.
 pub(super) async fn note_devices(
     gate: &Gate,
     event: Event,
@@ -493,7 +493,7 @@ pub(super) async fn note_devices(
     }
 }
 
-/// Ends one of the reader's own devices.
+/// Removes one of the reader's own devices.
 async fn end_device(
     State(gate): State<Arc<Gate>>,
     viewer: Option<Extension<Viewer>>,

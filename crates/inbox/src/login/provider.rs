@@ -27,47 +27,47 @@ use super::table::Identity;
 use super::table::devices::Device;
 use crate::viewer::SignedIn;
 
-/// The provider as an actor of the audit.
+/// The provider as an actor in the audit.
 const PROVIDER: &str = "provider";
-/// The number of grants above which those of sessions that have ended are forgotten.
+/// The number of grants above which those of ended sessions are dropped.
 const MANY_GRANTS: usize = 1_024;
-/// The most logins of one browser that are under way.
+/// The most concurrent logins of one browser.
 const MOST_FLOWS: usize = 8;
 /// The time for which no login waits for a provider that another could not reach.
 const FAIL_FAST: Duration = Duration::from_secs(5);
-/// The age at which what a provider says of itself is asked for again before a browser is sent there.
+/// The age at which a provider's metadata are requested again before a browser is sent there.
 const RECENT_MS: u64 = 5_000;
-/// The time that a login waits to hear whether the provider is there.
+/// The time that a login waits for the provider's response.
 const ANSWERS: Duration = Duration::from_secs(3);
-/// The time after which a provider that could not be asked is asked again.
+/// The time after which an unreachable provider is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// This inbox as the provider's client.
+/// The client of the provider.
 pub(crate) struct Client {
     provider: Provider,
-    /// Checks logout tokens, with keys of its own.
+    /// The verifier of logout tokens, with separate keys.
     verifier: TokenVerifier,
     name: String,
     groups_claim: String,
     trust_mail: bool,
     flows: Flows,
-    /// The grants of people who are logged in, by session. In memory only: after a restart claims count until they are stale.
+    /// The grants of logged-in people, by session. In memory only: after a restart claims count until they are stale.
     grants: Mutex<HashMap<String, Arc<tokio::sync::Mutex<HeldGrant>>>>,
-    /// When it could not be reached the last time that a login began.
+    /// The time of the last failure to reach it for a login.
     failed_at: Mutex<Option<Timestamp>>,
 }
 
-/// The grant of a person who is logged in, with which the provider is asked again who that is.
+/// The grant of a logged-in person, for asking the provider about them again.
 struct HeldGrant {
     subject: Subject,
     access: String,
-    /// When the access token ends, where the provider said so.
+    /// The time at which the access token expires, if the provider gives it.
     access_until: Option<Timestamp>,
     refresh: Option<String>,
     id_token: Option<String>,
-    /// `true` once the claims of a person have had that of groups: where it is absent then, there are none.
+    /// `true` once the claims of a person have contained groups: if they are absent later, there are none.
     shows_groups: bool,
-    /// When the provider was asked in vain.
+    /// The time of the last failure to ask the provider.
     failed_at: Option<Timestamp>,
 }
 
@@ -84,7 +84,7 @@ impl HeldGrant {
         }
     }
 
-    /// Takes the tokens of a grant that was made with this one's.
+    /// Takes the tokens of a renewed grant.
     fn renew(&mut self, grant: &Grant, now: Timestamp) {
         grant.access_token().clone_into(&mut self.access);
         self.access_until = grant.expires_in().map(|time| now.after(time));
@@ -97,22 +97,22 @@ impl HeldGrant {
     }
 }
 
-/// The result of asking a provider again who a person is.
+/// The result of asking a provider about a person again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rechecked {
-    /// The person has every group that they had, as far as is known.
+    /// The person still has every group, as far as is known.
     Same,
     /// The person has left a group.
     LeftGroup,
-    /// The provider does not let the person in any more, and the session has ended.
+    /// The provider no longer admits the person, and the session has ended.
     Ended,
 }
 
 impl Client {
-    /// The client of this provider.
+    /// Creates the client of this provider.
     ///
     /// # Errors
-    /// When the provider cannot be used as it is configured.
+    /// If the provider cannot be used as configured.
     pub(super) fn new(login: &OidcLogin) -> io::Result<Self> {
         let wrong = |error: mcp_elicit_oidc::ProviderError| {
             io::Error::new(io::ErrorKind::InvalidInput, error)
@@ -141,7 +141,7 @@ impl Client {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the grant of a session.
+    /// Stores the grant of a session.
     fn hold(&self, session: &str, grant: HeldGrant, live: impl Fn(&str) -> bool) {
         let mut grants = self.grants();
         if grants.len() >= MANY_GRANTS {
@@ -150,8 +150,8 @@ impl Client {
         grants.insert(session.to_owned(), Arc::new(tokio::sync::Mutex::new(grant)));
     }
 
-    /// Returns what the provider says of itself, for a login that begins: it is asked whether it is there, so that nobody is sent to one
-    /// that is not. Nobody waits for what somebody has waited for in vain a moment ago.
+    /// Returns the provider's metadata for a new login. The provider must respond, so that no one is sent to an
+    /// unreachable one. After a recent failure, no login waits again.
     async fn metadata_for_login(
         &self,
         clock: fn() -> Timestamp,
@@ -181,7 +181,7 @@ impl Client {
         metadata
     }
 
-    /// Asks the provider who the person of a grant is now; `None` where it does not say.
+    /// Asks the provider about the person of a grant; `None` if it does not say.
     async fn ask(
         &self,
         held: &mut HeldGrant,
@@ -199,7 +199,7 @@ impl Client {
                 return Ok(Some(self.identity_now(&claims.await?, known)));
             }
         } else if held.access_until.is_none_or(|until| now >= until) {
-            // A token that has ended by itself says nothing of the person.
+            // An expired token says nothing about the person.
             return Ok(None);
         }
         let asked = self
@@ -212,7 +212,7 @@ impl Client {
         Ok(held.shows_groups.then(|| self.identity_now(&claims, known)))
     }
 
-    /// Returns the person of these claims, who is known already.
+    /// Returns the known person with these claims.
     fn identity_now(&self, claims: &Map<String, Value>, known: &SignedIn) -> Identity {
         let told = self.identity_of(&known.issuer, &known.subject, claims);
         Identity {
@@ -226,7 +226,7 @@ impl Client {
         }
     }
 
-    /// Returns the person of a grant; `None` where no ID token came.
+    /// Returns the person of a grant; `None` if it has no ID token.
     async fn identity(&self, grant: &Grant, now: u64) -> Result<Option<Identity>, OidcError> {
         let (Some(subject), Some(claims)) = (grant.subject(), grant.claims()) else {
             return Ok(None);
@@ -237,7 +237,7 @@ impl Client {
             .await
         {
             Ok(completed) => Cow::Owned(completed),
-            // Who logs in has less by that, never more.
+            // Without them the person has fewer rights, never more.
             Err(error) => {
                 tracing::warn!(%error, "the provider says no more of a person than its ID token");
                 Cow::Borrowed(claims)
@@ -247,8 +247,8 @@ impl Client {
         Ok(Some(identity))
     }
 
-    /// Adds to the claims of an ID token those that the provider has at its UserInfo endpoint only (OpenID Connect Core 1.0, 5.4),
-    /// as some have mail, name and groups by default. What the ID token says stays.
+    /// Adds claims that the provider returns at its UserInfo endpoint only (OpenID Connect Core 1.0, 5.4), as some do
+    /// with mail, name and groups. Claims of the ID token take precedence.
     async fn completed(
         &self,
         metadata: &Metadata,
@@ -268,7 +268,7 @@ impl Client {
         }
         let asked = self.provider.userinfo(metadata, access_token, subject);
         let mut more = asked.await?.unwrap_or_default();
-        // That an address is verified is said of that address.
+        // The verification of an address applies to that address only.
         if !all.contains_key("email") {
             all.remove("email_verified");
         }
@@ -308,13 +308,14 @@ impl Client {
     }
 }
 
-/// Asks the provider again who a person is, where what it said is too old for an act. A provider that cannot be asked ends nothing.
+/// Asks the provider about a person again, if the data are too old for an action. An unreachable provider revokes
+/// nothing.
 ///
 /// # Errors
-/// When the logins cannot be read or written.
+/// If the logins cannot be read or written.
 pub(super) async fn recheck(gate: &Arc<Gate>, known: &Arc<SignedIn>) -> io::Result<Rechecked> {
     let (gate, known) = (gate.clone(), known.clone());
-    // To its end, though the browser leaves: a refresh token that was used up must not be lost.
+    // Runs to its end even if the browser disconnects: a used refresh token must not be lost.
     let checked = tokio::spawn(async move { rechecked(&gate, &known).await });
     checked.await.map_err(io::Error::other)?
 }
@@ -367,7 +368,7 @@ async fn rechecked(gate: &Gate, known: &SignedIn) -> io::Result<Rechecked> {
     }
 }
 
-/// Writes into the audit that the provider has ended these devices.
+/// Audits that the provider has ended these devices.
 async fn note_devices(gate: &Gate, devices: &[Device]) {
     for device in devices {
         let details = Details {
@@ -379,7 +380,7 @@ async fn note_devices(gate: &Gate, devices: &[Device]) {
     }
 }
 
-/// Writes into the audit that the provider has ended the session of a person.
+/// Audits that the provider has ended the session of a person.
 async fn note_session(gate: &Gate, person: &str, session: &str) {
     let details = Details {
         person: Some(person),
@@ -389,7 +390,7 @@ async fn note_session(gate: &Gate, person: &str, session: &str) {
     gate.note(Event::SessionEnded, details).await;
 }
 
-/// Writes into the audit what became of a logout token.
+/// Audits the result of a logout token.
 async fn note_token(gate: &Gate, result: &str, left_out: u64) {
     let details = Details {
         reason: Some(result),
@@ -411,7 +412,7 @@ fn groups(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     }
 }
 
-/// Returns the beginning of the names of the cookies of flows. With `__Host-`, no other host can plant one.
+/// Returns the prefix of flow cookies. With `__Host-`, no other host can set one.
 fn flow_cookies(gate: &Gate) -> &'static str {
     if gate.site.is_secure() {
         "__Host-mcp-elicit-flow-"
@@ -420,12 +421,12 @@ fn flow_cookies(gate: &Gate) -> &'static str {
     }
 }
 
-/// The name of the cookie of one flow: two logins at once do not disturb each other.
+/// Returns the name of the cookie of one flow, so that two logins at once do not conflict.
 fn flow_cookie(gate: &Gate, state: &str) -> String {
     format!("{}{}", flow_cookies(gate), state.get(..12).unwrap_or(state))
 }
 
-/// Returns the names of the cookies of flows that a browser has beyond those that it may keep beside a new one. Browsers send the oldest
+/// Returns the names of the flow cookies that a browser must drop when it gets a new one. Browsers send the oldest
 /// first.
 fn flows_to_end(headers: &HeaderMap, prefix: &str) -> Vec<String> {
     let is_name = |name: &str| {
@@ -442,14 +443,14 @@ fn redirect_uri(gate: &Gate) -> String {
     format!("{}login/return", gate.site.address())
 }
 
-/// The login that a browser asks for, where it had one.
+/// The login to request at the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoginAgain {
-    /// Whoever is logged in at the provider.
+    /// Any account that is logged in there.
     No,
-    /// The provider has the person log in anew.
+    /// A fresh login of the person.
     Fresh,
-    /// The provider lets the person choose another account.
+    /// A choice of another account.
     Another,
 }
 
@@ -508,7 +509,7 @@ pub(super) async fn start(
     response
 }
 
-/// The browser comes back from the provider.
+/// Handles the browser's return from the provider.
 pub(super) async fn returned(
     State(gate): State<Arc<Gate>>,
     headers: HeaderMap,
@@ -533,7 +534,7 @@ pub(super) async fn returned(
     };
     let grant = async {
         let metadata = client.provider.metadata(now).await?;
-        // An answer of another issuer ends here: its code goes to no token endpoint.
+        // A response of another issuer ends here: its code goes to no token endpoint.
         let code = answer.code(&metadata)?;
         let redirect = redirect_uri(&gate);
         client
@@ -562,7 +563,7 @@ pub(super) async fn returned(
         Err(error) => return failed(&gate, &error),
     };
     if flow.is_fresh && identity.auth_at.is_none() {
-        // The provider does not say when, and was told to have the person log in anew.
+        // The provider does not report the time, and was asked for a fresh login.
         identity.auth_at = Some(Timestamp::from_millis(flow.began));
     }
     let mut response = match gate.log_in(&identity, &headers).await {
@@ -599,7 +600,7 @@ fn word(error: &OidcError) -> &'static str {
     }
 }
 
-/// Writes into the log that a login failed at the provider.
+/// Logs a login that failed at the provider.
 fn log_failed(error: &OidcError, left_out: u64) {
     if matches!(error, OidcError::Setup(_)) {
         tracing::warn!(%error, left_out, "a login failed at the provider: look at `client-id` and `client-secret` of [login], and at the redirect address there");
@@ -608,7 +609,7 @@ fn log_failed(error: &OidcError, left_out: u64) {
     }
 }
 
-/// Writes into the log that a login failed at the provider, and returns the page for it.
+/// Logs a login that failed at the provider, and returns the page for it.
 fn failed(gate: &Gate, error: &OidcError) -> Response {
     if let Some(left_out) = gate.failed_logins.count((gate.clock)()) {
         log_failed(error, left_out);
@@ -643,7 +644,8 @@ fn refused(gate: &Gate, error: &OidcError) -> Response {
     gate.try_again(status, head, line.to_owned())
 }
 
-/// Returns the address at which the provider ends its own session (OpenID Connect RP-Initiated Logout 1.0), where it has one.
+/// Returns the address at which the provider ends its own session (OpenID Connect RP-Initiated Logout 1.0), if it has
+/// one.
 pub(super) async fn end_session(gate: &Gate, session: &str) -> Option<String> {
     let client = gate.provider.as_ref()?;
     let held = client.grants().remove(session);
@@ -662,13 +664,13 @@ pub(super) async fn end_session(gate: &Gate, session: &str) -> Option<String> {
         ("client_id", client.name.as_str()),
         ("post_logout_redirect_uri", back.as_str()),
     ];
-    // With it the provider knows whose session ends, and need not ask.
+    // The provider then knows the session, and need not ask.
     parameters.extend(hint.as_deref().map(|token| ("id_token_hint", token)));
     let request = reqwest::Url::parse_with_params(endpoint, parameters);
     request.ok().map(String::from)
 }
 
-/// The provider tells that a person has logged out there (OpenID Connect Back-Channel Logout 1.0).
+/// Handles the provider's notice that a person has logged out there (OpenID Connect Back-Channel Logout 1.0).
 pub(super) async fn logout_token(
     State(gate): State<Arc<Gate>>,
     body: Result<axum::body::Bytes, BytesRejection>,
@@ -693,7 +695,7 @@ pub(super) async fn logout_token(
         Err(error) => {
             let is_down = matches!(error, TokenError::Unavailable { .. });
             let why = error.to_string();
-            // Anybody can send these.
+            // Anyone can send these.
             if let Some(left_out) = gate.refused_tokens.count(now) {
                 tracing::warn!(%why, left_out, "a logout token was refused");
                 if !is_down {
@@ -726,7 +728,7 @@ pub(super) async fn logout_token(
     for session in &ended.sessions {
         note_session(&gate, session.person(), session.id()).await;
     }
-    // Open pages see it at their next look.
+    // Open pages notice it at their next check.
     StatusCode::OK.into_response()
 }
 
@@ -751,7 +753,7 @@ mod tests {
         assert!(to_end(&flows(MOST_FLOWS - 1)).is_empty());
         assert_eq!(to_end(&format!("q-1=y; {}", flows(MOST_FLOWS))), ["p-0"]);
         assert_eq!(to_end(&flows(MOST_FLOWS + 2)), ["p-0", "p-1", "p-2"]);
-        // A name that fits no header is not repeated.
+        // A name that a header cannot contain is not repeated.
         assert!(to_end(&format!("p-\u{e9}=x; {}", flows(MOST_FLOWS - 1))).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The session of a request, and the person whom a trusted proxy names.
+//! The session of a request, and the person named by a trusted proxy.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,7 +24,7 @@ use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
 use crate::viewer::{SignedIn, Viewer};
 
-/// The time for which a browser remembers that it is a device, in seconds: as long as browsers keep any cookie.
+/// The lifetime of the device cookie, in seconds: the longest that browsers allow.
 const DEVICE_LIFE: u64 = 400 * 24 * 60 * 60;
 
 /// The longest subject, mail address or list of groups in a header, in bytes.
@@ -40,35 +40,35 @@ pub(crate) struct Gate {
     pub(super) site: Site,
     pub(super) clock: fn() -> Timestamp,
     cookie: String,
-    /// The cookie of a browser that is told of questions.
+    /// The cookie of a registered device.
     device_cookie: String,
     pub(super) push: Option<PushOffer>,
-    /// Identities that may not log in.
+    /// Refused logins of identities that may not log in.
     refused_logins: Refusals,
     /// Logins that the provider refused, or that failed there.
     #[cfg(feature = "teams")]
     pub(super) failed_logins: Refusals,
-    /// Logout tokens that were not verified.
+    /// Invalid logout tokens.
     #[cfg(feature = "teams")]
     pub(super) refused_tokens: Refusals,
     #[cfg(feature = "teams")]
     pub(super) provider: Option<super::provider::Client>,
 }
 
-/// Why a request of the proxy's names nobody.
+/// The reason why a request of the proxy names no person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unnamed {
-    /// It comes from another address.
+    /// The request comes from another address.
     NotTheProxy,
-    /// A header is missing, doubled, or cannot be read.
+    /// A header is missing, duplicated, or unreadable.
     Headers,
 }
 
 impl Gate {
-    /// The login of the inbox at `site`.
+    /// Creates the login of the inbox at `site`.
     ///
     /// # Errors
-    /// When the provider cannot be used as it is configured.
+    /// If the provider cannot be used as configured.
     #[cfg_attr(
         not(feature = "teams"),
         expect(clippy::unnecessary_wraps, reason = "only a provider can be wrong")
@@ -82,7 +82,7 @@ impl Gate {
         site: Site,
         clock: fn() -> Timestamp,
     ) -> io::Result<Self> {
-        // Only this very host may set the cookie where browsers can be told so.
+        // Limits the cookie to this host, if browsers support it there.
         let cookie = if site.is_secure() {
             "__Host-mcp-elicit-login".to_owned()
         } else {
@@ -120,7 +120,7 @@ impl Gate {
         })
     }
 
-    /// The same, where people may have their devices notified.
+    /// Returns the login with web push for people's devices.
     pub(crate) fn with_push(self, push: Option<PushOffer>) -> Self {
         Self { push, ..self }
     }
@@ -133,12 +133,12 @@ impl Gate {
         }
     }
 
-    /// Returns people and roles as they are now.
+    /// Returns a snapshot of people and roles.
     pub(super) fn people(&self) -> DirectoryNow {
         self.directory.now()
     }
 
-    /// Writes into the audit who logged in, was refused or ended a session. Never a value.
+    /// Audits a login, a refusal or the end of a session. Never a value.
     pub(super) async fn note(&self, event: Event, details: Details<'_>) {
         if let Err(fault) = self.record.audit_details(event, &details).await {
             tracing::error!(%fault, "a login or its end could not be written into the audit");
@@ -156,7 +156,7 @@ impl Gate {
         self.cookie_header(&self.cookie, value, age)
     }
 
-    /// Returns the cookie of the request's browser as a device.
+    /// Returns the request's device cookie.
     pub(super) fn device_of<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         cookie(headers, &self.device_cookie)
     }
@@ -172,7 +172,8 @@ impl Gate {
         self.cookie_header(&self.cookie, "", 0)
     }
 
-    /// Returns a `Set-Cookie` for the whole site. Links from mails and chats come with it, forms of other sites do not.
+    /// Returns a `Set-Cookie` for the whole site. It is sent with links from mails and chats, and not with forms of
+    /// other sites.
     pub(super) fn cookie_header(&self, name: &str, value: &str, age: u64) -> Option<HeaderValue> {
         let secure = if self.site.is_secure() {
             "; Secure"
@@ -183,7 +184,7 @@ impl Gate {
         HeaderValue::from_str(&text).ok()
     }
 
-    /// Makes a session for this identity in the place of the browser's one.
+    /// Creates a session for this identity, replacing the browser's.
     pub(super) async fn log_in(
         &self,
         identity: &Identity,
@@ -260,7 +261,7 @@ impl Gate {
         }
     }
 
-    /// Returns `true` while a login that has been found to be good goes on: its session, or where there is none, the person may log in.
+    /// Returns `true` while a checked login is live: its session is, or without one, the person may log in.
     pub(super) fn is_live(&self, viewer: &SignedIn) -> bool {
         if viewer.issuer != self.settings.issuer() {
             return false;
@@ -333,7 +334,7 @@ impl Gate {
         web::notice(&self.site, StatusCode::FORBIDDEN, notice)
     }
 
-    /// Returns a page that says why there is no login, and leads to another.
+    /// Returns a page with the reason why there is no login, and links to another.
     #[cfg(feature = "teams")]
     pub(super) fn try_again(&self, status: StatusCode, head: &str, line: String) -> Response {
         let notice = Notice {
@@ -361,7 +362,7 @@ impl Gate {
         }
     }
 
-    /// Returns a page that says one thing.
+    /// Returns a page with a notice.
     pub(super) fn notice(&self, status: StatusCode, head: &str, line: &str) -> Response {
         let notice = Notice {
             head: head.to_owned(),
@@ -371,15 +372,15 @@ impl Gate {
         web::notice(&self.site, status, notice)
     }
 
-    /// Returns the page for a store that cannot be read or written.
+    /// Returns the page for a failed store.
     pub(super) fn failed(&self, error: &io::Error) -> Response {
         tracing::error!(%error, "the logins cannot be read or written");
         let line = "Logins cannot be read or written down right now. Nothing was lost; try again in a moment.";
         self.notice(StatusCode::SERVICE_UNAVAILABLE, "Not right now", line)
     }
 
-    /// Returns the person of the session's cookie. A session of another issuer than that of the login is none: who may log in there now
-    /// is not known.
+    /// Returns the person of the session cookie. A session of another issuer than that of the login is ignored, because
+    /// its rights are unknown now.
     fn by_cookie(&self, headers: &HeaderMap) -> io::Result<Option<SignedIn>> {
         let Some(cookie) = self.cookie_of(headers) else {
             return Ok(None);
@@ -391,7 +392,7 @@ impl Gate {
         Ok(found.filter(|known| known.issuer == self.settings.issuer()))
     }
 
-    /// The person whom the proxy names in a request for this path, with a new session's cookie where there was none.
+    /// Returns the person named by the proxy in a request for this path, with a new session's cookie if there was none.
     async fn by_proxy(
         &self,
         proxy: &ProxyLogin,
@@ -409,7 +410,7 @@ impl Gate {
                 };
                 self.notice(StatusCode::FORBIDDEN, "Not logged in", line)
             })?;
-        // Who has just logged out is not logged in by the page that says so.
+        // The page after a logout does not log the person in again.
         if path == format!("{}{LOGGED_OUT}", self.site.path()) {
             return Ok(None);
         }
@@ -430,7 +431,7 @@ impl Gate {
             return Ok(None);
         }
         if !is_navigation(headers) {
-            // A program, or a part of a page: known by the headers alone, each time.
+            // A program, or a part of a page: identified by the headers alone, each time.
             let rules = (self.rules)();
             let now = (self.clock)();
             let known = self
@@ -453,8 +454,8 @@ impl Gate {
 
 #[cfg(feature = "teams")]
 impl Gate {
-    /// Returns the person who acts, once the provider was asked again where what it said is too old; `None` where their session has
-    /// ended. The response says so where they have left a group: what they saw may not be for them any more.
+    /// Returns the acting person, after asking the provider again if the data are too old; `None` if their session has
+    /// ended. The response says so if they have left a group, because the page may no longer be for them.
     async fn checked_again(
         self: &Arc<Self>,
         viewer: SignedIn,
@@ -475,13 +476,13 @@ impl Gate {
     }
 }
 
-/// Returns `true` if a request does something with a question.
+/// Returns `true` if a request acts on a question.
 #[cfg(feature = "teams")]
 fn is_act(request: &Request) -> bool {
     *request.method() == Method::POST && request.uri().path().contains("/q/")
 }
 
-/// Returns `true` if a browser opens a page, and so keeps the cookie that it gets.
+/// Returns `true` if a browser opens a page, and so stores its cookie.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().map(str::to_ascii_lowercase).ok();
     let takes_pages =
@@ -491,7 +492,7 @@ fn is_navigation(headers: &HeaderMap) -> bool {
         && meant_for.is_none_or(|meant_for| meant_for == "document")
 }
 
-/// Puts the viewer of a request into its extensions.
+/// Adds the viewer of a request to its extensions.
 pub(crate) async fn identify(
     State(gate): State<Arc<Gate>>,
     mut request: Request,
@@ -546,13 +547,13 @@ pub(crate) async fn identify(
 }
 
 impl ProxyLogin {
-    /// Returns the person whom a request from this address is about.
+    /// Returns the person of a request from this address.
     fn identity(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Identity, Unnamed> {
         if !from.is_some_and(|from| (self.trusts)(from.to_canonical())) {
             return Err(Unnamed::NotTheProxy);
         }
         let subject = one(headers, &self.subject)?.ok_or(Unnamed::Headers)?;
-        // A comma is two headers that another proxy has joined.
+        // A comma means two headers joined by another proxy.
         if subject.is_empty() || subject.contains(',') {
             return Err(Unnamed::Headers);
         }
@@ -581,7 +582,7 @@ impl ProxyLogin {
     }
 }
 
-/// Returns the value of a header that may be there once.
+/// Returns the value of a header that may occur once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Unnamed> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
@@ -600,7 +601,7 @@ fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>,
         .ok_or(Unnamed::Headers)
 }
 
-/// Returns the value of a cookie, the first where a browser sends several.
+/// Returns the value of a cookie, the first if a browser sends several.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut all = cookies(headers);
     all.find(|(known, _)| *known == name)
@@ -620,7 +621,7 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|cookie| cookie.trim().split_once('='))
 }
 
-/// The beginning of a subject, for the audit: whoever was refused may have chosen it.
+/// Returns the beginning of a subject for the audit, because a rejected client may have chosen it.
 fn shown(subject: &str) -> String {
     mcp_elicit_forms::view::sanitize::line(subject, 64)
 }

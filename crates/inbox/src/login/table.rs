@@ -1,7 +1,7 @@
-//! The people who logged in, their sessions, and the subjects that they are bound to.
+//! The people who logged in, their sessions, and the subjects to which they are bound.
 //!
-//! A session's cookie is 256 random bits, of which the SHA-256 is stored. A person is bound to the subject of the first login:
-//! a mailbox that changes hands is another person from then on.
+//! A session's cookie is 256 random bits, of which the SHA-256 is stored. A person is bound to the subject of the first
+//! login: a mailbox that changes hands belongs to another person from then on.
 
 pub mod devices;
 mod logins;
@@ -25,27 +25,27 @@ pub use self::logins::{EndedLogins, LoggedIn, Logins};
 use crate::shared_file::SharedValue;
 use crate::viewer::SignedIn;
 
-/// The most people who are remembered.
+/// The most people who are stored.
 const MOST_PEOPLE: usize = 20_000;
-/// The most characters of a browser's name.
+/// The longest name of a browser, in characters.
 const BROWSER: usize = 160;
 
-/// The identity of a person, as an issuer or a trusted proxy states it.
+/// The identity of a person, according to an issuer or a trusted proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The issuer.
     pub issuer: String,
     /// The issuer's name of the person.
     pub subject: String,
-    /// The name for people; empty if it is not known.
+    /// The name for people; empty if unknown.
     pub name: String,
-    /// A mail address that was verified.
+    /// A verified mail address.
     pub mail: Option<String>,
     /// The values of the claim of groups.
     pub claims: Vec<String>,
     /// The issuer's session.
     pub sid: Option<String>,
-    /// When the person logged in at the issuer, where that is known.
+    /// The time of the login at the issuer, if known.
     pub auth_at: Option<Timestamp>,
 }
 
@@ -64,10 +64,10 @@ pub enum LoginRefused {
     /// The identity cannot be used.
     #[error("the identity is too long, or has characters that cannot be shown")]
     Unusable,
-    /// Nobody whom the configuration lets in.
+    /// The configuration does not admit the person.
     #[error("this person is not among those who may log in here")]
     NotAllowed,
-    /// Nobody whom the configuration lets in: the person of this mail address has logged in as another subject.
+    /// The configuration does not admit the person: the one with this mail address has logged in as another subject.
     #[error("the person of this mail address is bound to another subject")]
     BoundToAnother,
     /// There are too many sessions.
@@ -87,23 +87,23 @@ impl LoginRefused {
     }
 }
 
-/// The bounds of sessions.
+/// The limits of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// The time that a session lives without a request.
+    /// The time after which an idle session ends.
     pub idle: Duration,
-    /// The time that a session lives at most.
+    /// The maximum lifetime of a session.
     pub max: Duration,
 }
 
-/// Those who may log in, and for how long.
+/// The people who may log in, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission<'a> {
     /// People and groups of the file.
     pub people: &'a People,
-    /// Those who may log in; empty for the people of the file and the members of its groups.
+    /// The people who may log in; empty for the people in the file and the members of its groups.
     pub allow: &'a [Addressee],
-    /// The bounds of sessions.
+    /// The limits of sessions.
     pub lifetimes: Lifetimes,
 }
 
@@ -117,18 +117,18 @@ pub struct LoginSession {
     subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sid: Option<String>,
-    /// Seconds since 1970, as all times here; 0 where the issuer did not say.
+    /// Seconds since 1970, as all times here; 0 if the issuer did not report it.
     auth_at: u64,
     created: u64,
     used: u64,
-    /// `true` once a request has come with its cookie.
+    /// `true` once a request had its cookie.
     #[serde(default)]
     came_back: bool,
     browser: String,
 }
 
 impl LoginSession {
-    /// Returns its public name, twelve hexadecimal digits. It opens nothing.
+    /// Returns its public name, twelve hexadecimal digits, which grants nothing.
     pub fn id(&self) -> &str {
         self.digest.get(..12).unwrap_or_default()
     }
@@ -148,17 +148,17 @@ impl LoginSession {
         &self.subject
     }
 
-    /// Returns what the browser calls itself, made inert.
+    /// Returns the browser's own name, made safe to show.
     pub fn browser(&self) -> &str {
         &self.browser
     }
 
-    /// Returns when it was made, in seconds since 1970.
+    /// Returns the time of its creation, in seconds since 1970.
     pub fn created(&self) -> u64 {
         self.created
     }
 
-    /// Returns when it was last used, in seconds since 1970, to the minute.
+    /// Returns the time of its last use, in seconds since 1970, to the minute.
     pub fn used(&self) -> u64 {
         self.used
     }
@@ -183,7 +183,7 @@ pub(crate) struct KnownPerson {
 
 impl KnownPerson {
     fn given_name(&self) -> Option<&str> {
-        // A name of which nothing is seen is none.
+        // A name without visible characters counts as missing.
         let is_seen = self.name.chars().any(char::is_alphanumeric);
         let is_name = is_seen && self.name != self.subject && !self.name.contains('@');
         is_name.then_some(self.name.as_str())
@@ -196,7 +196,7 @@ pub struct LoginTable {
     sessions: Vec<LoginSession>,
     /// By the name in `[people]`, or `ISSUER SUBJECT`.
     people: BTreeMap<String, KnownPerson>,
-    /// Ids of logout tokens that were used, with the time until which each is remembered.
+    /// Ids of used logout tokens, with the time until which each is remembered.
     #[serde(default)]
     used_tokens: Vec<(String, u64)>,
     /// The oldest first.
@@ -204,7 +204,7 @@ pub struct LoginTable {
     devices: Vec<Device>,
 }
 
-/// People's names and addresses belong in no log.
+/// Hides people's names and addresses from logs.
 impl std::fmt::Debug for LoginTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LoginTable")
@@ -215,8 +215,8 @@ impl std::fmt::Debug for LoginTable {
 }
 
 impl SharedValue for LoginTable {
-    const UNREADABLE: &'static str = "the stored logins cannot be read; mend or remove the file";
-    // The subjects that people are bound to are in it: nobody else becomes them because of a damaged file.
+    const UNREADABLE: &'static str = "the stored logins cannot be read; correct or remove the file";
+    // It has the subjects to which people are bound: a damaged file must not let anyone else become them.
     const REPLACED: bool = false;
 
     fn fresh() -> io::Result<Self> {
@@ -234,14 +234,14 @@ pub fn unnamed(issuer: &str, subject: &str) -> String {
 }
 
 impl LoginTable {
-    /// Returns `true` if the subject of this person is known: of the file, or bound by a login.
+    /// Returns `true` if the subject of this person is known: from the file, or bound by a login.
     pub fn is_bound(&self, person: &str, people: &People) -> bool {
         let in_file = people.people.get(person);
         in_file.is_some_and(|entry| entry.subject.is_some()) || self.people.contains_key(person)
     }
 
-    /// Returns the person with this subject: of the file by its subject, or bound by an earlier login, or by a mail address that
-    /// nobody is bound to; else the subject itself.
+    /// Returns the person with this subject: by the file's subject, by an earlier login, or by a mail address to which
+    /// no one is bound; else the subject itself.
     pub fn person_of(
         &self,
         issuer: &str,
@@ -261,12 +261,13 @@ impl LoginTable {
             return name.clone();
         }
         mail.and_then(|mail| people.find("", mail))
-            // The mailbox of somebody who has logged in as another subject.
+            // Not the mailbox of a person who has logged in as another subject.
             .filter(|name| !self.people.contains_key(*name))
             .map_or_else(|| unnamed(issuer, subject), str::to_owned)
     }
 
-    /// Returns everybody who has logged in, by name, with issuer, subject and the time of the last look in seconds since 1970.
+    /// Returns everyone who has logged in, by name, with issuer, subject and the time of the last check in seconds
+    /// since 1970.
     pub fn bound(&self) -> impl Iterator<Item = (&str, &str, &str, u64)> {
         let people = self.people.iter();
         people.map(|(person, known)| {
@@ -279,12 +280,12 @@ impl LoginTable {
         })
     }
 
-    /// Returns the name that the issuer gives a person. A mail address or a subject is not a name.
+    /// Returns the issuer's name for a person. A mail address or a subject is not a name.
     pub(crate) fn given_name(&self, person: &str) -> Option<&str> {
         self.people.get(person)?.given_name()
     }
 
-    /// Returns everybody who has logged in, with the name that the issuer gives them.
+    /// Returns everyone who has logged in, with the issuer's name for them.
     pub(crate) fn given_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let named = |(person, known)| Some((person, KnownPerson::given_name(known)?));
         let people = self.people.iter();
@@ -305,18 +306,18 @@ impl LoginTable {
             .map_or(&[], |known| &known.claims)
     }
 
-    /// Returns when the claims of a person were noted.
+    /// Returns the time at which the claims of a person were recorded.
     #[cfg(feature = "teams")]
     pub(crate) fn claims_at(&self, person: &str) -> Option<Timestamp> {
         self.people.get(person).map(|known| at(known.seen_at))
     }
 
-    /// Returns `true` if there is a session of this public name, which may have ended.
+    /// Returns `true` if there is a session of this public name, live or not.
     pub(crate) fn has_session(&self, id: &str) -> bool {
         self.sessions.iter().any(|session| session.id() == id)
     }
 
-    /// Returns the sessions that have not ended, the latest used first.
+    /// Returns the live sessions, the most recently used first.
     pub fn live(&self, bounds: Lifetimes, now: Timestamp) -> Vec<&LoginSession> {
         let now = seconds(now);
         let live = self.sessions.iter();
@@ -327,7 +328,7 @@ impl LoginTable {
         live
     }
 
-    /// Returns every session that is stored, the latest used first. Some may have ended.
+    /// Returns every stored session, the most recently used first. Some may have ended.
     pub fn sessions(&self) -> Vec<&LoginSession> {
         let mut all: Vec<_> = self.sessions.iter().collect();
         all.sort_by_key(|session| std::cmp::Reverse(session.used));
@@ -342,7 +343,7 @@ impl LoginTable {
         })
     }
 
-    /// Returns the session of this public name that has not ended.
+    /// Returns the live session of this public name.
     fn live_session(&self, id: &str, bounds: Lifetimes, now: Timestamp) -> Option<&LoginSession> {
         let now = seconds(now);
         let mut live = self.sessions.iter();
@@ -351,7 +352,7 @@ impl LoginTable {
 
     fn signed_in(&self, session: &LoginSession) -> Option<SignedIn> {
         let known = self.people.get(&session.person)?;
-        // The person of this name may have become another subject's.
+        // The person of this name may have another subject now.
         let is_theirs = known.issuer == session.issuer && known.subject == session.subject;
         is_theirs.then(|| SignedIn {
             person: session.person.clone(),
@@ -372,7 +373,7 @@ impl LoginTable {
 
     fn note(&mut self, person: &str, identity: &Identity, now: u64) {
         if self.people.len() >= MOST_PEOPLE && !self.people.contains_key(person) {
-            // Those who are bound by name are kept; of the others, the one who was seen longest ago goes.
+            // People who are bound by name are kept; of the others, the one seen longest ago is removed.
             let oldest = self.people.iter().filter(|(name, _)| name.contains(' '));
             let oldest = oldest.min_by_key(|(_, known)| known.seen_at);
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {

@@ -1,4 +1,4 @@
-//! The folders above the state folder. Whoever may write to one of them can put another folder in its place.
+//! The folders above the state folder. A user who may write to one of them can replace the state folder.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -7,16 +7,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The bit of a folder in which users rename and remove their own entries only, as in `/tmp`.
+/// The mode bit of a folder like `/tmp`, in which users rename and remove only their own entries.
 const STICKY: u32 = 0o1000;
-/// Write permission for everybody.
+/// Write permission for everyone.
 const BY_ALL: u32 = 0o002;
 /// Write permission for a group.
 const BY_GROUP: u32 = 0o020;
-/// The most links on the way to a folder, as Linux has it.
+/// The most links in the path of a folder, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The users beside the owner who may put another folder in the place of the state folder.
+/// The users besides the owner who may replace the state folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Others {
     All,
@@ -24,18 +24,20 @@ enum Others {
     Owner(u32),
 }
 
-/// Checks every folder above this one, by its name and where links lead. One to which every user may write is refused. One to which a group
-/// or another user may write is logged: the group may be the user's own, and the owner of a mounted folder says little. A link that another
-/// user has put into a folder as `/tmp` is refused, since it leads where they want.
+/// Checks every folder above this one, in its path and the paths of links. A folder to which every user may write is
+/// rejected. One to which a group or another user may write is logged: the group may be the user's own, and the owner
+/// of a mounted folder says little. A link that another user has put into a folder like `/tmp` is rejected, since its
+/// target is their choice.
 ///
 /// # Errors
-/// When every user may write to a folder above this one, a link on the way is another user's, or a folder cannot be looked at.
+/// If every user may write to a folder above this one, a link in the path is another user's, or a folder cannot be
+/// read.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let ours = rustix::process::geteuid().as_raw();
     for folder in above(path, ours)? {
         let known = match fs::metadata(&folder) {
             Ok(known) => known,
-            // It is made with the state folder.
+            // It is created with the state folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -63,13 +65,13 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the folders above this one: those of its name, and those through which links lead.
+/// Returns the folders above this one: those in its path, and those in the paths of links.
 fn above(path: &Path, ours: u32) -> io::Result<BTreeSet<PathBuf>> {
     let path = std::path::absolute(path)?;
     let mut all: BTreeSet<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
     let mut at = PathBuf::from("/");
     let mut links = 0;
-    // The names that are still to be looked up, the next one last.
+    // The names that are still to be resolved, the next one last.
     let mut names = names_of(&path);
     while let Some(name) = names.pop() {
         if name == ".." {
@@ -80,7 +82,7 @@ fn above(path: &Path, ours: u32) -> io::Result<BTreeSet<PathBuf>> {
         all.insert(std::mem::replace(&mut at, next));
         let known = match fs::symlink_metadata(&at) {
             Ok(known) => known,
-            // It is made with the state folder.
+            // It is created with the state folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -114,7 +116,8 @@ fn names_of(path: &Path) -> Vec<OsString> {
     names.collect()
 }
 
-/// Refuses a link that neither root nor this user has put into a folder in which every user or a group may make entries.
+/// Rejects a link that neither root nor this user has put into a folder in which every user or a group may create
+/// entries.
 fn refuse_foreign_link(
     link: &Path,
     known: &Metadata,
@@ -134,7 +137,7 @@ fn refuse_foreign_link(
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Returns who else may replace what is in this folder; `None` for nobody but its owner and root.
+/// Returns the other users who may replace entries of this folder; `None` if only its owner and root may.
 fn others(known: &Metadata, ours: u32) -> Option<Others> {
     let is_shared = known.mode() & STICKY != 0;
     if known.mode() & BY_ALL != 0 && !is_shared {
@@ -181,23 +184,23 @@ mod tests {
         symlink(&parent, &link).unwrap();
         let refused = StateFolder::open(&link.join("state")).unwrap_err();
         assert!(refused.to_string().contains("chmod o-w"), "{refused}");
-        // So does a link that lies in it.
+        // A link inside it, too.
         let elsewhere = folder.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         symlink(&elsewhere, parent.join("state")).unwrap();
         let refused = StateFolder::open(&parent.join("state")).unwrap_err();
         assert!(refused.to_string().contains("chmod o-w"), "{refused}");
-        // In a folder as `/tmp` is, users keep their own.
+        // In a folder like `/tmp`, users can change only their own entries.
         set(0o1777);
         assert_eq!(who(), None);
         StateFolder::open(&state).unwrap();
-        // A group may be the user's own: that is logged.
+        // A group may be the user's own, so that is logged.
         set(0o775);
         assert_eq!(who(), Some(Others::Group));
         StateFolder::open(&state).unwrap();
         set(0o755);
         assert_eq!(who(), None);
-        // One that exists already is refused, too.
+        // An existing folder is rejected, too.
         set(0o777);
         assert!(StateFolder::open(&state).is_err());
     }
@@ -212,7 +215,7 @@ mod tests {
         fs::set_permissions(path("shared"), Permissions::from_mode(0o1777)).unwrap();
         let link = path("shared/link");
         symlink(path("elsewhere"), &link).unwrap();
-        // One's own is followed, also by way of another.
+        // One's own link is followed, also through another.
         let through = path("through");
         symlink("shared/link/../elsewhere", &through).unwrap();
         for state in [link.join("state"), through.join("state")] {
@@ -231,7 +234,7 @@ mod tests {
             );
         }
         assert!(!path("elsewhere/new").exists(), "nothing was made");
-        // Where a link leads by way of a folder to which every user may write, each link of it counts.
+        // If a link's path includes a folder to which every user may write, each link in it counts.
         fs::remove_file(&link).unwrap();
         fs::create_dir(path("open")).unwrap();
         symlink(path("elsewhere"), path("open/second")).unwrap();
@@ -239,7 +242,7 @@ mod tests {
         fs::set_permissions(path("open"), Permissions::from_mode(0o777)).unwrap();
         let refused = StateFolder::open(&path("first/state")).unwrap_err();
         assert!(refused.to_string().contains("chmod o-w"), "{refused}");
-        // Links in a circle lead nowhere.
+        // Circular links have no target.
         symlink(path("b"), path("a")).unwrap();
         symlink(path("a"), path("b")).unwrap();
         assert!(StateFolder::open(&path("a/state")).is_err());

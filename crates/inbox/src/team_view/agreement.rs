@@ -1,4 +1,5 @@
-//! Sentences about the agreement of several people: whose does not count any more and why, and if enough people are left.
+//! Sentences about the confirmations of several people: those that no longer count, with the reasons, and whether
+//! enough people are left.
 
 use mcp_elicit_policy::quorum::Membership;
 use mcp_elicit_record::store::Row;
@@ -7,7 +8,7 @@ use mcp_elicit_record::timeline::TimelineKind;
 
 use super::listed;
 
-/// Returns the number of people whose agreement counts now.
+/// Returns the number of people whose confirmation counts now.
 pub(super) fn counted(team: &Team, people: &dyn Membership) -> usize {
     let quorum = team.quorum();
     let void = quorum.void_votes(people);
@@ -17,8 +18,8 @@ pub(super) fn counted(team: &Team, people: &dyn Membership) -> usize {
         .count()
 }
 
-/// Returns the sentences for the reader of an open question. `may_replace` holds where the reader may enter other answers than those that
-/// wait for agreement; `name` returns a person's name for others to read.
+/// Returns the sentences for the reader of an open question. `may_replace` is `true` if the reader may replace the
+/// answers that wait for confirmation; `name` returns a person's name for readers.
 pub(super) fn lines(
     row: &Row,
     team: &Team,
@@ -82,7 +83,7 @@ pub(super) fn lines(
     lines
 }
 
-/// Returns the person who entered other answers than those to which this person agreed.
+/// Returns the person who replaced the answers that this person had confirmed.
 fn overridden_by(row: &Row, me: &str) -> Option<String> {
     let mut by_other = None;
     for event in row.timeline() {
@@ -92,7 +93,7 @@ fn overridden_by(row: &Row, me: &str) -> Option<String> {
             TimelineKind::Filled | TimelineKind::Edited | TimelineKind::Confirmed if by == me => {
                 by_other = Some(None);
             }
-            // Before that, this person had not agreed to anything.
+            // Before that, this person had not confirmed anything.
             TimelineKind::Edited if by_other.is_some() => by_other = Some(Some(by.to_owned())),
             _ => {}
         }
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// Those in group `ops` now.
+    /// The current members of group `ops`.
     struct Ops(BTreeSet<&'static str>);
 
     impl Ops {
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A question that two of the group must agree on.
+    /// A question that two of the group must confirm.
     struct Question {
         record: Arc<Record>,
         id: String,

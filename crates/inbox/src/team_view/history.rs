@@ -1,4 +1,5 @@
-//! The course of a question of a rule, in words: who was asked and told, who has seen it, and who did what.
+//! The history of a question of a rule, in words: the people who were asked and told, those who have seen it, and their
+//! actions.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -17,7 +18,7 @@ use crate::login::directory::DirectoryNow;
 /// The most names in one line.
 const NAMES: usize = 20;
 
-/// Events whose messages ask people to act; of others, nothing is said.
+/// Events whose messages ask people to act; other messages are not listed.
 const ASKING: [&str; 4] = [
     "question.asked",
     "question.reminded",
@@ -25,7 +26,7 @@ const ASKING: [&str; 4] = [
     "question.delegated",
 ];
 
-/// Those who were told of one event in the same way.
+/// The people who were told of one event in the same way.
 struct NoticeLine<'m> {
     /// The event's word, and its time.
     event: (&'m str, Timestamp),
@@ -35,14 +36,14 @@ struct NoticeLine<'m> {
     names: Vec<String>,
 }
 
-/// A line, with the time by which it is put in order.
+/// A line, with the time by which it is sorted.
 struct Line {
     at: Timestamp,
     text: String,
     is_announced: bool,
 }
 
-/// Returns the course of the question, the earliest first.
+/// Returns the history of the question, the earliest first.
 pub(super) async fn of(
     record: &Record,
     now: &DirectoryNow,
@@ -77,7 +78,7 @@ pub(super) async fn of(
         });
     }
     lines.extend(notified(now, &record.messages_of(&row.id).await?));
-    // Those of one moment stay in this order.
+    // Lines with the same time stay in this order.
     lines.sort_by_key(|line| line.at);
     let lines = lines.into_iter().map(|line| HistoryLine {
         at: Some(system_time(line.at)),
@@ -102,7 +103,7 @@ fn happened(
     let is_approval = team.is_approval;
     match event.kind {
         TimelineKind::Asked => {
-            // Those whom an escalation has added are named there.
+            // People added by an escalation are named there.
             let is_later = |to: &str| timeline.iter().any(|event| event.to.as_deref() == Some(to));
             let first = team.quorum().addressees().iter();
             let first = first.filter(|to| !is_later(&to.to_string()));
@@ -141,7 +142,7 @@ fn happened(
     }
 }
 
-/// Returns the arguments of these JSON Pointers as the form of the approval calls them.
+/// Returns the arguments of these JSON Pointers by their labels in the form of the approval.
 fn argument_labels(record: &Record, row: &Row, pointers: &[String]) -> Vec<String> {
     let parsed = record.parsed(row);
     let form = parsed.as_ref().and_then(|parsed| parsed.form());
@@ -171,9 +172,9 @@ pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
     listed(&names, "and")
 }
 
-/// Returns lines about the messages to people: who was told, and who could not be.
+/// Returns lines about the messages to people, with their results.
 fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
-    // One line for those who were told of the same event in the same way: a second reminder is another one.
+    // One line for people who were told of the same event in the same way: a second reminder is another event.
     let mut lines: Vec<NoticeLine> = Vec::new();
     for message in messages {
         let asks = ASKING.contains(&message.event.as_str());
@@ -227,7 +228,7 @@ fn in_words(channel: &str) -> &str {
     }
 }
 
-/// Returns what became of a message; `None` where there is nothing to say.
+/// Returns the result of a message; `None` if there is nothing to say.
 fn outcome(message: &Notification) -> Option<String> {
     let channel = in_words(&message.channel);
     let why = message.why.as_deref().unwrap_or("unknown");

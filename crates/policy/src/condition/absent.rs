@@ -1,4 +1,4 @@
-//! Conditions in a build without the feature `cel`: each is a defect that names it.
+//! The replacement in builds without the feature `cel`: each condition is a defect that names it.
 
 use super::{ConditionError, Remark, Required};
 use crate::facts::{Facts, QuestionFacts};

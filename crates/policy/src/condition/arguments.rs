@@ -1,4 +1,4 @@
-//! The arguments of a call: JSON that is read without rounding a number, and bounded in depth and length.
+//! The arguments of a call: JSON that is parsed without rounding numbers, with limits on depth and length.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,13 +22,13 @@ pub(super) enum Json<'a> {
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
-    /// Too deep, too long, a number that no type holds exactly, or an object with a member twice: equal to nothing, and an error
-    /// where it is used. Holds its place, by which two are told apart.
+    /// Too deep, too long, a number that no type represents exactly, or an object with a duplicate member: equal to
+    /// nothing, and an error when used. Contains its position, which distinguishes two of them.
     Unreadable(usize),
 }
 
 impl<'a> Json<'a> {
-    /// Reads the arguments of a call; `None` where they are not an object, too large or ambiguous.
+    /// Reads the arguments of a call; `None` if they are not an object, too large or ambiguous.
     pub(super) fn arguments(text: &'a str) -> Option<Self> {
         if text.len() > MAX_BYTES {
             return None;
@@ -98,8 +98,8 @@ fn object(text: &str, depth: usize) -> Option<Json<'_>> {
     ))
 }
 
-/// Returns a number that a whole number or a double holds without loss; a double holds a decimal fraction that it is written as, such as
-/// 0.1.
+/// Returns a number that an integer or a double represents without loss; a double represents the decimal fraction that
+/// it is written as, such as 0.1.
 fn number(text: &str) -> Option<Json<'static>> {
     if let Ok(whole) = text.parse::<i64>() {
         return Some(Json::Int(whole));
@@ -109,17 +109,17 @@ fn number(text: &str) -> Option<Json<'static>> {
         return None;
     }
     let is_held = if text.contains(['.', 'e', 'E']) {
-        // Rust writes the fewest digits that tell a double from every other.
+        // Rust writes the fewest digits that distinguish a double from every other.
         decimal(text)? == decimal(&format!("{double:e}"))?
     } else {
-        // Rust writes the exact digits of a double that is whole.
+        // Rust writes the exact digits of an integral double.
         format!("{double:.0}") == text
     };
     is_held.then_some(Json::Double(double))
 }
 
-/// Returns a decimal number as its sign, its digits without zeros at either end, and the power of ten that they are multiplied with.
-/// `None` where that power is out of range.
+/// Returns a decimal number as its sign, its digits without zeros at either end, and their power of ten. `None` if that
+/// power is out of range.
 fn decimal(text: &str) -> Option<(bool, String, i64)> {
     let (is_negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -141,7 +141,7 @@ fn decimal(text: &str) -> Option<(bool, String, i64)> {
     Some((is_negative, digits.to_owned(), exponent))
 }
 
-/// A text, borrowed where it has no escapes.
+/// A text, borrowed if it has no escapes.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for Text<'de> {
     }
 }
 
-/// The members of an object in their order, each as often as it stands there.
+/// The members of an object in order, duplicates included.
 struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -1,4 +1,4 @@
-//! The check of a condition: its names, types and bounds, over the tree as it was written, before macros are expanded.
+//! The check of a condition: its names, types and limits, over the tree as written, before macros are expanded.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ const MAX_PATTERN: usize = 256;
 pub(super) struct Checked {
     pub(super) defects: Vec<Remark>,
     pub(super) warnings: Vec<Remark>,
-    /// Variables that are read, each with the byte at which it stands first.
+    /// The variables read, each with the byte of its first occurrence.
     pub(super) variables: Vec<(&'static str, usize)>,
     /// The patterns of `matches`, each with its text.
     pub(super) patterns: Vec<(String, Regex)>,
-    /// Texts that it needs.
+    /// The texts that it requires.
     pub(super) required: Vec<Required>,
 }
 
-/// Checks a condition. `has` and the like must not be expanded in it.
+/// Checks a condition, in which `has` and other macros must not be expanded.
 pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
     let mut walk = Walk {
         source,
@@ -86,7 +86,7 @@ struct Walk<'s> {
     locals: Vec<(String, Type)>,
     in_macro: bool,
     nodes: usize,
-    /// Paths below `arguments` that are read, and those that are tested with `has` or `in`.
+    /// The paths below `arguments` that are read, and those that are tested with `has` or `in`.
     read: BTreeSet<(String, usize)>,
     tested: BTreeSet<String>,
     checked: Checked,
@@ -98,7 +98,7 @@ impl Walk<'_> {
             .source
             .offset_for(expression.id)
             .map_or(0, |(start, _)| start as usize);
-        // A selection stands at its dot.
+        // The position of a selection is its dot.
         match &expression.expr {
             Expr::Select(_) => start + 1,
             _ => start,
@@ -236,7 +236,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes a path below `arguments`, unless the first name is a local.
+    /// Records a path below `arguments`, unless the first name is a local.
     fn note_path(&mut self, expression: &IdedExpr) {
         if let Some(path) = self.argument_path(expression) {
             let at = self.at(expression);
@@ -472,7 +472,7 @@ impl Walk<'_> {
                 if let Some(target) = target {
                     self.type_of(target);
                 }
-                // `map` and `filter` of CEL have names of their own in their arguments.
+                // `map` and `filter` of CEL bind names in their arguments.
                 for argument in arguments
                     .iter()
                     .filter(|_| !matches!(name, "map" | "filter"))

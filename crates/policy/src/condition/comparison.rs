@@ -1,5 +1,5 @@
-//! Conjuncts such as `arguments.environment == "production"`, which are compared without CEL: of a thousand rules, most are left
-//! at once.
+//! Conjuncts such as `arguments.environment == "production"`, which are compared without CEL: most of a thousand rules
+//! are excluded at once.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ impl Comparison {
         }
     }
 
-    /// Returns the path, by its number, and the texts that it is compared with, where all are texts.
+    /// Returns the path, by its number, and the texts that it is compared with, if all are texts.
     pub(super) fn texts(&self) -> Option<(usize, Vec<&str>)> {
         let Self::Equals(path, literals) = self else {
             return None;
@@ -114,7 +114,7 @@ impl Comparison {
         Some((*path, texts.collect::<Option<_>>()?))
     }
 
-    /// Returns `true` if nothing that the conjunct reads is among these names of facts that are not known.
+    /// Returns `true` if the conjunct reads none of these unknown facts.
     pub(super) fn is_known(&self, environment: &Environment<'_>, gaps: &[&'static str]) -> bool {
         match self {
             Self::InGroups(_) => !gaps.contains(&"groups"),
@@ -122,8 +122,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the truth of the conjunct, where it can be told without CEL: a value of a type that none of the literals has is an error,
-    /// as in CEL.
+    /// Returns the truth of the conjunct, if it can be determined without CEL: a value of another type than all
+    /// literals is an error, as in CEL.
     pub(super) fn holds(
         &self,
         environment: &Environment<'_>,

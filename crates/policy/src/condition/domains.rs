@@ -1,4 +1,4 @@
-//! Values that members never have, and the texts without one of which a condition is false.
+//! Values that members never have, and the texts that a condition requires.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
@@ -8,11 +8,11 @@ use crate::defect::nearest;
 /// The values that a member can have.
 enum Domain {
     Texts(&'static [&'static str]),
-    /// The least and the greatest.
+    /// The minimum and the maximum.
     Numbers(i64, i64),
 }
 
-/// Returns the values of a member; `None` where they are not a closed set.
+/// Returns the values of a member; `None` if they are not a closed set.
 fn domain(path: &str) -> Option<Domain> {
     Some(match path {
         "caller.kind" => Domain::Texts(&["local", "subject", "key"]),
@@ -25,7 +25,7 @@ fn domain(path: &str) -> Option<Domain> {
     })
 }
 
-/// Returns the names of `a.b.c` with dots between them.
+/// Returns the names of `a.b.c`, joined by dots.
 fn path(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Ident(name) => Some(name.clone()),
@@ -37,7 +37,7 @@ fn path(expression: &Expr) -> Option<String> {
     }
 }
 
-/// A literal that a member never equals, or that it is never before or after.
+/// A literal that a member never equals, or that is outside its range.
 pub(super) struct NeverHolds<'e> {
     /// The literal.
     pub(super) literal: &'e IdedExpr,
@@ -45,7 +45,7 @@ pub(super) struct NeverHolds<'e> {
     pub(super) help: String,
 }
 
-/// Returns the literals of a comparison with which it says nothing, since the member never has such a value.
+/// Returns the literals that make a comparison meaningless, since the member never has such a value.
 pub(super) fn never_holds(call: &CallExpr) -> Vec<NeverHolds<'_>> {
     let [left, right] = call.args.as_slice() else {
         return Vec::new();
@@ -116,7 +116,7 @@ fn never<'e>(operator: &str, member: &Expr, literal: &'e IdedExpr) -> Option<Nev
     })
 }
 
-/// Returns the conjuncts that say which texts stand at a path. `at` tells the byte of an expression.
+/// Returns the conjuncts that require one of several texts at a path. `at` returns the byte of an expression.
 pub(super) fn required(expression: &IdedExpr, at: impl Fn(&IdedExpr) -> usize) -> Vec<Required> {
     let (mut found, mut todo) = (Vec::new(), vec![expression]);
     while let Some(next) = todo.pop() {
@@ -132,7 +132,7 @@ pub(super) fn required(expression: &IdedExpr, at: impl Fn(&IdedExpr) -> usize) -
         };
         let conjunct = match (call.func_name.as_str(), call.args.as_slice()) {
             (operators::LOGICAL_AND, all) => {
-                // The first comes out first.
+                // The first is popped first.
                 todo.extend(all.iter().rev());
                 None
             }

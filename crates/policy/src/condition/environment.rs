@@ -1,4 +1,4 @@
-//! The values of one decision. Each is made when a condition first reads it, and kept for the conditions after it.
+//! The values of one decision. Each is created when a condition first reads it, and cached for later conditions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use super::arguments::Json;
 use super::comparison::Interner;
 use crate::facts::{Facts, QuestionFacts};
 
-/// The variables that conditions know.
+/// The variables of conditions.
 pub(super) const VARIABLES: [&str; 10] = [
     "caller",
     "groups",
@@ -27,7 +27,7 @@ pub(super) const VARIABLES: [&str; 10] = [
     "now",
 ];
 
-/// A value that a comparison compares.
+/// A value for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar<'a> {
     Text(&'a str),
@@ -81,7 +81,7 @@ impl<'f> Environment<'f> {
         }
     }
 
-    /// Returns `true` if a path, by its number, is neither among these names of facts that are not known nor below one.
+    /// Returns `true` if a path, by its number, is neither one of these unknown facts nor below one.
     pub(super) fn is_known(&self, path: usize, gaps: &[&'static str]) -> bool {
         let Some(path) = self.names.paths.get(path) else {
             return false;
@@ -94,8 +94,8 @@ impl<'f> Environment<'f> {
         })
     }
 
-    /// Returns what stands at a path, by its number; `None` where nothing does, where it cannot be read, and for a number that is not
-    /// whole.
+    /// Returns the value at a path, by its number; `None` if there is none, if it is unreadable, and for a fractional
+    /// number.
     pub(super) fn scalar(&self, path: usize) -> Option<Scalar<'_>> {
         let path = self.names.paths.get(path)?;
         let (first, rest) = path.split_first()?;
@@ -147,7 +147,7 @@ impl<'f> Environment<'f> {
         }
     }
 
-    /// Makes the value of a variable.
+    /// Creates the value of a variable.
     fn make(&self, name: &str) -> Option<Value> {
         let Facts {
             caller,
@@ -237,7 +237,7 @@ fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
     })
 }
 
-/// A value that CEL cannot have: an error in every use.
+/// A value that CEL cannot represent: an error in every use.
 #[derive(Debug, PartialEq, Eq)]
 struct Unreadable(usize);
 

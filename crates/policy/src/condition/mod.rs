@@ -1,18 +1,18 @@
-//! `when`: a condition in CEL over facts with fixed types. Its cost is bounded when it is parsed, since an evaluation cannot be
-//! stopped.
+//! `when`: a condition in CEL over facts with fixed types. Its cost is limited when it is parsed, since an evaluation
+//! cannot be stopped.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `check` | types, names and bounds, over the tree as it was written |
-//! | `domains` | values that members never have, and texts that a condition needs |
+//! | `check` | types, names and limits, over the tree as written |
+//! | `domains` | values that members never have, and texts that a condition requires |
 //! | `types` | the types of expressions and variables |
-//! | `environment` | the values of one decision, made when a condition first reads them |
-//! | `arguments` | the arguments of a call, read without rounding a number |
+//! | `environment` | the values of one decision, created on first use |
+//! | `arguments` | the arguments of a call, parsed without rounding numbers |
 //! | `comparison` | conjuncts that are compared without CEL |
 //! | `typed_operators` | `==`, `!=` and `in`, for which values of different types are an error |
 //! | `program` | the parsed condition |
-//! | `size` | bounds of the text, before it is parsed |
-//! | `absent` | in place of all that, without the feature `cel` |
+//! | `size` | limits on the text, before it is parsed |
+//! | `absent` | the replacement without the feature `cel` |
 
 #[cfg(not(feature = "cel"))]
 mod absent;
@@ -44,7 +44,7 @@ pub(crate) use environment::Environment;
 #[cfg(feature = "cel")]
 pub(crate) use program::Condition;
 
-/// A mistake or warning in a condition, at a byte of its text.
+/// An error or warning in a condition, at a byte of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
     /// Counted from 0.
@@ -54,40 +54,40 @@ pub(crate) struct Remark {
     pub(crate) help: String,
 }
 
-/// Texts without one of which, at a path such as `caller.kind`, a condition is false.
+/// The texts of which a condition requires one, at a path such as `caller.kind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Required {
     pub(crate) path: String,
     pub(crate) texts: Vec<String>,
-    /// The byte of the condition at which they stand, counted from 0.
+    /// The byte of the condition at which they occur, counted from 0.
     pub(crate) at: usize,
 }
 
-/// A condition that could not be evaluated. Holds no value of the call.
+/// An error of evaluating a condition. It contains no value of the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// A member is not there.
+    /// A member is absent.
     #[error("`{0}` is absent")]
     Absent(String),
-    /// A member of a value is not there, and the rule does not name it.
+    /// A member of a value is absent, and the rule does not name it.
     #[error("a member is absent")]
     AbsentMember,
-    /// A value has a type that the condition does not take.
+    /// A value has an unsuitable type.
     #[error("a value has the wrong type for {0}")]
     WrongType(String),
-    /// The call is not known: the server did not say for which of several it asks.
+    /// The call is unknown: the server did not name the one in which it asks.
     #[error("the call is not known")]
     UnknownCall,
-    /// The arguments are not a JSON object, too large, or have a member twice.
+    /// The arguments are not a JSON object, too large, or have a duplicate member.
     #[error("the arguments cannot be read")]
     UnreadableArguments,
-    /// The condition is neither true nor false.
+    /// The result is neither true nor false.
     #[error("the condition is neither true nor false")]
     NotBoolean,
-    /// A division by zero, a number out of its range, or an index out of bounds.
+    /// A division by zero, a number out of range, or an index out of bounds.
     #[error("a number is out of range")]
     OutOfRange,
-    /// Anything else.
+    /// Any other error.
     #[error("the condition cannot be evaluated")]
     Other,
 }

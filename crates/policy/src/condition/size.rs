@@ -1,13 +1,13 @@
-//! The size of a condition's text, before it is parsed: the parser and what comes after it take stack for each level.
+//! The size of a condition's text, before it is parsed: the parser and later stages use stack for each level.
 
 /// The longest condition, in bytes.
 const MAX_BYTES: usize = 2_048;
-/// The most words, numbers, texts and signs.
+/// The most tokens.
 const MAX_TOKENS: usize = 500;
-/// The deepest nesting of brackets, signs in front of a value, and choices.
+/// The deepest nesting of brackets, prefix operators, and conditionals.
 const MAX_DEPTH: usize = 8;
 
-/// Returns what is too large about a condition, if anything is.
+/// Returns the error if a condition is too large.
 pub(super) fn too_large(source: &str) -> Option<String> {
     if source.len() > MAX_BYTES {
         return Some(format!(
@@ -62,7 +62,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the length of a text with its quotes; all of the rest where it has no end.
+/// Returns the length of a text with its quotes; the whole rest if it has no end.
 fn text_length(rest: &str, is_raw: bool) -> usize {
     let quote = &rest[..1];
     let triple = quote.repeat(3);

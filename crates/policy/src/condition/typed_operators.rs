@@ -1,13 +1,13 @@
-//! `==`, `!=` and `in` between values of one type. CEL itself calls values of different types unequal, so that a rule about `"production"`
-//! would not match `["production"]`; here that is an error, which restricts. So is a map where a list is meant: CEL would look at its
-//! names, and not at its values.
+//! `==`, `!=` and `in` between values of one type. CEL itself calls values of different types unequal, so that a rule
+//! about `"production"` would not match `["production"]`; here that is an error, which restricts. So is a map in place
+//! of a list: CEL would search its names, and not its values.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, DYN_TYPE, Kind};
 use cel::common::value::{CowVal, Val};
 use cel::{Env, ExecutionError};
 
-/// The functions in place of the operators; no condition can name them.
+/// The functions that replace the operators; no condition can name them.
 const SAME: &str = "@same";
 const IS_NULL: &str = "@is_null";
 const IN_WRITTEN: &str = "@in_written";
@@ -15,7 +15,7 @@ const IN_LIST: &str = "@in_list";
 const IN_MAP: &str = "@in_map";
 const LIST: &str = "@list";
 
-/// The variables that are maps: their names are looked at.
+/// The variables that are maps, whose names are searched.
 const MAPS: [&str; 2] = ["arguments", "fields"];
 
 /// Adds the functions to an environment.
@@ -39,7 +39,7 @@ pub(super) fn add_to(env: &mut Env) {
     );
 }
 
-/// Puts the functions in the place of `==`, `!=` and `in`, and around what a macro goes through, in the whole of a condition.
+/// Replaces `==`, `!=` and `in`, and wraps the iterated value of macros, in the whole of a condition.
 pub(super) fn put_into(expression: &mut IdedExpr) {
     match &mut expression.expr {
         Expr::Call(call) => {
@@ -83,7 +83,7 @@ pub(super) fn put_into(expression: &mut IdedExpr) {
         }
         Expr::List(list) => list.elements.iter_mut().for_each(put_into),
         Expr::Select(select) => put_into(&mut select.operand),
-        // The check lets no maps and messages through.
+        // The check rejects maps and messages.
         Expr::Map(_) | Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
     }
 }
@@ -136,7 +136,7 @@ fn truth<'b, 'v>(held: Result<bool, ExecutionError>) -> Result<CowVal<'b, 'v>, E
     held.map(|held| CowVal::owned(CelBool::from(held)))
 }
 
-/// Two values that have no type in common. Holds neither, since errors are shown.
+/// Returns the error for two values without a common type. It contains neither, since errors are shown.
 fn other_types() -> ExecutionError {
     ExecutionError::UnexpectedType {
         got: "a value of another type".to_owned(),
@@ -144,7 +144,7 @@ fn other_types() -> ExecutionError {
     }
 }
 
-/// The types that are told apart: numbers are one.
+/// The distinguished types: all numbers are one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Null,
@@ -156,7 +156,7 @@ enum Sort {
 }
 
 impl Sort {
-    /// Returns the type of a value; `None` for one that cannot be read.
+    /// Returns the type of a value; `None` for an unreadable one.
     fn of(value: &dyn Val) -> Option<Self> {
         Some(match value.get_type().kind() {
             Kind::NullType => Self::Null,
@@ -186,8 +186,8 @@ fn is_null_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     }
 }
 
-/// Returns `true` if two values of one type are equal. In lists and maps each element is compared, so that one of another type is an
-/// error wherever it stands.
+/// Returns `true` if two values of one type are equal. In lists and maps each element is compared, so that a different
+/// type is an error anywhere.
 fn same(left: &dyn Val, right: &dyn Val) -> Result<bool, ExecutionError> {
     let sort = Sort::of(left).ok_or_else(other_types)?;
     if Sort::of(right) != Some(sort) {
@@ -241,15 +241,15 @@ fn same_number(left: &dyn Val, right: &dyn Val) -> bool {
     };
     match (whole(left), double(right), double(left), whole(right)) {
         (Some(whole), Some(double), ..) | (_, _, Some(double), Some(whole)) => {
-            // Rust writes the exact digits of a double that is whole.
+            // Rust writes the exact digits of an integral double.
             double.fract() == 0.0 && format!("{:.0}", double + 0.0) == whole.to_string()
         }
         _ => left.equals(right),
     }
 }
 
-/// Returns `true` if a value is one of those in a list of literals. The list says which types are expected, so the value is compared with
-/// those of its own type; `null` among them says that there may be none.
+/// Returns `true` if a value is in a list of literals. The literals declare the expected types, so the value is
+/// compared with those of its own type; `null` among them means that it may be absent.
 fn in_written_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     let [item, list] = args else {
         return Err(other_types());
@@ -282,7 +282,7 @@ fn is_null_value(value: &dyn Val) -> bool {
     Sort::of(value) == Some(Sort::Null)
 }
 
-/// Returns `true` if a value is an element of a list. Where it is none, each element must be of its type.
+/// Returns `true` if a value is in a list. Otherwise, each element must have its type.
 fn in_list_of(args: &[CowVal<'_, '_>]) -> Result<bool, ExecutionError> {
     let [item, list] = args else {
         return Err(other_types());

@@ -11,7 +11,7 @@ pub(super) enum Type {
     List(Box<Type>),
     Map(Box<Type>),
     Record(&'static Record),
-    /// Known when it is evaluated.
+    /// Determined at evaluation.
     Any,
 }
 
@@ -80,7 +80,7 @@ static NOW: Record = Record {
     ],
 };
 
-/// The functions that conditions know.
+/// The functions of conditions.
 pub(super) const FUNCTIONS: [&str; 12] = [
     "has",
     "all",

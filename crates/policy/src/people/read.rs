@@ -1,4 +1,4 @@
-//! Reading `[people]`, `[groups]`, `[roles]` and the addressees of rules.
+//! Reading of `[people]`, `[groups]`, `[roles]` and the addressees of rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ impl People {
         self.check(reader, addressee, at)
     }
 
-    /// Names an addressee that is not in the file.
+    /// Reports an addressee that is not in the file.
     pub(crate) fn check(
         &self,
         reader: &mut Reader<'_>,
@@ -135,7 +135,7 @@ impl People {
     }
 
     fn read_people<'t>(&mut self, reader: &mut Reader<'t>, people: &DeTable<'t>) {
-        // The value that only one person may have, with the name of that person.
+        // Values that only one person may have, with that person's name.
         let mut mails = BTreeMap::new();
         let mut subjects = BTreeMap::new();
         let mut users = BTreeMap::new();
@@ -401,17 +401,17 @@ fn written(text: &str) -> Option<Addressee> {
     }
 }
 
-/// The members of a group as the file writes them.
+/// The members of a group as written in the file.
 #[derive(Default)]
 struct Direct {
     people: BTreeSet<String>,
     groups: BTreeSet<String>,
     claims: BTreeSet<String>,
-    /// `true` if no defect has told already why it may be empty.
+    /// `true` if no reported defect explains an empty group.
     is_sound: bool,
 }
 
-/// The channels that a person may choose from.
+/// The channels that a person may select.
 const CHANNELS: [&str; 5] = ["mail", "slack", "teams", "webhook", "push"];
 
 /// Returns the members of a table in the order of the file.

@@ -1,4 +1,4 @@
-//! Matching: the first rule of a phase whose patterns and condition fit.
+//! Matching: the first rule of a phase whose patterns and condition match.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -14,7 +14,7 @@ use crate::people::Addressee;
 /// The decision about a call, before it goes to its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admit<'r> {
-    /// It goes on. Holds the rule that allowed it, if one did.
+    /// The call proceeds, with the rule that allowed it, if any.
     Free(Option<&'r str>),
     /// It is refused by this rule.
     Refuse(&'r str, Refusal),
@@ -25,18 +25,18 @@ pub enum Admit<'r> {
 /// The decision about a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Planned<'r> {
-    /// It is asked. Holds the rule, if one matched.
+    /// The question is asked, with the rule, if one matched.
     Ask(Option<&'r str>, Box<Plan>),
     /// It is refused by this rule.
     Refuse(&'r str, Refusal),
 }
 
-/// The parts of a call's arguments on which the decision about a question in it may depend, whatever the question.
+/// The parts of a call's arguments that the decision about any question in it may depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentsRead {
     /// `true` if a condition reads them.
     pub by_conditions: bool,
-    /// `true` if they may have to be shown to people, so that their length counts.
+    /// `true` if they may have to be shown to people, so that their length matters.
     pub by_people: bool,
 }
 
@@ -48,11 +48,11 @@ pub enum SkipReason {
     Server,
     /// It is for other tools, prompts or resources.
     Tool,
-    /// Its condition is false, or is an error that skips it.
+    /// Its condition is false, or has an error that skips it.
     When,
-    /// It is read at the other phase.
+    /// It is evaluated in the other phase.
     Phase,
-    /// It needs a question, and none is given.
+    /// It needs a question, and there is none.
     NeedsQuestion,
     /// It refuses other questions.
     Question,
@@ -82,16 +82,16 @@ pub struct RuleError {
     pub matched: bool,
 }
 
-/// The course of one decision, for people.
+/// The steps of one decision, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview<'r> {
     /// The phase that decided.
     pub phase: Phase,
     /// The decision about the call.
     pub admit: Admit<'r>,
-    /// The decision about the question, where the call is admitted.
+    /// The decision about the question, if the call is admitted.
     pub planned: Option<Planned<'r>>,
-    /// `true` if a rule could not be judged without a question, so that the decision may be another.
+    /// `true` if a rule could not be evaluated without a question, so that the decision may differ.
     pub needs_question: bool,
     /// Rules before the deciding one.
     pub skipped: Vec<Skipped>,
@@ -134,7 +134,7 @@ impl Rule {
             .as_ref()
             .map(|condition| condition.evaluate(environment))
         {
-            // For no call is the rule then, whichever asks.
+            // The condition is false for every call.
             Some(Ok(false)) => Verdict::Skip(SkipReason::When),
             Some(Err(error)) => Verdict::Error(error),
             None | Some(Ok(true)) if self.is_for_target(facts).is_none() => {
@@ -144,7 +144,8 @@ impl Rule {
         }
     }
 
-    /// Returns `true` if the rule is for what is called; `None` where the call is not known, and the rule is not for all.
+    /// Returns `true` if the rule applies to the target; `None` if the call is unknown, and the rule does not apply to
+    /// all.
     pub(super) fn is_for_target(&self, facts: &Facts<'_>) -> Option<bool> {
         match (&self.targets, &facts.call) {
             (super::Targets::All, _) => Some(true),
@@ -158,11 +159,11 @@ impl Rule {
 #[derive(Clone, Copy)]
 enum Found<'r> {
     Rule(&'r Rule),
-    /// A condition could not be evaluated, and its rule refuses then.
+    /// A condition could not be evaluated, and its rule then refuses.
     Refused(&'r Rule),
 }
 
-/// The notes of one search, where somebody wants them.
+/// The notes of one search, if requested.
 #[derive(Default)]
 struct Notes {
     skipped: Vec<Skipped>,
@@ -212,7 +213,7 @@ impl Rules {
         None
     }
 
-    /// Returns whether a call goes to its server, waits for approval or is refused.
+    /// Decides whether a call goes to its server, waits for approval or is refused.
     pub fn admit(&self, facts: &Facts<'_>) -> Admit<'_> {
         let environment = Environment::new(facts, None, &self.names);
         let candidates = self.index.candidates(&self.all, Phase::Admission, facts);
@@ -221,7 +222,7 @@ impl Rules {
         admitted(found)
     }
 
-    /// Returns who is asked a question, or the refusal of it.
+    /// Returns the plan of a question, or its refusal.
     pub fn plan(&self, facts: &Facts<'_>, question: &QuestionFacts) -> Planned<'_> {
         let environment = Environment::new(facts, Some(question), &self.names);
         let candidates = self.index.candidates(&self.all, Phase::Asking, facts);
@@ -230,15 +231,15 @@ impl Rules {
         planned(found)
     }
 
-    /// Returns the parts of a call's arguments on which [`Rules::plan`] may depend, by its name alone.
+    /// Returns the parts of a call's arguments that [`Rules::plan`] may depend on, by its name alone.
     pub fn arguments_read(&self, facts: &Facts<'_>) -> ArgumentsRead {
         self.index
             .candidates(&self.all, Phase::Asking, facts)
             .arguments
     }
 
-    /// Returns what [`Rules::admit`] decides, and where that lets the call go on, what [`Rules::plan`] decides, with the course of
-    /// both. Without a question, rules that need one are passed over.
+    /// Returns the decision of [`Rules::admit`], and if it lets the call proceed, that of [`Rules::plan`], with the
+    /// steps of both. Without a question, rules that need one are skipped.
     pub fn preview(&self, facts: &Facts<'_>, question: Option<&QuestionFacts>) -> Preview<'_> {
         let mut notes = Notes::default();
         let environment = Environment::new(facts, None, &self.names);
@@ -258,7 +259,7 @@ impl Rules {
                 errors: notes.errors,
             };
         }
-        // Admission went through; of it only its errors are told.
+        // The call was admitted; only the errors of that phase are reported.
         let mut asking = Notes {
             errors: notes.errors,
             ..Notes::default()
@@ -332,26 +333,26 @@ fn planned(found: Option<Found<'_>>) -> Planned<'_> {
     }
 }
 
-/// The most servers and names that the index remembers, and the longest of them.
+/// The most servers and names in the index, and the longest of them.
 const MAX_REMEMBERED: usize = 4_096;
 const MAX_NAME: usize = 256;
 
-/// The rules whose patterns fit a server and a name, found once for each.
+/// The rules whose patterns match a server and a name, found once for each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     known: RwLock<HashMap<String, Arc<Candidates>>>,
 }
 
-/// The rules for a server and a name, those that compare text at one path by that text.
+/// The rules for a server and a name; those that compare text at one path are indexed by that text.
 #[derive(Debug, Default)]
 struct Candidates {
-    /// Those that compare none.
+    /// Rules without such a comparison.
     others: Vec<usize>,
     compared: Vec<Compared>,
     arguments: ArgumentsRead,
 }
 
-/// Rules whose conditions are false unless one of some texts stands at a path.
+/// Rules whose conditions require one of several texts at a path.
 #[derive(Debug)]
 struct Compared {
     /// The path by its number.
@@ -390,7 +391,8 @@ impl Candidates {
         }
     }
 
-    /// Returns the rules whose comparisons hold or cannot be told without their conditions, in the order of the file.
+    /// Returns the rules whose comparisons hold or cannot be determined without their conditions, in the order of the
+    /// file.
     fn that_may_match(&self, environment: &Environment<'_>) -> Vec<usize> {
         let mut numbers = self.others.clone();
         for compared in &self.compared {
@@ -450,13 +452,13 @@ impl Index {
 }
 
 impl Plan {
-    /// Returns the time for which the question is open; `usual` is the server's.
+    /// Returns the time for which the question is open; `usual` is the server's setting.
     pub fn open_for(&self, usual: Duration) -> Duration {
         self.deadline.unwrap_or(usual)
     }
 
-    /// Returns the reason why the people of this plan cannot be asked: no page shows all of the call, or the plan excludes the
-    /// caller and it is not known which person that is (`unmatched`).
+    /// Returns the reason why the people of this plan cannot be asked: no page can show all of the call, or the plan
+    /// excludes the caller, who is unknown (`unmatched`).
     pub fn reason_not_to_ask(
         &self,
         call: Option<&Call<'_>>,

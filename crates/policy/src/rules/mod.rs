@@ -1,8 +1,9 @@
-//! The rules of a file, and what they decide about a call and a question.
+//! The rules of a file, and their decisions about calls and questions.
 //!
-//! Rules are read twice in the life of a call. At *admission*, before the call goes to its server, those count that have `approve`,
-//! `allow`, or a `refuse` that needs no question. At *asking*, when the server asks, the others count. Each time the first rule that
-//! matches decides. An error in a condition fails closed: a rule that restricts matches, a rule that loosens does not.
+//! Rules are evaluated in two phases of a call. At *admission*, before the call goes to its server, those with
+//! `approve`, `allow`, or a `refuse` that needs no question apply. At *asking*, when the server asks, the others apply.
+//! In each phase the first matching rule decides. An error in a condition fails closed: a rule that restricts matches,
+//! and a rule that allows does not.
 
 mod decide;
 mod never;
@@ -33,13 +34,14 @@ use crate::glob::Glob;
 use crate::people::{Addressee, People};
 use crate::schedule::{Escalation, Schedule};
 
-/// The time for which a question is open where no rule says otherwise.
+/// The default time for which a question is open.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The reason for which a rule that excludes the caller refuses a call or a question, where the caller may be any of those who are asked.
+/// The reason why a rule that excludes the caller refuses a call or a question, if the caller may be any of the people
+/// who are asked.
 pub const CALLER_UNKNOWN: &str = "it wants others than the caller to answer, and it is not known which person calls; \
      a key says so with `tokens make --for NAME` or `--no-person`";
 
-/// The rules of a file with the people that they name.
+/// The rules of a file with its people.
 #[derive(Debug)]
 pub struct Rules {
     people: People,
@@ -71,7 +73,7 @@ impl Rules {
     }
 }
 
-/// A step in the life of a call at which rules are read.
+/// A phase of a call in which rules are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -96,7 +98,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the name: the file's, or `rule-N` for the Nth.
+    /// Returns the name: that in the file, or `rule-N` for the Nth.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -106,12 +108,12 @@ impl Rule {
         self.line
     }
 
-    /// Returns what the rule decides.
+    /// Returns the rule's decision.
     pub fn decision(&self) -> &Decision {
         &self.decision
     }
 
-    /// Returns all that the rule says, in one spelling, wherever it stands in the file: for a digest.
+    /// Returns the whole rule in a canonical spelling, independent of its position in the file: for a digest.
     pub fn canonical_text(&self) -> String {
         self.text_with(&self.decision)
     }
@@ -131,7 +133,7 @@ impl Rule {
         format!("{name:?} {servers:?} {targets:?} {condition:?} {decision:?} {on_error:?}")
     }
 
-    /// Returns the same without what decides nothing about an open question or a call that people approved ([`Plan::deciding`]).
+    /// Returns the same without the parts that do not affect an open question or an approved call ([`Plan::deciding`]).
     pub fn deciding_text(&self) -> String {
         let decision = match &self.decision {
             Decision::Approve(approval) => Decision::Approve(Approval {
@@ -144,19 +146,19 @@ impl Rule {
         self.text_with(&decision)
     }
 
-    /// Returns the step at which the rule is read.
+    /// Returns the phase in which the rule is evaluated.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Returns `true` if an earlier rule without a condition takes every call and question of this one.
+    /// Returns `true` if the rule has no condition, so that it hides later rules with the same patterns.
     fn is_unconditional(&self) -> bool {
         self.condition.is_none() && !self.needs_question
     }
 }
 
 impl Decision {
-    /// Returns the plan of the question that the rule has people asked; `None` for a rule that has nobody asked.
+    /// Returns the plan of the question that the rule asks; `None` for a rule that asks none.
     pub fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Approve(approval) => Some(&approval.plan),
@@ -165,7 +167,7 @@ impl Decision {
         }
     }
 
-    /// Returns `true` if the decision takes something away, so that an error in a condition must not skip it.
+    /// Returns `true` if the decision restricts, so that an error in a condition must not skip it.
     fn restricts(&self) -> bool {
         match self {
             Self::Refuse(_) | Self::Approve(_) => true,
@@ -178,7 +180,7 @@ impl Decision {
 /// The decision of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The call is admitted; no approval further down applies.
+    /// The call is admitted; no later approval applies.
     Allow,
     /// The call or the question is refused.
     Refuse(Refusal),
@@ -206,14 +208,14 @@ impl Refusal {
     }
 }
 
-/// A question before a call, which the gateway asks.
+/// A question about a call, which the gateway asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// The people, and the times.
     pub plan: Box<Plan>,
     /// JSON Pointers to the arguments that an approver may change.
     pub edit: Vec<String>,
-    /// The time for which an approval serves the same call made again; `None` for this one call.
+    /// The time for which an approval applies to the same call made again; `None` for this one call.
     pub good_for: Option<Duration>,
 }
 
@@ -222,16 +224,16 @@ pub struct Approval {
 pub struct Ask {
     /// The people and groups.
     pub to: Vec<Addressee>,
-    /// The number of people who must agree.
+    /// The number of people who must confirm.
     pub need: NonZeroU8,
     /// `true` if the caller's own person cannot answer.
     pub not_caller: bool,
-    /// `true` if the file wrote `any`.
+    /// `true` if the file has `any`.
     pub is_any: bool,
 }
 
 impl Ask {
-    /// Returns the people of a question for which no rule speaks: its caller.
+    /// Returns the people of a question without a rule: its caller.
     pub fn caller() -> Self {
         Self {
             to: vec![Addressee::Caller],
@@ -241,14 +243,14 @@ impl Ask {
         }
     }
 
-    /// Returns `true` if the caller alone is asked.
+    /// Returns `true` if only the caller is asked.
     pub fn is_caller(&self) -> bool {
         self.to == [Addressee::Caller]
     }
 }
 
 impl Serialize for Ask {
-    /// Writes it as the file does: `"caller"`, or a table.
+    /// Serializes as in the file: `"caller"`, or a table.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_caller() {
             return serializer.serialize_str("caller");
@@ -269,7 +271,7 @@ impl Serialize for Ask {
     }
 }
 
-/// The ending of a question that nobody answered in time.
+/// The end of a question that was not answered in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnTimeout {
@@ -280,7 +282,7 @@ pub enum OnTimeout {
     HandBack,
 }
 
-/// The treatment of a condition that cannot be evaluated.
+/// The handling of a condition that cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnError {
     Match,
@@ -288,7 +290,7 @@ enum OnError {
     Refuse,
 }
 
-/// The amount that messages outside the gateway may tell.
+/// The details that messages outside the gateway may contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reveal {
@@ -306,26 +308,26 @@ pub enum Reveal {
 pub struct Plan {
     /// The people.
     pub ask: Ask,
-    /// The time for which it is open; `None` for the server's.
+    /// The time for which it is open; `None` for the server's setting.
     pub deadline: Option<Duration>,
-    /// Times at which those who have not acted are told again.
+    /// The times at which people who have not acted are reminded.
     pub remind: Vec<Duration>,
-    /// Times at which more people are asked.
+    /// The times at which more people are asked.
     pub escalate: Vec<Escalation>,
-    /// The ending when nobody answers in time.
+    /// The end if it is not answered in time.
     pub on_timeout: OnTimeout,
-    /// The time for which a claim holds; `None` where questions cannot be claimed.
+    /// The lifetime of a claim; `None` if questions cannot be claimed.
     pub claim: Option<Duration>,
     /// People and groups to whom it may be delegated, beyond those asked.
     pub delegate_to: Vec<Addressee>,
-    /// The greatest age of a login that may answer.
+    /// The maximum age of a login for answering.
     pub reauth: Option<Duration>,
-    /// The amount that messages may tell.
+    /// The details that messages may contain.
     pub reveal: Reveal,
 }
 
 impl Plan {
-    /// Returns the plan for a question of which no rule speaks.
+    /// Returns the plan for a question without a rule.
     pub fn caller() -> Self {
         Self {
             ask: Ask::caller(),
@@ -340,8 +342,8 @@ impl Plan {
         }
     }
 
-    /// Returns the plan without what decides nothing about a question that is open: the amount that messages tell, reminders, claims,
-    /// and to whom it may be handed on. Two plans that are alike in the rest ask the same question.
+    /// Returns the plan without the parts that do not affect an open question: message details, reminders, claims, and
+    /// delegation. Two plans that agree in the rest ask the same question.
     #[must_use]
     pub fn deciding(&self) -> Self {
         let usual = Self::caller();
@@ -354,11 +356,11 @@ impl Plan {
         }
     }
 
-    /// Returns the times; `usual` is the server's deadline.
+    /// Returns the schedule; `usual` is the server's deadline.
     pub fn schedule(&self, usual: Duration) -> Schedule {
         Schedule::new(self.deadline.unwrap_or(usual), &self.remind, &self.escalate)
     }
 }
 
-/// The time for which a claim holds where no rule says otherwise.
+/// The default lifetime of a claim.
 const DEFAULT_CLAIM: Duration = Duration::from_secs(15 * 60);

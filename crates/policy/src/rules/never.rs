@@ -1,4 +1,4 @@
-//! Rules of which no call can be: their condition says one thing, and their patterns or another part of it say another.
+//! Rules that no call can match: their condition contradicts their patterns or itself.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::document::Reader;
 use crate::glob::Glob;
 use crate::people::People;
 
-/// The parts of a rule that its condition has to agree with.
+/// The parts of a rule that its condition must agree with.
 pub(super) struct Patterns<'r> {
     pub(super) servers: &'r [Glob],
     pub(super) targets: &'r Targets,
@@ -25,7 +25,7 @@ pub(super) struct ConditionText<'r> {
 }
 
 impl Patterns<'_> {
-    /// Names the conjuncts of a condition with which no call can be the rule's.
+    /// Reports the conjuncts of a condition that no call of the rule can satisfy.
     pub(super) fn check(
         &self,
         reader: &mut Reader<'_>,
@@ -44,7 +44,7 @@ impl Patterns<'_> {
         }
     }
 
-    /// Returns why no call of the rule has one of these texts, and what to do.
+    /// Returns the reason why no call of the rule has one of these texts, and the fix.
     fn disagrees(&self, one: &Required) -> Option<(String, String)> {
         let texts = one.texts.iter().map(String::as_str);
         let mut texts = texts.filter(|text| !text.is_empty());
@@ -61,7 +61,7 @@ impl Patterns<'_> {
             "method" => {
                 let kinds = one.texts.iter().filter_map(|text| kind_of(text));
                 let mut kinds = kinds.peekable();
-                // Others are told of as words that no method is.
+                // Unknown words are reported as such elsewhere.
                 kinds.peek()?;
                 (!kinds.any(|kind| self.targets.has_kind(kind))).then(|| {
                     (
@@ -70,7 +70,7 @@ impl Patterns<'_> {
                     )
                 })
             }
-            // Without people in the file, keys may be for anybody.
+            // Without people in the file, keys may belong to anyone.
             "caller.person" if !self.people.people.is_empty() => {
                 let known = self.people.people.keys().map(String::as_str);
                 let first = texts.next()?;
@@ -92,8 +92,8 @@ impl Patterns<'_> {
     }
 }
 
-/// Returns why a conjunct is never true together with one before it, and what to do. Arguments and fields may be of any type, and a comparison
-/// with another type is an error, so nothing is said of them.
+/// Returns the reason why a conjunct is never true together with an earlier one, and the fix. Arguments and fields may
+/// have any type, and a comparison with another type is an error, so they are not checked.
 fn contradicts(before: &[Required], one: &Required) -> Option<(String, String)> {
     let root = one.path.split('.').next().unwrap_or_default();
     if matches!(root, "arguments" | "fields") {

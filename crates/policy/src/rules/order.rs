@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::{Decision, Phase, Rule};
 use crate::document::Reader;
 
-/// The most rules of one server that are left for CEL, so that a decision stays near 0.1 ms.
+/// The most rules of one server that need CEL, so that a decision stays near 0.1 ms.
 const MAX_EVALUATED: usize = 100;
-/// The most rules whose order is compared pair by pair.
+/// The most rules whose order is compared pairwise.
 const MAX_COMPARED: usize = 2_000;
-/// The most patterns of one rule that are looked up among those of several others.
+/// The most patterns of one rule that are compared with those of several others.
 const MAX_PATTERNS: usize = 64;
 
-/// Names rules that can never match, because an earlier one takes all that they take; and rules with one name.
+/// Reports rules that can never match, because an earlier one covers all their calls; and rules with the same name.
 pub(super) fn check(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for (rule, start) in rules {
@@ -60,13 +60,13 @@ fn check_cost(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
     }
 }
 
-/// The rules that may take all calls or questions of others.
+/// The rules that may cover all calls or questions of others.
 struct Hiding<'r> {
-    /// Those that take each call or question that their patterns fit, in their order.
+    /// Those that apply to each call or question that matches their patterns, in order.
     unconditional: Vec<&'r Rule>,
     /// Those of them that refuse calls before they are made.
     refusing: Vec<&'r Rule>,
-    /// Those that let calls go on to their servers, with or without a condition.
+    /// Those that let calls proceed to their servers, with or without a condition.
     admitting: Vec<&'r Rule>,
 }
 
@@ -89,7 +89,7 @@ impl<'r> Hiding<'r> {
         }
     }
 
-    /// Returns why a rule never matches, and what to do; `None` where it may.
+    /// Returns the reason why a rule never matches, and the fix; `None` if it may match.
     fn hides(&self, rule: &Rule) -> Option<(String, &'static str)> {
         let earlier = self.unconditional.iter().copied();
         let earlier = earlier.take_while(|other| other.line < rule.line);
@@ -117,7 +117,7 @@ impl<'r> Hiding<'r> {
         Some((message, "put it before these rules, or take it out"))
     }
 
-    /// Returns the rule that refuses all calls in which this one would be asked about a question.
+    /// Returns the rule that refuses all calls in which this one would ask a question.
     fn refusal_of(&self, rule: &Rule) -> Option<&'r Rule> {
         if rule.phase != Phase::Asking {
             return None;
@@ -131,7 +131,7 @@ impl<'r> Hiding<'r> {
     }
 }
 
-/// Returns the names of the rules that take all calls of another together, by its patterns; `None` where they do not.
+/// Returns the names of the rules that together cover all calls of another, by its patterns; `None` if they do not.
 fn covered_by(rule: &Rule, earlier: &[&Rule]) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     let mut pairs = 0;
@@ -151,12 +151,12 @@ fn covered_by(rule: &Rule, earlier: &[&Rule]) -> Option<Vec<String>> {
             }
         }
     }
-    // An empty list is told of where it stands.
+    // An empty list is reported at its position.
     (!names.is_empty()).then_some(names)
 }
 
 impl Rule {
-    /// Returns `true` if the rule decides about each call or question that its patterns fit.
+    /// Returns `true` if the rule decides about each call or question that matches its patterns.
     fn takes_all(&self) -> bool {
         let refuses_all = match &self.decision {
             Decision::Refuse(refusal) => ["form", "url"]
@@ -167,7 +167,7 @@ impl Rule {
         self.condition.is_none() && (!self.needs_question || refuses_all)
     }
 
-    /// Returns `true` if some call may be the one's and the other's.
+    /// Returns `true` if some call may match both.
     fn may_meet(&self, other: &Self) -> bool {
         let mut servers = self.servers.iter();
         servers.any(|one| other.servers.iter().any(|other| one.may_meet(other)))

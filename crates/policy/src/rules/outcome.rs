@@ -1,22 +1,22 @@
-//! The outcome of both decisions about a call, as they are previewed: with the people who cannot be asked.
+//! The outcome of both decisions about a call, for previews: includes people who cannot be asked.
 
 use super::decide::{Admit, Planned, Preview};
 use super::{Approval, Plan};
 use crate::facts::Call;
 
-/// The outcome for a call, with the rule that decides it.
+/// The outcome for a call, with the deciding rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome<'p> {
     /// It is refused, or its question is, for this reason.
     Refused(&'p str, String),
     /// People are asked before the call.
     Approve(&'p str, &'p Approval),
-    /// These people are asked what its server asks; the caller, where no rule says otherwise.
+    /// These people are asked its server's questions; the caller, if no rule says otherwise.
     Ask(Option<&'p str>, &'p Plan),
 }
 
 impl Preview<'_> {
-    /// Returns the outcome; `unmatched` is the reason where it is not known of each person whether they are the caller.
+    /// Returns the outcome; `unmatched` is the reason if the caller cannot be compared with each person.
     pub fn outcome(
         &self,
         call: Option<&Call<'_>>,

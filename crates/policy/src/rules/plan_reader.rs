@@ -1,4 +1,4 @@
-//! Reading the plan of one rule: who is asked, how long, and who hears of it later.
+//! Reading of one rule's plan: the people, the times, and later notifications.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::document::{Reader, Value, duration_text, key_start};
 use crate::people::Addressee;
 use crate::schedule::Escalation;
 
-/// The most people who must agree.
+/// The most people who must confirm.
 const MAX_NEED: u8 = 20;
 
 impl RuleReader<'_> {
@@ -145,7 +145,7 @@ impl RuleReader<'_> {
         })
     }
 
-    /// Refuses a step that asks only those who are asked already.
+    /// Rejects a step that asks only people who are already asked.
     fn adds_someone(
         &self,
         reader: &mut Reader<'_>,
@@ -156,7 +156,7 @@ impl RuleReader<'_> {
         let to_all = std::slice::from_ref(to);
         let (known, _) = self.people.reach(asked);
         let (added, _) = self.people.reach(to_all);
-        // A person whom a claim adds is asked already where the same claim does.
+        // A person added by a claim is already asked if the same claim does.
         let (claims, added_claims) = (self.people.claims_of(asked), self.people.claims_of(to_all));
         let is_known =
             *to != Addressee::Caller && added.is_subset(&known) && added_claims.is_subset(&claims);
@@ -171,7 +171,7 @@ impl RuleReader<'_> {
         }
     }
 
-    /// Refuses a plan of which too few people may log in. Whom a claim adds is not known here.
+    /// Rejects a plan of which too few people may log in. People added by a claim are unknown here.
     fn may_log_in(
         &self,
         reader: &mut Reader<'_>,
@@ -309,7 +309,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// Returns the value of `key` out of these choices.
+/// Returns the value of `key`, which must be one of these choices.
 pub(super) fn choice<'t, T: Copy>(
     reader: &mut Reader<'t>,
     table: &DeTable<'t>,

@@ -1,4 +1,4 @@
-//! A file becomes rules: every mistake is found, each with its line and column.
+//! Reading of a file: every error is found, each with its line and column.
 
 use toml::de::{DeTable, DeValue};
 
@@ -39,7 +39,7 @@ const ELSEWHERE: [&str; 20] = [
 ];
 /// The parts that are read here.
 const HERE: [&str; 4] = ["people", "groups", "roles", "rules"];
-/// Names of secrets, which never stand in a file as text.
+/// Names of secrets, which must not be in a file as text.
 const SECRETS: [&str; 6] = [
     "password",
     "secret",
@@ -52,24 +52,24 @@ const SECRETS: [&str; 6] = [
 /// A file that was read.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The rules, where there are no defects.
+    /// The rules, if there are no defects.
     pub rules: Option<Rules>,
     /// The number of rules in the file.
     pub count: usize,
-    /// Mistakes, in the order of the file.
+    /// Errors, in the order of the file.
     pub defects: Vec<RuleDefect>,
-    /// Things that may be meant otherwise, in the order of the file.
+    /// Probable mistakes, in the order of the file.
     pub warnings: Vec<RuleDefect>,
 }
 
 impl Rules {
-    /// Reads a file's text. Returns the rules, or else every mistake.
+    /// Reads a file's text. Returns the rules, or else every error.
     pub fn parse(text: &str) -> Result<Self, Vec<RuleDefect>> {
         let loaded = Self::load(text);
         loaded.rules.ok_or(loaded.defects)
     }
 
-    /// Reads a file's text, with every mistake and warning.
+    /// Reads a file's text, with every error and warning.
     pub fn load(text: &str) -> Loaded {
         let mut reader = Reader::new(text);
         if text.len() > MAX_FILE {
@@ -160,7 +160,7 @@ impl Rules {
     }
 }
 
-/// Returns those who may log in; `None` where the file lets in everybody whom it names, or people answer in Slack too.
+/// Returns the people who may log in; `None` if the file admits everyone in it, or if people also answer in Slack.
 fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
     let table = |name: &str| file.get(name)?.get_ref().as_table();
     if table("channels").is_some_and(|channels| channels.contains_key("slack")) {
@@ -172,7 +172,7 @@ fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
         ("group", name) => Some(Addressee::Group(name.to_owned())),
         _ => None,
     };
-    // What is wrong there is told by whoever reads the login.
+    // Errors there are reported by the reader of the login.
     let all: Vec<Addressee> = allow.iter().map(named).collect::<Option<_>>()?;
     (!all.is_empty()).then_some(all)
 }
@@ -194,7 +194,7 @@ fn finish(reader: Reader<'_>, rules: Option<Rules>, count: usize) -> Loaded {
     }
 }
 
-/// Names every secret that stands in the file as text. Its text is not repeated.
+/// Reports every secret that is in the file as text, without repeating the text.
 fn literal_secrets(reader: &mut Reader<'_>, table: &DeTable<'_>, depth: usize) {
     if depth == 0 {
         return;

@@ -1,5 +1,5 @@
-//! Decisions about calls of the past, of which not every fact was kept. A decision is certain, or it is said which rules may have decided,
-//! and which facts would tell.
+//! Decisions about past calls, of which not every fact was stored. A decision is certain, or the result lists the rules
+//! that may have decided, and the missing facts.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{Decision, OnError, Phase, Refusal, Rule, Rules};
 use crate::condition::Environment;
 use crate::facts::{Facts, QuestionFacts};
 
-/// Names of facts that are not known: variables of conditions, such as `arguments`, or members, such as `caller.mail`.
+/// Names of unknown facts: variables of conditions, such as `arguments`, or members, such as `caller.mail`.
 pub type Gaps<'a> = &'a [&'static str];
 
 /// The decision of a rule, in one word.
@@ -31,36 +31,36 @@ pub enum Verdict {
 /// A rule that may have decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate<'r> {
-    /// The rule; `None` where none matches.
+    /// The rule; `None` if none matches.
     pub rule: Option<&'r str>,
     /// Its decision.
     pub verdict: Verdict,
 }
 
-/// A decision about a call of the past.
+/// A decision about a past call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recall<'r> {
     /// The decision, or each that is possible.
     pub candidates: Vec<Candidate<'r>>,
-    /// The facts that would tell.
+    /// The missing facts.
     pub missing: Vec<&'static str>,
 }
 
 impl Recall<'_> {
-    /// Returns `true` if there is one decision only.
+    /// Returns `true` if there is only one possible decision.
     pub fn is_certain(&self) -> bool {
         self.candidates.len() == 1
     }
 }
 
-/// One rule, as far as it can be told.
+/// The result for one rule, as far as it can be determined.
 enum Match {
     Never,
     Perhaps,
     Always(Verdict),
 }
 
-/// The result of reading the rules of one phase.
+/// The result of evaluating the rules of one phase.
 struct Reached<'r> {
     candidates: Vec<Candidate<'r>>,
     /// `true` if it is possible that none of them decides.
@@ -68,8 +68,8 @@ struct Reached<'r> {
 }
 
 impl Rules {
-    /// Returns the decision about a call and the question that came up in it, as [`Rules::preview`] does; without a question, about the
-    /// call alone. `gaps` are the facts that are not known, whatever stands in their place.
+    /// Returns the decision about a call and its question, as [`Rules::preview`] does; without a question, about the
+    /// call alone. `gaps` are the unknown facts, whose values are ignored.
     pub fn recall(
         &self,
         facts: &Facts<'_>,
@@ -128,7 +128,7 @@ impl Rules {
             match rule.recall(&environment, gaps, missing) {
                 Match::Never => {}
                 Match::Perhaps => {
-                    // A fact may be such that the condition cannot be evaluated.
+                    // With some values of the fact, the condition may be an error.
                     let by_error = (rule.on_error == OnError::Refuse).then_some(Verdict::Refused);
                     let verdict = rule.verdict();
                     let verdicts = [Some(verdict), by_error.filter(|other| *other != verdict)];
@@ -175,7 +175,7 @@ impl Rule {
         }
     }
 
-    /// Reads the rule as [`Rule::judge`] does, with facts that are not known.
+    /// Evaluates the rule like [`Rule::judge`], with unknown facts.
     fn recall(
         &self,
         environment: &Environment<'_>,
@@ -219,7 +219,7 @@ impl Rule {
 }
 
 impl Refusal {
-    /// Returns whether the refusal is for this question, or else the fact that would tell.
+    /// Returns whether the refusal applies to this question, or else the missing fact.
     fn is_for(&self, question: &QuestionFacts, gaps: Gaps<'_>) -> Result<bool, &'static str> {
         const MODE: &str = "question.mode";
         const CREDENTIALS: &str = "question.credentials";
@@ -321,7 +321,7 @@ mod tests {
     }
 
     proptest! {
-        /// With every fact it says what happens; with fewer, what happens is among what it says.
+        /// With every fact the result is the decision; with fewer, the decision is among the results.
         #[test]
         fn what_happens_is_among_what_is_recalled(
             tool in "(pay|put|get)",

@@ -1,4 +1,4 @@
-//! Reading one rule: whom it is for, its condition and its decision.
+//! Reading of one rule: its patterns, its condition and its decision.
 
 use toml::de::{DeTable, DeValue};
 
@@ -37,18 +37,18 @@ const RULE_KEYS: [&str; 22] = [
     "note",
 ];
 
-/// The state while rules are read.
+/// The state of reading rules.
 pub(super) struct RuleReader<'p> {
     pub(super) people: &'p People,
-    /// The names of servers, where the file has any.
+    /// The names of servers, if the file has any.
     servers: Option<Vec<String>>,
-    /// Those who may log in, where the file names them and they answer nowhere else.
+    /// The people who may log in, if the file lists them and they answer nowhere else.
     pub(super) allow: Option<Vec<Addressee>>,
     names: Interner,
 }
 
 impl<'p> RuleReader<'p> {
-    /// Reads rules that may name these people, for these servers where the file has any.
+    /// Creates a reader of rules with these people, for these servers if the file has any.
     pub(super) fn new(people: &'p People, servers: Option<Vec<String>>) -> Self {
         Self {
             people,
@@ -63,7 +63,7 @@ impl<'p> RuleReader<'p> {
         self.names
     }
 
-    /// Reads one rule; with it the byte at which it begins.
+    /// Reads one rule, and returns it with the byte at which it begins.
     pub(super) fn rule<'t>(
         &mut self,
         reader: &mut Reader<'t>,
@@ -183,7 +183,7 @@ impl<'p> RuleReader<'p> {
                 (None, Vec::new())
             }
         };
-        // With a word about errors, the operator has thought of absent members.
+        // With `on-error`, the operator has considered absent members.
         if !table.contains_key("on-error") {
             for warning in warnings {
                 let at = reader.inside_text(span.clone(), text, warning.at);
@@ -357,7 +357,7 @@ fn patterns<'t>(
     Some(patterns)
 }
 
-/// Returns why a pattern matches nothing that there can be, and what to write.
+/// Returns the reason why a pattern can match nothing, and the fix.
 fn unmatched(key: &str, text: &str) -> Option<(String, String)> {
     if text.trim() != text || text.contains(char::is_control) {
         let message = format!(
@@ -413,7 +413,7 @@ fn may_be_uri(pattern: &str) -> bool {
         c if at == 0 => c.is_ascii_alphabetic(),
         c => c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'),
     };
-    // A scheme ends with a colon, which a wildcard may stand for.
+    // A scheme ends with a colon, which a wildcard may match.
     let has_end = pattern.contains([':', '*', '?']);
     has_end && scheme.char_indices().all(is_scheme) && !pattern.starts_with(':')
 }
@@ -492,7 +492,7 @@ fn on_error<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<OnError>
     choice(reader, table, "on-error", &choices)
 }
 
-/// Checks a condition together with what the rule decides.
+/// Checks a condition together with the rule's decision.
 fn check_condition(
     reader: &mut Reader<'_>,
     table: &DeTable<'_>,

@@ -1,4 +1,4 @@
-//! The calls that a rule is for, by method and name.
+//! The calls of a rule, by method and name.
 
 use mcp_elicit_core::wire::CallKind;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::{Decision, Phase, Rule, Rules};
 use crate::glob::Glob;
 
-/// The calls that a rule is for.
+/// The calls that a rule applies to.
 #[derive(Debug)]
 pub(super) enum Targets {
     /// Every call.
     All,
-    /// Calls of which one of these patterns matches the name.
+    /// Calls whose name matches one of these patterns.
     Named(Vec<Target>),
 }
 
@@ -47,7 +47,7 @@ impl Targets {
         }
     }
 
-    /// Returns `true` if some call of these has this name.
+    /// Returns `true` if some of these calls has this name.
     pub(super) fn may_name(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -55,7 +55,7 @@ impl Targets {
         }
     }
 
-    /// Returns `true` if some call of these is of this kind.
+    /// Returns `true` if some of these calls is of this kind.
     pub(super) fn has_kind(&self, kind: CallKind) -> bool {
         match self {
             Self::All => true,
@@ -72,7 +72,7 @@ impl Targets {
         all.into_iter().chain(named.iter().map(Some))
     }
 
-    /// Returns `true` if it is certain that all calls of one pattern are among these; `None` stands for every call.
+    /// Returns `true` if all calls of one pattern are certainly among these; `None` stands for every call.
     pub(super) fn covers_pattern(&self, pattern: Option<&Target>) -> bool {
         match (self, pattern) {
             (Self::All, _) => true,
@@ -83,7 +83,7 @@ impl Targets {
         }
     }
 
-    /// Returns `true` if some call may be among both.
+    /// Returns `true` if some call may be in both.
     pub(super) fn may_meet(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) | (_, Self::All) => true,
@@ -94,37 +94,37 @@ impl Targets {
         }
     }
 
-    /// Returns `true` if it is certain that these are all calls of `other` too.
+    /// Returns `true` if these certainly include all calls of `other`.
     pub(super) fn covers(&self, other: &Self) -> bool {
         other.patterns().all(|narrow| self.covers_pattern(narrow))
     }
 }
 
-/// The extent to which rules speak of one tool: those that decide about its calls, or whom its server asks.
+/// The extent to which rules apply to one tool: those that decide about its calls, or about its server's questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// A rule without a condition speaks of it.
+    /// A rule without a condition applies to it.
     Always,
-    /// Only rules with conditions speak of it.
+    /// Only rules with conditions apply to it.
     Conditional,
-    /// No rule speaks of it.
+    /// No rule applies to it.
     Never,
 }
 
-/// The rules that speak of one tool, each list in the order of the file.
+/// The rules that apply to one tool, each list in the order of the file.
 #[derive(Clone, Debug)]
 pub struct ToolCoverage<'r> {
-    /// The extent to which they cover it.
+    /// The extent of their coverage.
     pub coverage: Coverage,
-    /// Those that decide about its calls, or whom its server asks.
+    /// Those that decide about its calls, or choose the people for its server's questions.
     pub rules: Vec<&'r Rule>,
     /// Those that only refuse some of its server's questions.
     pub questions: Vec<&'r Rule>,
 }
 
 impl Rules {
-    /// Returns the rules that speak of a tool of a server, and how far they cover it.
+    /// Returns the rules that apply to a tool of a server, and their coverage.
     pub fn coverage(&self, server: &str, tool: &str) -> ToolCoverage<'_> {
         let speaking = self.all.iter().filter(|rule| {
             rule.is_for_server(server) && rule.targets.matches(CallKind::Tool, tool)
@@ -147,12 +147,12 @@ impl Rules {
 }
 
 impl Rule {
-    /// Returns `true` if the rule lets every call go on, and every question but some.
+    /// Returns `true` if the rule lets every call proceed, and every question but some.
     fn only_refuses_questions(&self) -> bool {
         matches!(self.decision, Decision::Refuse(_)) && self.phase == Phase::Asking
     }
 
-    /// Returns `true` if the rule is for tools, and not for prompts or resources alone.
+    /// Returns `true` if the rule applies to tools, and not only to prompts or resources.
     pub fn is_for_tools(&self) -> bool {
         match &self.targets {
             Targets::All => true,
@@ -160,12 +160,12 @@ impl Rule {
         }
     }
 
-    /// Returns `true` if the rule is for this server.
+    /// Returns `true` if the rule applies to this server.
     pub fn is_for_server(&self, server: &str) -> bool {
         self.servers.iter().any(|glob| glob.matches(server))
     }
 
-    /// Returns `true` if the rule is for this server and not for every one.
+    /// Returns `true` if the rule names this server, rather than applying to all.
     pub fn names_server(&self, server: &str) -> bool {
         let every = Glob::new("*");
         self.is_for_server(server) && !self.servers.iter().any(|glob| glob.covers(&every))

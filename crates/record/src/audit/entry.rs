@@ -1,4 +1,4 @@
-//! The text of one entry of the audit, JSON.
+//! The text of one audit entry, as JSON.
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 use mcp_elicit_core::wire::CallKind;
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::store::Row;
 
-/// Returns the audit's entry for a step of a question, JSON: who, which server and tool, fields' names, outcome and time. Never a
-/// value. There is one for every step of every question, so it is written without a tree.
+/// Returns the audit entry for a step of a question as JSON: actor, server and tool, names of fields, outcome and time.
+/// Never a value. Every step of every question has one, so it is written without a tree.
 pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
@@ -85,11 +85,11 @@ impl StepEntry {
     }
 }
 
-/// Any other entry, being composed.
+/// Any other entry, while it is composed.
 pub(crate) struct Entry(Map<String, Value>);
 
 impl Entry {
-    /// Begins an entry with its time and event.
+    /// Creates an entry with its time and event.
     pub(crate) fn new(event: Event, now: Timestamp) -> Self {
         debug_assert!(
             Event::OF_GATEWAY.contains(&event),
@@ -100,12 +100,12 @@ impl Entry {
             .with("event", event.as_str())
     }
 
-    /// Returns an entry that was composed before, to be continued.
+    /// Parses an entry that was composed before, to extend it.
     pub(crate) fn continued(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().map(Self)
     }
 
-    /// Names the question, its call and its rule.
+    /// Adds the question, its call and its rule.
     pub(crate) fn about(self, row: &Row) -> Self {
         let body = &row.body;
         let rule = row.team.as_ref().map(|team| team.rule.as_str());
@@ -118,7 +118,7 @@ impl Entry {
             .with_some("rule", rule)
     }
 
-    /// Names the kind and the target of the call, where they are known.
+    /// Adds the kind and the target of the call, if known.
     pub(crate) fn with_call(self, call: Option<(CallKind, &str)>) -> Self {
         self.with_some("kind", call.map(|(kind, _)| CallKind::word(kind)))
             .with_some("target", call.map(|(_, target)| target))
@@ -130,7 +130,7 @@ impl Entry {
         self
     }
 
-    /// Adds a member that is there.
+    /// Adds a member if it is present.
     pub(crate) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -146,26 +146,27 @@ impl Entry {
         self
     }
 
-    /// Returns the entry as the audit keeps it.
+    /// Returns the entry's text for the audit.
     pub(crate) fn into_text(self) -> String {
         Value::Object(self.0).to_string()
     }
 }
 
-/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a token.
+/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a
+/// token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Details<'a> {
     /// The question.
     pub question: Option<&'a str>,
     /// The server.
     pub server: Option<&'a str>,
-    /// The issuer and the subject, as the record tells callers apart.
+    /// The issuer and the subject, as the record names callers.
     pub principal: Option<&'a str>,
-    /// The way in which callers prove who they are.
+    /// The way in which callers authenticate.
     pub mode: Option<&'a str>,
-    /// The actor: `person:NAME`, `provider`, or in words where it was done.
+    /// The actor: `person:NAME`, `provider`, or the place of the action in words.
     pub by: Option<&'a str>,
-    /// The person whom it is about, where that is not the actor.
+    /// The person that the event is about, if not the actor.
     pub person: Option<&'a str>,
     /// The public name of a session.
     pub session: Option<&'a str>,
@@ -173,12 +174,12 @@ pub struct Details<'a> {
     pub device: Option<&'a str>,
     /// The reason or the result, in a word or in words.
     pub reason: Option<&'a str>,
-    /// The number of events like it that were left out before it.
+    /// The number of omitted similar events before it.
     pub left_out: u64,
 }
 
 impl<'a> Details<'a> {
-    /// The details of an act of this actor.
+    /// Creates the details of an action of this actor.
     pub fn by(actor: &'a str) -> Self {
         Self {
             by: Some(actor),
@@ -188,7 +189,7 @@ impl<'a> Details<'a> {
 }
 
 impl Details<'_> {
-    /// Returns the entry of an event that these are the details of.
+    /// Returns the entry of an event with these details.
     pub(crate) fn entry(&self, event: Event, now: Timestamp) -> Entry {
         let left_out = Some(self.left_out).filter(|&count| count > 0);
         Entry::new(event, now)

@@ -1,18 +1,19 @@
-//! An entry of the audit in words, for a page or a terminal.
+//! An audit entry in words, for a page or a terminal.
 
 use serde_json::Value;
 
-/// Returns what an event of the audit tells besides its time, kind and question, as its parts with two spaces before each. `moment` puts a
-/// time into words, given in milliseconds since 1970. The texts are those of servers and callers: they are to be made harmless.
+/// Returns the description of an audit event besides its time, kind and question, with two spaces before each part.
+/// `moment` formats a time given in milliseconds since 1970. The texts come from servers and callers and must be
+/// sanitized before they are shown.
 pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     let word = |name: &str| entry[name].as_str().unwrap_or("-");
     let mut said = String::new();
     let is_there = |name: &str| entry[name].is_string();
-    // Events of logins, keys and rules are about no server.
+    // Events of logins, keys and rules concern no server.
     if is_there("server") || is_there("target") {
         said.extend(["  ", word("server"), " / ", word("target")]);
     }
-    // Where the server did not say for which call it asks.
+    // If the server did not name the call in which it asks.
     for other in entry["others"].as_array().into_iter().flatten() {
         said.extend([" or ", other.as_str().unwrap_or("-")]);
     }
@@ -29,7 +30,7 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     }
     if is_there("rule") {
         said.extend(["  rule ", word("rule")]);
-        // Whose call it is.
+        // The caller.
         if is_there("principal") && !is_there("by") {
             said.extend(["  called by ", word("principal")]);
         }
@@ -60,7 +61,7 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
             said.extend([before, word(name)]);
         }
     }
-    // Of a login: nobody is its actor, or the one who was bound.
+    // Events of a login without an actor, or about the bound person.
     if is_there("principal") && !is_there("server") {
         said.extend(["  as ", word("principal")]);
     }
@@ -74,7 +75,7 @@ pub fn in_words(entry: &Value, moment: impl Fn(i64) -> String) -> String {
     }
     if is_there("by") {
         let who = word("by");
-        // `on the command line` and the like say already how it was done.
+        // `on the command line` and similar texts already say how it was done.
         let is_place = ["in the ", "on the ", "over the "]
             .iter()
             .any(|start| who.starts_with(start));

@@ -1,5 +1,5 @@
-//! Which gateways run: each holds a lock on a file of its own, which the system lets go when the process ends, however
-//! it ends. So a question of a killed gateway is known to have nobody waiting for it, at once and for certain.
+//! The running gateways: each holds a lock on its own file, which the system releases when the process ends in any way.
+//! So a question of a killed gateway is known at once, with certainty, to have no waiting call.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,23 +11,23 @@ use crate::state_file;
 
 /// The suffix of a lock file's name while it is not locked yet.
 const UNFINISHED: &str = ".new";
-/// The number of tries of a lock file that others clear away before it is locked.
+/// The number of attempts for a lock file that others remove before it is locked.
 const TRIES: usize = 100;
 
-/// This gateway's sign of life.
+/// The lock file of this gateway.
 pub struct LockFile {
     name: String,
     folder: Option<PathBuf>,
-    // Held for as long as this lives.
+    // Held while this exists.
     _lock: Option<File>,
 }
 
-/// When a gateway last came or went; of nobody where no other can.
+/// The time at which a gateway last started or ended; empty if no other can exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(Option<SystemTime>);
 
 impl LockFile {
-    /// A lock file for a gateway that shares its store with no other process.
+    /// Creates a lock file for a gateway whose store no other process uses.
     pub fn unshared() -> io::Result<Self> {
         Ok(Self {
             name: encryption::random_id()?,
@@ -36,7 +36,7 @@ impl LockFile {
         })
     }
 
-    /// A lock file in this folder, which all gateways of one store share. Files of those that ended are cleared away.
+    /// Creates a lock file in this folder, which all gateways of one store share, and removes files of ended gateways.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         for _ in 0..TRIES {
@@ -44,10 +44,10 @@ impl LockFile {
             let aside = folder.join(format!("{name}{UNFINISHED}"));
             let lock = state_file::open_private(&aside)?;
             lock.lock()?;
-            // Locked before it is seen under its name: whoever clears away what is not locked leaves it alone.
+            // Locked before it has its final name, so that the removal of unlocked files does not touch it.
             match fs::rename(&aside, folder.join(&name)) {
                 Ok(()) => {}
-                // Cleared away before it was locked.
+                // Removed before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             }
@@ -62,17 +62,17 @@ impl LockFile {
         Err(io::Error::other("the folder of lock files keeps changing"))
     }
 
-    /// The name that rows carry.
+    /// Returns its name, which rows contain.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether this is the name of this lock file.
+    /// Returns `true` if this is the name of this lock file.
     pub fn is_mine(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Returns whether the gateway of this name still runs.
+    /// Returns `true` if the gateway of this name is still running.
     pub fn is_held(&self, name: &str) -> bool {
         let Some(folder) = &self.folder else {
             return false;
@@ -81,14 +81,15 @@ impl LockFile {
         plain && is_locked(&folder.join(name))
     }
 
-    /// Returns whether other gateways run on the same store.
+    /// Returns `true` if other gateways run on the same store.
     pub fn has_others(&self) -> bool {
         let finished = |path: &&PathBuf| !is_unfinished(path);
         let others = self.others();
         others.iter().filter(finished).any(|path| is_locked(path))
     }
 
-    /// When a gateway last came or went, as far as the folder of lock files tells: as long as this stays the same, none did.
+    /// Returns the time at which a gateway last started or ended, according to the folder: while it is unchanged, none
+    /// did.
     pub fn mark(&self) -> io::Result<Mark> {
         let folder = self.folder.as_deref();
         let time = folder.map(|folder| fs::metadata(folder)?.modified());
@@ -111,7 +112,7 @@ impl LockFile {
 
     fn clear_others(&self) {
         for path in self.others() {
-            // Removed under its lock, so that nobody can take it in between.
+            // Removed under its lock, so that no process can take it in between.
             if let Ok(file) = state_file::open_existing(&path)
                 && file.try_lock().is_ok()
             {
@@ -129,8 +130,8 @@ impl Drop for LockFile {
     }
 }
 
-/// Returns whether the gateway of this lock file runs. Looked at with a shared lock: two that look at once do not take each other for
-/// the holder.
+/// Returns `true` if the gateway of this lock file is running. Checked with a shared lock, so that two checks at once
+/// do not see each other.
 fn is_locked(path: &Path) -> bool {
     let Ok(file) = state_file::open_existing(path) else {
         return false;
@@ -146,7 +147,7 @@ fn is_unfinished(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Each of several that start at once, again and again, sees that those run that do.
+    /// Each of several that start at once, again and again, sees those that run.
     #[test]
     fn lock_files_that_are_taken_at_once_are_not_lost() {
         for _ in 0..20 {

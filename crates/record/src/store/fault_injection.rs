@@ -1,4 +1,4 @@
-//! A store that fails for a while, as a full disk does.
+//! A store that fails for a while, like a full disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::{
     Stored, StoredGrant, Write,
 };
 
-/// Fails as often as it is told to.
+/// A store that fails as often as it is told to.
 #[derive(Default)]
 pub(crate) struct Failing {
     pub(crate) below: Memory,

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and for operators who want nothing on disk. Gone with the process.
+//! A store in memory: for tests, and for operators who want nothing on disk. It ends with the process.
 
 mod outbox;
 
@@ -23,7 +23,7 @@ struct Inner {
     grants: BTreeMap<String, StoredGrant>,
     key: Option<ChainKey>,
     outbox: Outbox,
-    /// The facts learned of servers, and when.
+    /// The facts learned about servers, and the times.
     learned: BTreeMap<String, (Timestamp, String)>,
 }
 
@@ -34,7 +34,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A store whose audit chain has this key.
+    /// Creates a store whose audit chain has this key.
     pub fn keyed(key: ChainKey) -> Self {
         let inner = Inner {
             key: Some(key),
@@ -52,7 +52,7 @@ impl Memory {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        // A panic elsewhere leaves whole rows: every change is made of moves.
+        // A panic elsewhere leaves whole rows: every change consists of moves.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -99,7 +99,7 @@ impl Inner {
     }
 }
 
-/// Returns where a row stands on a list: by time, and by id among those of the same time.
+/// Returns a row's sort key in a list: by time, and by id among rows of the same time.
 fn list_position(filter: Filter, row: &Row) -> (i128, String) {
     let millis =
         |moment: Option<Timestamp>| moment.map_or(0, |moment| i128::from(moment.as_millis()));

@@ -1,9 +1,9 @@
-//! The store of the questions. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
+//! The store of the questions: one trait, one contract suite (`contract.rs`), one file for each kind of store, and the
 //! [`writer`] in front of any of them.
 //!
-//! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
-//! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
-//! a person gave reach it sealed.
+//! A store decides nothing about a question: it stores rows, changes them only if they are unchanged since they were
+//! read (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values
+//! that a person entered reach it sealed.
 
 use std::sync::Arc;
 
@@ -39,39 +39,39 @@ pub use memory::Memory;
 pub use sqlite::Sqlite;
 pub use writer::Writer;
 
-/// One question as it is stored.
+/// A stored question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Unguessable; names the question to people, pages and scripts.
+    /// Unguessable; identifies the question to people, pages and scripts.
     pub id: String,
-    /// The key that finds the same question of the same call of the same principal again; hex.
+    /// The deduplication key of the same question of the same call of the same principal; hex.
     pub binding: String,
-    /// Which running gateway has the call that waits for it.
+    /// The running gateway whose call waits for it.
     pub owner: String,
     /// The state; its version is the row's.
     pub lifecycle: Lifecycle,
-    /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
+    /// `true` if only that gateway may change the row while it runs, because its own state is ahead of the row.
     pub exclusive: bool,
-    /// The question, and its call: nothing in it changes.
+    /// The question and its call, which never change.
     pub body: Arc<Body>,
     /// The call's arguments, sealed.
     pub arguments: Option<Vec<u8>>,
-    /// The answer's content, sealed; dropped once it was delivered.
+    /// The answer's content, sealed; dropped after delivery.
     pub content: Option<Vec<u8>>,
-    /// The params of the question in the newest revision, JSON. `None` in a list, which does not read them.
+    /// The params of the question in the newest revision, as JSON. `None` in a list, which does not read them.
     pub params: Option<String>,
-    /// The people whom a rule asks, and their acts so far; `None` for a question of no rule.
+    /// The people whom a rule asks, and their actions so far; `None` for a question without a rule.
     pub team: Option<Box<Team>>,
 }
 
 impl Row {
-    /// Returns `true` when the same question of the same call made again finds this row: it is known which call asked.
+    /// Returns `true` if the same question of the same call made again finds this row, because its call is known.
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
         target.is_some() && self.body.others.is_empty()
     }
 
-    /// Returns the question as it was asked; `None` in a list, and when it cannot be read any more.
+    /// Returns the question as it was asked; `None` in a list, and if it can no longer be read.
     pub fn request(&self) -> Option<ElicitRequest> {
         let params = serde_json::from_str(self.params.as_deref()?).ok()?;
         ElicitRequest::parse(params, Revision::LATEST).ok()
@@ -94,7 +94,7 @@ impl Row {
             || callers.keys.iter().any(|key| under.keys.contains(key))
     }
 
-    /// Returns when time alone changes the row; `None` when it does not.
+    /// Returns the time at which the row changes by time alone; `None` if it does not.
     pub fn due_at(&self) -> Option<Timestamp> {
         if self.lifecycle.is_over() {
             return None;
@@ -109,34 +109,34 @@ impl Row {
         [ends_at, step_at].into_iter().flatten().min()
     }
 
-    /// Returns `true` when an answer was taken out, and nobody has said yet what became of it.
+    /// Returns `true` if an answer was taken out whose delivery has no reported result yet.
     pub fn is_in_transit(&self) -> bool {
         self.lifecycle.delivery() == Some(Delivery::Delivered)
             && (self.content.is_some() || self.arguments.is_some())
     }
 }
 
-/// Longest beginning of a message that lists show, in characters.
+/// The longest beginning of a message that lists show, in characters.
 pub const MAX_MESSAGE: usize = 1_000;
 
 impl Body {
-    /// Returns the beginning of a message, as far as lists show it.
+    /// Returns the beginning of a message that lists show.
     pub fn beginning_of(message: &str) -> String {
         message.chars().take(MAX_MESSAGE).collect()
     }
 
-    /// Returns what tells the servers of questions apart: the operator's name, else the command or URL.
+    /// Returns the text that distinguishes the servers of questions: the operator's name, else the command or URL.
     pub fn server_address(&self) -> &str {
         self.address.as_deref().unwrap_or(&self.server)
     }
 }
 
-/// The part of a question that does not change, and holds nothing that a person said.
+/// The part of a question that does not change and contains no values of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
-    /// The server by the name that people know: the operator's, else what it calls itself.
+    /// The server's name for people: the operator's, else its own.
     pub server: String,
-    /// The server's command or URL, where the operator gave it no name.
+    /// The server's command or URL, if the operator gave it no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Form or url.
@@ -158,28 +158,28 @@ pub struct Body {
     /// `tool`, `prompt` or `resource`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<CallKind>,
-    /// The kind of call.
+    /// The name of the tool or prompt, or the resource's URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Other calls that may have asked, each name once, where the server did not say for which call it asks.
+    /// The names of other calls that may have asked, each once, if the server did not name its call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Names of the form's fields.
+    /// The names of the form's fields.
     pub fields: Vec<String>,
     /// The warnings for a person.
     pub cautions: Vec<String>,
-    /// `true` if the client asks in a dialog of its own.
+    /// `true` if the client asks in its own dialog.
     pub at_client: bool,
 }
 
-/// A row to be changed: as it shall be, and the version it was read with.
+/// A change of a row: the next row, and the version that was read.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The row as it shall be.
+    /// The next row.
     pub row: Row,
-    /// The version of the row it replaces.
+    /// The version of the row that it replaces.
     pub seen: u64,
-    /// The audit entries for it, in order; none when nothing worth auditing changed.
+    /// The audit entries, in order; none if nothing relevant changed.
     pub audit: Vec<String>,
     /// The failure that it must survive.
     pub durability: Durability,
@@ -195,16 +195,16 @@ pub enum Durability {
     Flushed,
 }
 
-/// The result of a call that nobody waits for.
+/// The result of a call without a waiting client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedCall {
     /// Unguessable.
     pub id: String,
-    /// The key that finds the same call of the same caller again; hex.
+    /// The deduplication key of the same call of the same caller; hex.
     pub binding: String,
     /// The server's answer, sealed.
     pub result: Vec<u8>,
-    /// Until when it is kept.
+    /// The time until which it is kept.
     pub until: Timestamp,
 }
 
@@ -213,14 +213,14 @@ pub struct FinishedCall {
 pub struct OpenCount {
     /// All of them.
     pub of_caller: usize,
-    /// Those that one server asks. Approvals, for which the gateway asks, are not among them.
+    /// The questions of one server. Approvals, which the gateway asks for, are not counted.
     pub of_server: usize,
 }
 
-/// An approval that is good for a while, as it is stored.
+/// An approval that is valid for a while, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredGrant {
-    /// Finds it again; a keyed hash in hex.
+    /// Its key; a keyed hash in hex.
     pub key: String,
     /// The question in which people approved the call.
     pub question: Option<String>,
@@ -230,30 +230,30 @@ pub struct StoredGrant {
     pub rule_digest: String,
     /// The approvers' answers, sealed.
     pub answers: Vec<u8>,
-    /// When people approved the call.
+    /// The time of the approval.
     pub at: Timestamp,
-    /// When it ends.
+    /// The time of its expiry.
     pub until: Timestamp,
 }
 
-/// A group of writes that is made as a whole or not at all.
+/// A group of writes that is made completely or not at all.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// A new row, and what the audit says of it, in order.
+    /// A new row, and its audit entries, in order.
     Insert {
         /// The row.
         row: Box<Row>,
-        /// The audit's entries.
+        /// The audit entries.
         audit: Vec<String>,
     },
     /// Rows to be changed.
     Change(Vec<Change>),
-    /// Nothing but what the audit says.
+    /// Only an audit entry.
     Note(String),
 }
 
 impl Write {
-    /// Returns what it must survive.
+    /// Returns the failure that it must survive.
     pub fn durability(&self) -> Durability {
         match self {
             Self::Insert { .. } | Self::Note(_) => Durability::Committed,
@@ -272,19 +272,19 @@ pub struct AuditEntry {
     pub number: u64,
     /// The event, JSON.
     pub entry: String,
-    /// HMAC-SHA-256 over the hash before (or nothing) and the entry, hex behind `k1:`; plain SHA-256 in links of older
-    /// versions.
+    /// HMAC-SHA-256 over the previous hash (or nothing) and the entry, in hex after `k1:`; plain SHA-256 in links of
+    /// older versions.
     pub hash: String,
 }
 
-/// Which rows to list.
+/// The selection of rows to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Those that wait, the longest waiting first.
+    /// The waiting rows, the longest waiting first.
     Open,
-    /// Those that wait, the latest first.
+    /// The waiting rows, the latest first.
     OpenLatest,
-    /// Those that ended, the latest first.
+    /// The ended rows, the latest first.
     Ended,
 }
 
@@ -296,17 +296,18 @@ pub struct ListKeys {
 }
 
 impl ListKeys {
-    /// Adds the questions that are addressed to a person or a group, or handed on to them.
+    /// Adds the questions that are addressed to a person or a group, or delegated to them.
     pub fn add_addressee(&mut self, to: &Addressee) {
         self.keys.push(addressee_key(to));
     }
 
-    /// Adds the questions of calls that a person of the file makes.
+    /// Adds the questions of calls that a person in the people file makes.
     pub fn add_caller(&mut self, person: &str) {
         self.keys.push(format!("caller:{person}"));
     }
 
-    /// Adds the questions of calls with the API key of this id that no rule touches. Those of a rule name the caller's person.
+    /// Adds the questions without a rule of calls with the API key of this id. Those of a rule name the caller's
+    /// person.
     pub fn add_key(&mut self, id: &str) {
         self.principals.push(Principal::Key(id).to_string());
     }
@@ -319,7 +320,7 @@ impl ListKeys {
     }
 }
 
-/// Returns an addressee as a question's team is written.
+/// Returns an addressee as it is spelled in a question's team.
 fn addressee_key(to: &Addressee) -> String {
     serde_json::to_string(to).expect("a name, written to memory")
 }
@@ -327,19 +328,19 @@ fn addressee_key(to: &Addressee) -> String {
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The row behind which it starts, whether or not that still is on the list; `None` for the beginning.
+    /// The row after which it starts, even if it is no longer on the list; `None` for the beginning.
     pub after: Option<String>,
     /// The most rows.
     pub most: usize,
 }
 
 impl Page {
-    /// The beginning of a list.
+    /// Creates the beginning of a list.
     pub const fn first(most: usize) -> Self {
         Self { after: None, most }
     }
 
-    /// Returns what comes behind this row; nothing when there is no such row.
+    /// Creates the page after this row; empty if there is no such row.
     pub const fn after(row: String, most: usize) -> Self {
         Self {
             after: Some(row),
@@ -348,7 +349,7 @@ impl Page {
     }
 }
 
-/// The store could not do its work. Says nothing about any question.
+/// An error of the store. It is unrelated to any single question.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database failed.
@@ -376,7 +377,7 @@ pub enum StoreError {
         /// The newest schema known here.
         known: i64,
     },
-    /// The file is something else than a gateway's record; holds in words what it is.
+    /// The file is not a gateway's record; contains a description of what it is.
     #[error("the file is not a gateway's record: {0}")]
     NotRecord(&'static str),
 }
@@ -390,92 +391,95 @@ pub struct KeyedContents {
     pub keyed_links: u64,
 }
 
-/// The number of servers of which a store keeps what was learned.
+/// The number of servers for which a store keeps learned facts.
 pub const SERVERS_LEARNED: usize = 256;
 
 /// The future that a store returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// The store of the questions.
+/// A store of questions.
 pub trait Store: Send + Sync + 'static {
-    /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
-    /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
+    /// Makes all writes in order, and returns whether each was made: a change is not made if any of its rows has
+    /// another version than was read, and no other write depends on it. An error leaves nothing written.
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
-    /// The same on the calling thread, where that has to wait neither for the disk nor for anybody else; `None` where it has to, or
-    /// where the store cannot, with nothing written.
+    /// Like [`write`](Self::write), on the calling thread, if it waits neither for the disk nor for another process;
+    /// otherwise `None`, with nothing written.
     fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         None
     }
-    /// The row of this id.
+    /// Returns the row of this id.
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
-    /// The rows of the same question that were not delivered, oldest first.
+    /// Returns the undelivered rows of the same question, oldest first.
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>>;
-    /// One page of rows, without what was asked in full (`Row::params`).
+    /// Returns one page of rows, without their params (`Row::params`).
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>>;
-    /// The rows of a list that are under these keys, without what was asked in full. At most so many.
+    /// Returns at most `most` rows of a list under these keys, without their params.
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
-    /// Returns how many rows wait.
+    /// Returns the number of waiting rows.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// Returns how many rows of this caller ([`Body::principal`]) wait, and how many of them this server ([`Body::server_address`]) asks.
+    /// Returns the number of waiting rows of this caller ([`Body::principal`]), and of those the number of this server
+    /// ([`Body::server_address`]).
     fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount>;
-    /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
+    /// Returns the deduplication keys (`Row::binding`) of rows that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
-    /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
-    /// answers that were taken out and of which nothing is known. At most so many.
+    /// Returns at most `most` rows that need an action: those that are due, waiting ones that cannot be found again,
+    /// and answers in delivery without a result.
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>>;
-    /// Deletes rows that ended before this moment and of which nothing is kept, and erases what was deleted from the disk.
-    /// Returns how many.
+    /// Deletes rows that ended before this moment and of which nothing is kept, and erases deleted data from the disk.
+    /// Returns the number.
     fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
     /// Writes the result of a call; it survives a loss of power.
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
-    /// Deletes the result of a call and returns it; `None` where somebody else was first.
+    /// Deletes the result of a call and returns it; `None` if another gateway was first.
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
-    /// Deletes results that are kept no longer, and returns the others.
+    /// Deletes expired results, and returns the others.
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>>;
-    /// Keeps an approval that is good for a while, in the place of one of the same key.
+    /// Stores an approval that is valid for a while, replacing one of the same key.
     fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()>;
-    /// Deletes approvals that have ended, and returns the others.
+    /// Deletes expired approvals, and returns the others.
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>>;
     /// Deletes the approvals of these keys.
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
-    /// The audit chain from this number on, at most so many.
+    /// Returns at most `most` links of the audit chain, from this number on.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
-    /// The number of the last link of the audit chain; 0 where there is none.
+    /// Returns the number of the last link of the audit chain; 0 if there is none.
     fn audit_end(&self) -> Stored<'_, u64>;
 
-    /// Keeps what was learned of a server, JSON, by the server's key. Those that were learned of longest ago are forgotten.
+    /// Stores the facts learned about a server (JSON), by the server's key. The least recently updated servers are
+    /// forgotten.
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;
-    /// Returns what was learned of a server.
+    /// Returns the facts learned about a server.
     fn learned(&self, server: String) -> Stored<'_, Option<String>>;
 
-    /// Questions whose course may hold what people were not told, the oldest first. At most so many.
+    /// Returns at most `most` questions whose timeline may contain events that people were not told of, the oldest
+    /// first.
     fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>>;
-    /// Queues messages of a question, and notes that its people are told so far.
+    /// Queues messages of a question, and records the events that its people are told of.
     fn notified(&self, notified: Notified) -> Stored<'_, ()>;
-    /// Takes messages whose time has come, and those whose lease has ended, until `lease_end`. Each is taken once.
+    /// Takes due messages, and those with an expired lease, until `lease_end`. Each is taken once.
     fn take_notifications(
         &self,
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
     ) -> Stored<'_, Vec<Notification>>;
-    /// Writes the result of a try; `false` where somebody else has taken the message since.
+    /// Writes the result of an attempt; returns `false` if another sender has taken the message since.
     fn finish_notification<'a>(
         &'a self,
         taken: Taken<'a>,
         tried: Tried,
         now: Timestamp,
     ) -> Stored<'a, bool>;
-    /// Queues a message that has failed again, to be tried until then; `false` where it has not failed.
+    /// Queues a failed message again, to be retried until then; returns `false` if it has not failed.
     fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool>;
-    /// Returns messages, at most so many.
+    /// Returns at most `most` messages.
     fn notifications(
         &self,
         filter: NotificationFilter,
         most: usize,
     ) -> Stored<'_, Vec<Notification>>;
 
-    /// Writes a new row, and what the audit says of it.
+    /// Writes a new row and its audit entry.
     fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
         async move {
             let (row, audit) = (Box::new(row), vec![audit]);
@@ -486,22 +490,22 @@ pub trait Store: Send + Sync + 'static {
         .boxed()
     }
 
-    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    /// Makes all changes or, if any row has another version than was read, none (`false`).
     fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
         let wanted = Arc::new(vec![Write::Change(changes)]);
         async move { Ok(self.write(wanted).await? == [true]) }.boxed()
     }
 }
 
-/// The key of an audit chain: without it nobody can make a chain whole again that was changed.
+/// The key of an audit chain: without it, a changed chain cannot be made valid again.
 #[derive(Clone)]
 pub struct ChainKey(Hmac<Sha256>);
 
-/// The prefix of a link's hash that was made with a key.
+/// The prefix of the hash of a keyed link.
 const KEYED: &str = "k1:";
 
 impl ChainKey {
-    /// Returns the key of the chain that goes with the key of identities.
+    /// Derives the key of the chain from the key of identities.
     pub fn from_identity(identity: &IdentityKey) -> Self {
         Self(keyed(&identity.derive("audit chain")))
     }
@@ -513,12 +517,12 @@ impl std::fmt::Debug for ChainKey {
     }
 }
 
-/// Returns whether the link of this hash was made with a key.
+/// Returns `true` if the link of this hash was made with a key.
 pub fn is_keyed(hash: &str) -> bool {
     hash.starts_with(KEYED)
 }
 
-/// The hash of the next link: with a key where there is one.
+/// Returns the hash of the next link, keyed if there is a key.
 pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
     let parts = [before.as_bytes(), b"\n", entry.as_bytes()];
     match key {

@@ -1,4 +1,4 @@
-//! Messages about questions on their way to people: one row for each message to one recipient on one channel.
+//! Queued messages to people about questions: one row for each message to one recipient on one channel.
 //!
 //! ```text
 //! due ── taken ──> sending ── sent ──────> sent
@@ -22,7 +22,7 @@ pub enum NotificationState {
     Sent,
     /// It could not be sent.
     Failed,
-    /// It was not needed any more.
+    /// It was no longer needed.
     Skipped,
 }
 
@@ -38,7 +38,7 @@ impl NotificationState {
         }
     }
 
-    /// Returns the state of that word.
+    /// Returns the state for this word.
     pub fn from_word(word: &str) -> Option<Self> {
         let all = [
             Self::Due,
@@ -54,38 +54,38 @@ impl NotificationState {
 /// A message to one recipient on one channel.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The same for the same event, recipient and channel, so that it is made once.
+    /// Equal for the same event, recipient and channel, so that a message is created once.
     pub id: String,
     /// The question.
     pub question: String,
-    /// The event that it tells of, by its word.
+    /// The word of the event that it is about.
     pub event: String,
     /// The channel, by name.
     pub channel: String,
-    /// The recipient, as the channel's sender wrote it.
+    /// The recipient, in the format of the channel's sender.
     pub recipient: String,
-    /// The person, where it goes to one.
+    /// The person, if it goes to one.
     pub person: Option<String>,
     /// The state.
     pub state: NotificationState,
     /// The number of times that it was taken.
     pub attempts: u32,
-    /// The time of the next try, or of the lease's end.
+    /// The time of the next attempt, or of the lease's end.
     pub due_at: Timestamp,
-    /// The time from which on it is not tried again.
+    /// The time after which it is not retried.
     pub until: Timestamp,
     /// The time of the event.
     pub at: Timestamp,
     /// The time at which it was sent, failed or was skipped.
     pub done_at: Option<Timestamp>,
-    /// The channel's own name of the message that was sent.
+    /// The channel's id of the sent message.
     pub message: Option<String>,
-    /// The reason for which it was not sent, by its word.
+    /// The word for the reason why it was not sent.
     pub why: Option<String>,
 }
 
 impl std::fmt::Debug for Notification {
-    /// Formats everything but the recipient's address.
+    /// Formats everything but the recipient.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Notification")
             .field("id", &self.id)
@@ -101,21 +101,21 @@ impl std::fmt::Debug for Notification {
     }
 }
 
-/// The result of one try.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
-    /// The channel took it, under this name.
+    /// The channel accepted it, with this id.
     Sent(String),
-    /// It is tried again then, for this reason.
+    /// It is retried then, for this reason.
     Later(Timestamp, String),
     /// It cannot be sent, for this reason.
     Failed(String),
-    /// It is not needed any more, for this reason.
+    /// It is no longer needed, for this reason.
     Skipped(String),
 }
 
 impl Tried {
-    /// Returns the state, the reason and the channel's name.
+    /// Returns the state, the reason and the channel's id.
     pub(super) fn parts(&self) -> (NotificationState, Option<&str>, Option<&str>) {
         match self {
             Self::Sent(message) => (NotificationState::Sent, None, Some(message)),
@@ -126,53 +126,53 @@ impl Tried {
     }
 }
 
-/// A message that was taken to be sent. Only who took it last may say what became of it.
+/// A message that was taken to be sent. Only the sender that took it last may report its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken<'a> {
     /// The message.
     pub id: &'a str,
-    /// [`Notification::attempts`] as it was taken.
+    /// [`Notification::attempts`] when it was taken.
     pub attempts: u32,
 }
 
-/// A question whose course may hold what people were not told.
+/// A question whose timeline may contain events that people were not told of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Untold {
     /// The question.
     pub row: Row,
-    /// The number of events of its course that people were told of.
+    /// The number of events in its timeline that people were told of.
     pub told: usize,
 }
 
-/// The events that people are told of from now on.
+/// The events that people are now told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notified {
     /// The question.
     pub question: String,
     /// The version of the row that was read.
     pub version: u64,
-    /// The number of events of its course.
+    /// The number of events in its timeline.
     pub told: usize,
-    /// The messages; one that was queued before stays as it is.
+    /// The messages; one that was queued before is unchanged.
     pub messages: Vec<Notification>,
 }
 
-/// The wanted messages of a list.
+/// The selection of messages to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotificationFilter {
-    /// Those of a question, the oldest first.
+    /// The messages of a question, the oldest first.
     Question(String),
-    /// Those that could not be sent, the newest first.
+    /// The failed messages, the newest first.
     Failed,
-    /// Those that were sent to a person since then, the oldest first.
+    /// The messages sent to a person since then, the oldest first.
     SentTo(String, Timestamp),
-    /// Those to one recipient of a person that were sent, the newest first.
+    /// The messages sent to one recipient of a person, the newest first.
     Reached {
         /// The person.
         person: String,
         /// The recipient.
         recipient: String,
     },
-    /// Those to one recipient that could not be sent, the newest first.
+    /// The failed messages to one recipient, the newest first.
     NotReached(String),
 }

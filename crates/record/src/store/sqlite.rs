@@ -1,8 +1,8 @@
-//! A store in one SQLite file, which several gateways of one person may share. WAL: what is written survives the
-//! process being killed at any point.
+//! A store in one SQLite file, which several gateways of one person may share. WAL: writes survive a kill of the
+//! process at any point.
 //!
-//! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling thread makes
-//! it where that takes some tens of microseconds, less than a change of threads.
+//! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling
+//! thread makes it if it takes some tens of microseconds, less than a thread switch.
 
 mod file;
 mod grants;
@@ -30,8 +30,9 @@ const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, cont
 const LISTED: &str =
     "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params, team";
 
-/// Rows of one person, by keys (`?1`) and principals (`?2`), both lists in JSON. `open` is spelled out, since a partial index is used for a
-/// constant only. Questions of no rule are under no key: of those that ended, the newest are looked at.
+/// The rows of one person, by keys (`?1`) and principals (`?2`), both JSON lists. `open` is a literal, since a partial
+/// index is used for a constant only. Questions without a rule are under no key: of those that ended, the newest are
+/// scanned.
 const UNDER_OPEN: &str = "WHERE open = 1 AND id IN ( \
       SELECT question FROM addressed WHERE open = 1 AND key IN (SELECT value FROM json_each(?1)) \
       UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
@@ -49,29 +50,29 @@ const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
         WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
     ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
 
-/// The numbers of open rows of one caller, with an index of its own, and of those that a server asks.
+/// The number of open rows of one caller, which has its own index, and of those the number of one server.
 pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 IS NOT NULL \
     AND coalesce(json_extract(body, '$.address'), json_extract(body, '$.server')) = ?2 \
     AND coalesce(json_extract(team, '$.is_approval'), 0) = 0) \
     FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
 
-/// Rows that something is to be done about.
+/// The rows that need an action.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
     UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) LIMIT ?2";
 
-/// Rows that ended long ago; an answer that may still be delivered has not ended.
+/// Deletes rows that ended long ago; an answer that may still be delivered has not ended.
 const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
 
-/// Forgets the servers of which something was learned longest ago.
+/// Deletes the least recently updated facts about servers.
 const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT server FROM learned ORDER BY at DESC LIMIT ?1)";
 
-/// The numbers of values that are sealed and waited for, and of links that were made with a key. An approval whose key is lost counts for
-/// nothing, and people are asked again.
+/// The numbers of sealed values that are still needed, and of keyed links. An approval with a lost key is ignored, and
+/// people are asked again.
 const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
     + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
 
-/// Rows that wait, or that a person acted on and that were not delivered.
+/// The rows that wait, or that a person acted on and that were not delivered.
 const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
     AND (open = 1 OR json_extract(exchange, '$.ending.phase') IN ('answered', 'declined', 'cancelled'))";
 
@@ -82,31 +83,31 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// A store in this file, which is opened when it is first needed.
+    /// Creates a store in this file, which is opened on demand.
     pub fn at(path: &Path) -> Self {
         Self {
             file: Arc::new(Mutex::new(File::at(path))),
         }
     }
 
-    /// Makes the links of the audit with this key.
+    /// Sets the key for the links of the audit.
     #[must_use]
     pub fn keyed(self, key: ChainKey) -> Self {
         lock(&self.file).key = Some(key);
         self
     }
 
-    /// Opens the file although its audit was made with another key, to show it.
+    /// Allows opening a file whose audit was made with another key, to show it.
     #[must_use]
     pub fn with_any_key(self) -> Self {
         lock(&self.file).opens_with_any_key = true;
         self
     }
 
-    /// Returns what the file holds that needs keys.
+    /// Returns the contents of the file that need keys.
     ///
     /// # Errors
-    /// When it cannot be opened or read.
+    /// If it cannot be opened or read.
     pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
         self.on_file(|file| {
             let count = |row: &Columns<'_>, index| {
@@ -124,22 +125,22 @@ impl Sqlite {
         .await
     }
 
-    /// Opens the file, made when there is none, and brings it to this version's schema.
+    /// Opens the file, which is created if there is none, and migrates it to this version's schema.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let store = Self::at(path);
         store.ready().await?;
         Ok(store)
     }
 
-    /// Opens the file, if that was not done yet.
+    /// Opens the file, unless it is open.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.on_file(|file| file.connection().map(drop)).await
     }
 
-    /// Opens the file and closes it, which brings what was written into it.
+    /// Opens and closes the file, which moves the log into it.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub async fn close(self) -> Result<(), StoreError> {
         self.on_file(|file| {
             file.connection()?;
@@ -148,7 +149,7 @@ impl Sqlite {
         .await
     }
 
-    /// Does this with the file, on a thread that may wait.
+    /// Runs `work` with the file, on a thread that may block.
     fn on_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut File) -> Result<T, StoreError> + Send + 'static,
@@ -159,7 +160,7 @@ impl Sqlite {
                 Ok(done) => done,
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    // The runtime is shut down, and the process with it.
+                    // The runtime is shutting down, and the process with it.
                     Err(_cancelled) => std::future::pending().await,
                 },
             }
@@ -167,7 +168,7 @@ impl Sqlite {
         .boxed()
     }
 
-    /// Rows by this text, which selects them.
+    /// Returns the rows of this query.
     fn rows(
         &self,
         text: String,
@@ -178,11 +179,11 @@ impl Sqlite {
 }
 
 fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
-    // A panic elsewhere leaves no transaction open: it is rolled back as it is dropped.
+    // A panic elsewhere leaves no transaction open: it is rolled back when dropped.
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns everything that a query finds.
+/// Returns all results of a query.
 fn all<T>(
     file: &mut File,
     text: &str,
@@ -275,7 +276,7 @@ impl Store for Sqlite {
     }
 
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
-        // `open` is spelled out, since a partial index is used for a constant only.
+        // `open` is a literal, since a partial index is used for a constant only.
         let tail = match (filter, page.after.is_some()) {
             (Filter::Open, false) => "WHERE open = 1 AND ?1 IS NULL ORDER BY asked_at, rowid",
             (Filter::Open, true) => {

@@ -1,14 +1,14 @@
-//! A writer in front of a store: what is written goes into one queue, and the queue goes to the store in one step.
+//! A writer in front of a store: writes go into one queue, and the queue goes to the store in one step.
 //!
-//! Most writes are waited for; those that come at the same time share a step (group commit). A write may also be left
-//! [behind](Writer::queue_behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
-//! killed before that loses it. Whoever leaves writes behind asks for [room](Writer::has_room) before it begins
-//! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
+//! Most writes are awaited; simultaneous ones share a step (group commit). A write may also be left
+//! [behind](Writer::queue_behind): it is not awaited, is written within [`LAG`] and in order, and is lost if the
+//! process is killed before. Code that leaves writes behind checks for [room](Writer::has_room) before it begins
+//! something new, and waits for the store if there is none: nothing that was begun is ever dropped.
 //!
-//! A write that is waited for is made by the calling thread itself where the store [can](Store::write_inline) and nobody is writing:
-//! the queue then goes to the store together with it. A change of threads takes longer than such a write.
+//! An awaited write is made by the calling thread itself if the store [can](Store::write_inline) and no other write is
+//! running: the queue then goes to the store together with it. A thread switch takes longer than such a write.
 //!
-//! Reads see what was queued before them: they wait until it is written.
+//! Reads see all writes queued before them: they wait until those are written.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,18 +25,18 @@ use super::{
     StoredGrant, Write,
 };
 
-/// The time that a write that nobody waits for waits for others.
+/// The time that a write left behind waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
-/// The number of writes that may wait before each new one is awaited.
+/// The number of writes left behind above which each new one is awaited.
 pub const CAPACITY: usize = 1_024;
-/// The number of writes that go to the store in one step.
+/// The most writes in one step.
 const BATCH: usize = 256;
-/// The number of writes that go to the store inline in one step: more take too long on a thread that has other work.
+/// The most writes in one inline step: more take too long on a thread with other work.
 const INLINE_BATCH: usize = 16;
-/// The time that a store that failed is left alone.
+/// The pause after a failure of the store.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A queue in front of a store, itself a store.
+/// A queue in front of a store, which is itself a store.
 pub struct Writer {
     shared: Arc<Shared>,
 }
@@ -45,7 +45,7 @@ struct Shared {
     store: Arc<dyn Store>,
     queue: Mutex<Queue>,
     news: Notify,
-    /// `true` once nothing more will be queued.
+    /// `true` once nothing more is queued.
     closed: AtomicBool,
 }
 
@@ -56,24 +56,24 @@ struct Shared {
 )]
 struct Queue {
     waiting: VecDeque<Entry>,
-    /// `true` if somebody waits for what is in it.
+    /// `true` if a write in it is awaited.
     urgent: bool,
-    /// `true` if some of it is on its way to the store.
+    /// `true` if a part of it is being written.
     writing: bool,
-    /// `true` if the writer's task will look at the queue by itself within [`LAG`].
+    /// `true` if the writer's task will check the queue within [`LAG`].
     is_watched: bool,
-    /// `true` if the store failed when it was last written to.
+    /// `true` if the last write to the store failed.
     failing: bool,
 }
 
 struct Entry {
     write: Write,
-    /// The receiver that waits for it; none where it was written behind.
+    /// The receiver of the result; none if it was left behind.
     waits: Waits,
 }
 
 impl Writer {
-    /// A writer in front of this store. Runs in a tokio runtime, in which a task of its own writes.
+    /// Creates a writer in front of this store. Must be called in a tokio runtime, which runs its task.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let shared = Arc::new(Shared {
             store,
@@ -85,13 +85,13 @@ impl Writer {
         Self { shared }
     }
 
-    /// Returns whether something new may be begun with a write that nobody waits for.
+    /// Returns `true` if new work may begin with a write that is not awaited.
     pub fn has_room(&self) -> bool {
         let queue = self.shared.queue();
         queue.waiting.len() < CAPACITY && !queue.failing
     }
 
-    /// Queues a write that nobody waits for. One that changes a row which waits to be written becomes part of that.
+    /// Queues a write that is not awaited. A change of a row with a queued write is merged into it.
     pub fn queue_behind(&self, write: Write) {
         let mut queue = self.shared.queue();
         let Some(write) = queue.joined(write) else {
@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// Waits until everything that was queued before is written.
+    /// Waits until everything queued before is written.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let idle = {
             let queue = self.shared.queue();
@@ -127,7 +127,7 @@ impl Drop for Writer {
 }
 
 impl Queue {
-    /// Adds a change to the write of the same row that waits; gives it back where there is none.
+    /// Merges a change into the queued write of the same row; returns it if there is none.
     fn joined(&mut self, write: Write) -> Option<Write> {
         let Write::Change(mut changes) = write else {
             return Some(write);
@@ -152,7 +152,7 @@ impl Queue {
 }
 
 impl Entry {
-    /// The row of this id as this writes it, where it writes no other.
+    /// Returns the row of this id if this writes only that row.
     fn last_of(&mut self, id: &str) -> Option<(&mut Row, &mut Vec<String>)> {
         match &mut self.write {
             Write::Insert { row, audit } if row.id == id => Some((row, audit)),
@@ -170,7 +170,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues writes that are waited for.
+    /// Queues writes that are awaited.
     fn queue_awaited(
         &self,
         writes: Vec<Write>,
@@ -188,7 +188,7 @@ impl Shared {
         queued.collect()
     }
 
-    /// Takes the queue's head; `None` where somebody is writing, or there is nothing.
+    /// Takes the queue's head; `None` if a write is running, or the queue is empty.
     fn take_head(&self, fits: impl FnOnce(&Queue) -> bool) -> Option<(Vec<Write>, Vec<Waits>)> {
         let mut queue = self.queue();
         if queue.writing || queue.waiting.is_empty() || !fits(&queue) {
@@ -200,7 +200,7 @@ impl Shared {
         Some(head.map(|entry| (entry.write, entry.waits)).unzip())
     }
 
-    /// Nobody writes any more; what could not be written is at the queue's head again.
+    /// Ends the write, and puts unwritten entries back at the queue's head.
     fn put_back(&self, left: Vec<Entry>) {
         let mut queue = self.queue();
         queue.writing = false;
@@ -210,7 +210,7 @@ impl Shared {
         queue.urgent = queue.waiting.iter().any(|entry| entry.waits.is_some());
     }
 
-    /// Writes the queue on the calling thread, where that is short; else the writer's task does.
+    /// Writes the queue on the calling thread if it is short; otherwise the writer's task does.
     fn write_inline(&self) {
         let fits = |queue: &Queue| !queue.failing && queue.waiting.len() <= INLINE_BATCH;
         if let Some((writes, waits)) = self.take_head(fits) {
@@ -219,7 +219,7 @@ impl Shared {
                     self.put_back(Vec::new());
                     tell_all(done, waits);
                 }
-                // Told by the writer's task, should it fail there too.
+                // The writer's task reports it, should it fail there too.
                 Some(Err(_)) | None => self.put_back(entries_of(writes, waits)),
             }
         }
@@ -228,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// Writes the queue's head; in one step, or one by one where that fails.
+    /// Writes the queue's head: in one step, or one by one if that fails.
     async fn write_head(&self) {
         let Some((writes, waits)) = self.take_head(|_| true) else {
             return;
@@ -249,7 +249,7 @@ impl Shared {
         self.put_back(left);
     }
 
-    /// Gives back what nobody waits for and could not be written, to be tried again.
+    /// Returns the entries that are not awaited and could not be written, to be retried.
     async fn write_one_by_one(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut left = Vec::new();
         for Entry { write, waits } in entries {
@@ -267,7 +267,7 @@ impl Shared {
     }
 }
 
-/// The receiver that waits for a write, if any.
+/// The receiver of a write's result, if any.
 type Waits = Option<oneshot::Sender<Result<bool, StoreError>>>;
 
 fn entries_of(writes: Vec<Write>, waits: Vec<Waits>) -> Vec<Entry> {
@@ -283,7 +283,7 @@ fn tell_all(done: Vec<bool>, waits: Vec<Waits>) {
 
 fn tell(waits: Waits, done: Result<bool, StoreError>) {
     match waits {
-        // Who waited may have gone.
+        // The receiver may be gone.
         Some(waits) => drop(waits.send(done)),
         None => {
             if !matches!(done, Ok(true)) {
@@ -298,11 +298,11 @@ async fn run(shared: Arc<Shared>) {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
             let mut queue = shared.queue();
-            // A thread that writes inline tells when it is done and something is left.
+            // The inline writer signals when it is done and entries are left.
             let idle = queue.waiting.is_empty() || queue.writing;
             let wait = match (idle, queue.urgent || closed) {
                 (true, _) if closed && !queue.writing => return,
-                // What is left has been reported; there is nobody to try again for.
+                // The rest has been reported; no caller is left to retry for.
                 (false, _) if closed && queue.failing => return,
                 (true, _) => None,
                 (false, true) => Some(Duration::ZERO),
@@ -315,7 +315,7 @@ async fn run(shared: Arc<Shared>) {
             None => shared.news.notified().await,
             Some(Duration::ZERO) => shared.write_head().await,
             Some(wait) => {
-                // Cut short by whoever waits.
+                // Ends early if a write is awaited.
                 let _in_time = tokio::time::timeout(wait, shared.urgent_change()).await;
                 shared.write_head().await;
             }
@@ -324,7 +324,7 @@ async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Completes when somebody waits for the queue.
+    /// Completes when a queued write is awaited.
     async fn urgent_change(&self) {
         loop {
             self.news.notified().await;
@@ -337,7 +337,7 @@ impl Shared {
 
 impl Store for Writer {
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
-        // Queued now, in this order, and written now where that is short; waited for later.
+        // Queued now, in this order, and written now if that is short; awaited later.
         let told = self.shared.queue_awaited(Arc::unwrap_or_clone(wanted));
         self.shared.write_inline();
         async move {
@@ -345,7 +345,7 @@ impl Store for Writer {
             for told in told {
                 match told.await {
                     Ok(one) => done.push(one?),
-                    // The runtime is shut down, and the process with it.
+                    // The runtime is shutting down, and the process with it.
                     Err(_) => std::future::pending().await,
                 }
             }

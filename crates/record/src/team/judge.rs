@@ -1,4 +1,4 @@
-//! The effect of an act on a question: the row as it will be, and what the audit says.
+//! The effect of an action on a question: the next row, and the audit entries.
 
 use mcp_elicit_core::answer::{Answers, Outcome};
 use mcp_elicit_core::argument::changed_names;
@@ -12,9 +12,9 @@ use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Durability, Row, StoreError};
 use crate::{Record, RecordError, associated_data};
 
-/// An act, judged: the row as it will be.
+/// The effect of an action: the next row.
 pub(super) struct Judged {
-    /// `None` where the act changes nothing, as a repeated claim.
+    /// `None` if the action changes nothing, such as a repeated claim.
     pub(super) change: Option<Change>,
     pub(super) team: Team,
     pub(super) notices: Vec<Notice>,
@@ -22,7 +22,7 @@ pub(super) struct Judged {
 }
 
 impl Record {
-    /// Returns the row after the act, or why it is refused.
+    /// Returns the row after the action, or the reason why it is refused.
     pub(super) fn judge(
         &self,
         row: &Row,
@@ -91,7 +91,7 @@ impl Record {
             }
         }
         for (_, members) in &mut audit {
-            // A vote that was dropped is told by whose it was: nobody has dropped it by an act.
+            // A dropped vote names its person: it was not dropped by an action.
             if members["person"].is_null() {
                 members["by"] = format!("person:{}", by.person).into();
             }
@@ -173,7 +173,7 @@ impl Record {
             let seen = after.lifecycle.version();
             after.lifecycle = after.lifecycle.renewed();
             after.team = Some(Box::new(next.clone()));
-            // What a person entered or agreed to survives a loss of power.
+            // Entered and confirmed answers survive a loss of power.
             let durability = Durability::Flushed;
             (
                 Change {
@@ -206,8 +206,8 @@ impl Record {
     }
 }
 
-/// Returns the person's outcome with which the row ends, and who gave it. Answers are told apart by their content, which was checked
-/// when it was entered.
+/// Returns the person's outcome with which the row ends, and its actor. Answers are represented by their content, which
+/// was checked when it was entered.
 fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
     let person = |name: &String| format!("{PERSON}{name}");
     match ending {
@@ -217,7 +217,7 @@ fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
         )),
         Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
         Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
-        // Not an act's.
+        // Not caused by an action.
         Ending::TimedOut | Ending::Withdrawn => None,
     }
 }
@@ -231,7 +231,7 @@ fn names_of(answers: Option<&Answers>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Returns the audit's events of an act, without the ending of the question.
+/// Returns the audit events of an action, without the end of the question.
 fn events_of(
     act: &TeamAct<'_>,
     is_new: bool,

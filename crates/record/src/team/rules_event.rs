@@ -1,4 +1,4 @@
-//! Events of the rules for the audit: files that are in force or were rejected, refusals, and approvals.
+//! Events of the rules for the audit: files that were loaded or rejected, refusals, and approvals.
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
@@ -7,21 +7,21 @@ use serde_json::json;
 use crate::audit::{Entry, Event};
 use crate::{Record, RecordError};
 
-/// An event of the rules for the audit, beside those of questions.
+/// An event of the rules for the audit, besides those of questions.
 #[derive(Clone, Debug)]
 pub enum RulesEvent {
-    /// The rules of a file are in force: the gateway was started, or its owner sent SIGHUP.
+    /// The rules of a file were loaded: the gateway was started, or its owner sent SIGHUP.
     Loaded {
         /// The digest of the rules.
         digest: String,
-        /// The digest of the rules before, where the gateway had some.
+        /// The digest of the previous rules, if there were any.
         before: Option<String>,
         /// The number of rules.
         rules: usize,
-        /// The settings of the file that differ from those in force, and need a restart.
+        /// The settings of the file that differ from the current ones, and need a restart.
         need_restart: Vec<String>,
     },
-    /// A file that was read again has mistakes: the rules before stay in force.
+    /// A file that was read again has errors: the previous rules stay in force.
     Rejected {
         /// The digest of the rules that stay in force.
         digest: String,
@@ -34,7 +34,7 @@ pub enum RulesEvent {
         server: String,
         /// The caller.
         principal: String,
-        /// The call, where it is known.
+        /// The call, if known.
         call: Option<(CallKind, String)>,
     },
     /// People have approved a call.
@@ -47,14 +47,14 @@ pub enum RulesEvent {
         principal: String,
         /// The call.
         call: (CallKind, String),
-        /// The question in which they did.
+        /// The question in which they approved it.
         question: Option<String>,
         /// JSON Pointers to the arguments that were changed.
         edited: Vec<String>,
-        /// Until when the approval serves the same call made again.
+        /// The time until which the approval applies to the same call made again.
         until: Option<Timestamp>,
     },
-    /// A call was made by an approval of the same call a short while ago.
+    /// A call was made by a recent approval of the same call.
     GrantUsed {
         /// The rule.
         rule: String,
@@ -67,7 +67,7 @@ pub enum RulesEvent {
         /// The question in which people approved it.
         question: Option<String>,
     },
-    /// Approvals that were good for a while count no more: their rule was changed or is gone.
+    /// Granted approvals became void: their rule was changed or removed.
     GrantVoid {
         /// The rule.
         rule: String,
@@ -76,7 +76,7 @@ pub enum RulesEvent {
     },
 }
 
-/// The actor of what the owner of the state folder does: starts the gateway, and has it read its file again.
+/// The actor for the owner of the state folder, who starts the gateway and lets it read its file again.
 const OWNER: &str = "owner";
 
 impl RulesEvent {
@@ -105,7 +105,7 @@ impl RulesEvent {
         }
     }
 
-    /// Returns what the audit says; `approved_by` are the people who acted on the event's question.
+    /// Returns the audit entry; `approved_by` are the people who acted on the event's question.
     fn entry(&self, now: Timestamp, approved_by: Option<&str>) -> Entry {
         let entry = Entry::new(self.event(), now);
         let entry = match self {
@@ -172,11 +172,11 @@ fn of_call(
 }
 
 impl Record {
-    /// Writes an event of the rules into the audit, with those who approved the call that it is about, and the number of events like it
-    /// that were left out before it.
+    /// Adds an event of the rules to the audit, with the people who approved its call, and the number of omitted
+    /// similar events before it.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn note_rules(&self, event: &RulesEvent, left_out: u64) -> Result<(), RecordError> {
         let question = match event.question() {
             Some(id) => self.find(id).await?,

@@ -1,4 +1,4 @@
-//! Arguments that approvers changed, put in place of the client's; the others stay byte for byte.
+//! Arguments changed by approvers, which replace the client's; the others stay byte for byte.
 
 use mcp_elicit_core::argument::is_same_argument;
 use mcp_elicit_core::wire::frame::FrameIndex;
@@ -14,7 +14,8 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Reads the approvers' answers, JSON by JSON Pointers, to the request `text`. `None` where they differ from none of its arguments.
+    /// Reads the approvers' answers (JSON values by JSON Pointers) to the request `text`. `None` if none differs from
+    /// its argument.
     pub(super) fn read(text: &str, answers: &str) -> Option<Self> {
         let index = FrameIndex::at(text.as_bytes())?;
         let range = index.arguments.clone()?;
@@ -34,7 +35,7 @@ impl Edits {
         })
     }
 
-    /// Returns the request with the answers in place of the arguments that they differ from.
+    /// Returns the request with the changed arguments.
     pub(super) fn frame(&self) -> &str {
         &self.frame
     }
@@ -60,7 +61,7 @@ pub(super) fn names_of(pointer: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Returns the object with another value for the member of this path, where it has that member and the value is another.
+/// Returns the object with another value for the member of this path, if it has that member and the value differs.
 fn edited_member(object: &RawValue, names: &[String], value: &RawValue) -> Option<Box<RawValue>> {
     let (name, rest) = names.split_first()?;
     let all = Members::read(object, "arguments").ok()?;

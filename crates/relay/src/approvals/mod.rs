@@ -1,8 +1,8 @@
 //! Calls that wait for approval, and calls that were approved.
 //!
-//! The gateway asks before such a call goes to its server. The call is made once, when enough people have agreed and its caller waits;
-//! where the caller does not wait any more, the question stays in the record, and the same call made again finds it or its answer.
-//! Arguments that an approver changed are put in place of the client's; the others go on byte for byte.
+//! The gateway asks before such a call goes to its server. The call is made once, when enough people have approved it
+//! and its caller waits. If the caller no longer waits, the question stays in the record, and the same call made again
+//! finds it or its answer. Arguments that an approver changed replace the client's; the others are sent byte for byte.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -47,7 +47,7 @@ struct WaitingClient {
 }
 
 impl WaitingClient {
-    /// Returns the client that waits for this call; `None` where none waits, or no question may come up in it.
+    /// Returns the client that waits for this call; `None` if none waits, or if no question may come up in it.
     fn of(call: &Call) -> Option<Self> {
         Some(Self {
             stream: call.stream()?,
@@ -58,7 +58,8 @@ impl WaitingClient {
 }
 
 impl Relay {
-    /// Asks for the operator's decision about a call. Where it goes on, returns its digest, if that was read; `Err` where it does not.
+    /// Asks for the operator's decision about a call. If it may proceed, returns its digest, if that was computed;
+    /// otherwise `Err`.
     pub(crate) fn admit(
         &mut self,
         frame: ClientFrame<'_>,
@@ -83,7 +84,7 @@ impl Relay {
         }
     }
 
-    /// Does what was decided about a call. `None` where it goes on.
+    /// Carries out the decision about a call. `None` if it may proceed.
     fn carry_out_admission(
         &mut self,
         frame: ClientFrame<'_>,
@@ -113,8 +114,8 @@ impl Relay {
         }
     }
 
-    /// Judges a call again that has waited for its turn: the rules may be others than when it came. `true` where it does not go to the
-    /// server now: it is refused, or people are asked about it.
+    /// Decides again about a call that has waited for its turn, because the rules may have changed. Returns `true` if
+    /// it must not go to the server now: it is refused, or people are asked about it.
     pub(crate) fn stops_at_its_turn(&mut self, now: Timestamp, key: CallId) -> bool {
         let Some(decisions) = self.settings.decisions.clone() else {
             return false;
@@ -130,7 +131,7 @@ impl Relay {
             let Some(why) = self.refusal_of_waiting(now, client.kind, &summary) else {
                 return false;
             };
-            // As for a call that is refused when it is approved, the approval serves no other.
+            // As with a call that is refused after its approval, the approval serves no other.
             if let Some(delivery) = self.approvals.take_delivery(key) {
                 self.deliveries.accepted(delivery, &mut self.effects);
             }
@@ -165,7 +166,8 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, that says what to do.
+    /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, with the
+    /// next step.
     fn tell_not_called(&mut self, client: &WaitingClient, cause: NotCalled, why: &str, next: &str) {
         self.tell_not_done(client, cause, why, "was not called", next);
     }
@@ -175,7 +177,7 @@ impl Relay {
         format!("Not done: {why}. The server {server} {server_was}.{next}")
     }
 
-    /// Tells a client that its call is not done, and why.
+    /// Tells a client that its call was not done, and why.
     fn tell_not_done(
         &mut self,
         client: &WaitingClient,
@@ -203,7 +205,7 @@ impl Relay {
         self.effects.tell_client(client.stream, said, true);
     }
 
-    /// The call waits here until people have approved it; the server knows nothing of it.
+    /// Holds the call until people have approved it; the server does not know of it.
     fn ask_approval(
         &mut self,
         frame: ClientFrame<'_>,
@@ -233,7 +235,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// People are asked about a call that waits, unless it was given up meanwhile.
+    /// Asks people about a waiting call, unless it was given up meanwhile.
     pub(crate) fn open_approval(&mut self, now: Timestamp, key: CallId) {
         let client = self.calls.get(key).and_then(WaitingClient::of);
         let found = self.approvals.waiting(key).zip(client);
@@ -249,7 +251,7 @@ impl Relay {
         }
     }
 
-    /// People cannot be asked about a call that waits, so that it ends.
+    /// Ends a waiting call that people cannot be asked about.
     pub(crate) fn approval_refused(&mut self, key: CallId, refusal: &ErrorResponse) {
         let call = self.remove_call(key);
         if let Some(client) = call.as_ref().and_then(WaitingClient::of) {
@@ -258,7 +260,7 @@ impl Relay {
         }
     }
 
-    /// People have decided about a call: it is made, or ends.
+    /// Handles the decision about a call: it is made, or ends.
     pub(crate) fn approval_decided(
         &mut self,
         now: Timestamp,
@@ -317,8 +319,8 @@ impl Relay {
         }
     }
 
-    /// Judges a call again whose arguments an approver changed: the rules may refuse it, or want others for it. Returns why it is refused,
-    /// if it is.
+    /// Decides again about a call whose arguments an approver changed: the rules may refuse it, or require other
+    /// approvers. Returns the reason if it is refused.
     fn refusal_of_edits(
         &self,
         now: Timestamp,
@@ -352,8 +354,8 @@ impl Relay {
         ))
     }
 
-    /// Judges a call again that has waited and is unchanged: the rules may be others now, and refuse it. Rules that ask for approval leave
-    /// the question to those who were asked. Returns why it is refused, if it is.
+    /// Decides again about a call that has waited and is unchanged: the rules may have changed, and refuse it. Rules
+    /// that ask for approval leave the decision to those who were asked. Returns the reason if it is refused.
     fn refusal_of_waiting(
         &self,
         now: Timestamp,
@@ -366,8 +368,9 @@ impl Relay {
         Some(format!("it was approved, and now {refusal}"))
     }
 
-    /// Judges a call again that is to be made again with the answers of a round: the rules may be others now, and refuse it. Returns `true`
-    /// where they do, and the call has ended. Rules that ask for approval leave it to those who approved, or did not have to.
+    /// Decides again about a call that is to be made again with the answers of a round: the rules may have changed, and
+    /// refuse it. Returns `true` if they do, and the call has ended. Rules that ask for approval leave the decision to
+    /// those who approved, or did not have to.
     pub(crate) fn refuse_again(&mut self, now: Timestamp, key: CallId) -> bool {
         let Some(decisions) = self.settings.decisions.clone() else {
             return false;
@@ -397,7 +400,8 @@ impl Relay {
         true
     }
 
-    /// Refuses a call like one that waits with a round, where the rules refuse it by now. The one that waits is judged when it goes on.
+    /// Refuses a repeated call for a round that waits, if the rules refuse it now. The waiting call is checked when it
+    /// proceeds.
     pub(crate) fn refuse_made_again(
         &mut self,
         frame: ClientFrame<'_>,
@@ -412,8 +416,8 @@ impl Relay {
         Some(self.refuse_call(frame, kind, &refusal.to_string()))
     }
 
-    /// An approved call goes to the server, with the arguments that were changed in place of the client's. Returns
-    /// [`ClientForward::AsIs`] only for the very text.
+    /// Sends an approved call to the server, with the changed arguments. Returns [`ClientForward::AsIs`] only for the
+    /// unchanged text.
     fn run_approved(
         &mut self,
         now: Timestamp,
@@ -452,7 +456,7 @@ impl Relay {
         }
     }
 
-    /// An approved call was not made: its approval is kept for the same call made again.
+    /// Keeps the approval of a call that was not made for the same call made again.
     pub(crate) fn undelivered_approval(&mut self, delivery: Option<DeliveryId>) {
         let delivery = delivery.and_then(|delivery| self.deliveries.end(delivery));
         if let Some(delivery) = delivery {
@@ -462,7 +466,7 @@ impl Relay {
         }
     }
 
-    /// The question about a call ended without anybody's decision, and so does the call.
+    /// Ends a call whose question ended without a decision.
     pub(crate) fn approval_fails(&mut self, key: CallId, ending: Ending, why: &str) {
         let Some(approval) = self.approvals.of(key) else {
             return;
@@ -487,8 +491,8 @@ impl Relay {
         }
     }
 
-    /// Nobody waits for a call that waits for approval: the record alone knows its question from now on, in which the same call made
-    /// again is found, in whatever session. `false` where the call is another.
+    /// Leaves a call that no client waits for to the record, where the same call made again finds its question, in any
+    /// session. Returns `false` if the call does not wait for approval.
     pub(crate) fn leave_approval(&mut self, key: CallId) -> bool {
         if !self.approvals.has(key) {
             return false;
@@ -506,7 +510,7 @@ impl Relay {
     }
 }
 
-/// Returns what a state of this request is bound to.
+/// Returns the data that a state of this request is bound to.
 fn binding_of(text: &str) -> Option<CallBinding> {
     let index = FrameIndex::at(text.as_bytes())?;
     let frame = Frame::of_text(text, &index);

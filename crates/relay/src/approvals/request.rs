@@ -1,4 +1,4 @@
-//! The question about a call: its words, and a field for each argument that an approver may change.
+//! The question about a call: its message, and a field for each argument that an approver may change.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::CallSummary;
@@ -13,8 +13,8 @@ use crate::decisions::Approval;
 /// The most arguments that an approver may change.
 const MAX_EDITS: usize = 20;
 
-/// Returns the question about a call: one field for each argument that an approver may change, as far as the tool's schema says what
-/// it may be.
+/// Returns the question about a call: one field for each argument that an approver may change, as the tool's schema
+/// allows.
 pub(super) fn approval_request(
     call: &CallSummary,
     approval: &Approval,
@@ -41,7 +41,7 @@ pub(super) fn approval_request(
             continue;
         };
         let alone = json!({"type": "object", "properties": {pointer: field}});
-        // A page would change the ends of lines.
+        // A page would change the line endings.
         let has_returns = field["default"]
             .as_str()
             .is_some_and(|text| text.contains('\r'));
@@ -65,7 +65,7 @@ pub(super) fn approval_request(
     ElicitRequest::form(words, if is_form { &whole } else { &none })
 }
 
-/// Gives fields of one title their JSON Pointers as titles.
+/// Uses JSON Pointers as titles of fields that share a title.
 fn tell_apart(fields: &mut serde_json::Map<String, Value>) {
     let titles: Vec<Value> = fields
         .values()
@@ -79,15 +79,15 @@ fn tell_apart(fields: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Returns the field for one argument; `None` where it is absent, or is no text, number or truth value in the tool's schema, or where
-/// a form would write it in another way.
+/// Returns the field for one argument; `None` if it is absent, is not a text, number or boolean in the tool's schema,
+/// or would be spelled differently by a form.
 fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value> {
     let mut declared = schema;
     let mut written = arguments.to_owned();
     let names = names_of(pointer)?;
     for name in &names {
         declared = declared.get("properties")?.get(name)?;
-        // As an answer is put in its place: no item of a list.
+        // An answer can replace a member, but not an item of a list.
         let member = Members::read(&written, "arguments")
             .ok()?
             .get(name)?
@@ -97,17 +97,17 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
     let present: Value = serde_json::from_str(written.get()).ok()?;
     let kind = declared.get("type")?.as_str()?;
     let copied: &[&str] = match kind {
-        // A form has no answer in a text that is blank.
+        // A blank text is not an answer in a form.
         "string" if present.as_str().is_some_and(is_filled) => {
             &["minLength", "maxLength", "format", "enum"]
         }
-        // Numbers that a form would round, or write in another way, are shown, not changed.
+        // Numbers that a form would round or respell are shown, and cannot be changed.
         "integer" if present.is_i64() => &["minimum", "maximum"],
         "number" if is_plain(written.get(), &present) => &["minimum", "maximum"],
         "boolean" if present.is_boolean() => &[],
         _ => return None,
     };
-    // The words of the tool's schema, else the names on the way to the argument.
+    // The title in the tool's schema, else the names in the path of the argument.
     let title = declared.get("title").and_then(Value::as_str);
     let title = title.filter(|title| !title.trim().is_empty());
     let title = title.map_or_else(|| names.join("."), str::to_owned);
@@ -121,12 +121,12 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
     Some(field)
 }
 
-/// Returns whether the text has more than white space.
+/// Returns `true` if the text has more than white space.
 fn is_filled(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-/// Returns whether a form writes the number as it is written here: a whole one without a decimal point.
+/// Returns `true` if a form spells the number the same way: a whole number without a decimal point.
 fn is_plain(written: &str, number: &Value) -> bool {
     let digits = written.bytes().filter(u8::is_ascii_digit).count();
     let is_decimal = written

@@ -1,4 +1,4 @@
-//! The members of a call that its approvers are shown: others do not go to the server with their approval.
+//! The members of a call that its approvers are shown; others are not sent to the server with the approval.
 
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::members::{self, Members};
@@ -9,7 +9,7 @@ use crate::CallKind;
 use crate::frame_edit;
 use crate::parts::log_levels::LogLevel;
 
-/// Returns the members of a call's params that are shown to approvers, or say nothing to what is called.
+/// Returns the members of a call's params that approvers are shown, or that do not affect the called tool.
 fn shown(kind: CallKind) -> &'static [&'static str] {
     match kind {
         CallKind::Tool => &["name", "arguments", "_meta", "task"],
@@ -18,7 +18,7 @@ fn shown(kind: CallKind) -> &'static [&'static str] {
     }
 }
 
-/// Returns `true` if a call has no member beside those of the protocol, which an approver would not see.
+/// Returns `true` if a call has only members of the protocol, so that an approver sees all others.
 pub(super) fn has_only_shown(kind: CallKind, frame: Frame<'_>) -> bool {
     let is_of_request = |(name, value): (&str, &RawValue)| match name {
         "jsonrpc" => value.get() == r#""2.0""#,
@@ -37,7 +37,7 @@ pub(super) fn has_only_shown(kind: CallKind, frame: Frame<'_>) -> bool {
     })
 }
 
-/// Returns `true` if the `task` of a call says nothing but the time for which its result is kept.
+/// Returns `true` if the `task` of a call sets only the time for which its result is kept.
 fn has_only_its_time(task: &RawValue) -> bool {
     let is_number = |value: &RawValue| serde_json::from_str::<serde_json::Number>(value.get());
     members::is_null(task)
@@ -48,8 +48,8 @@ fn has_only_its_time(task: &RawValue) -> bool {
         })
 }
 
-/// Returns `true` for a member of `_meta` that the protocol needs, or that names the trace to which the call belongs, and that can be no
-/// argument in disguise.
+/// Returns `true` for a member of `_meta` that the protocol needs, or that names the call's trace, and that cannot be a
+/// hidden argument.
 fn is_needed_meta(name: &str, value: &RawValue) -> bool {
     let value = value.get();
     match name {
@@ -64,7 +64,7 @@ fn is_needed_meta(name: &str, value: &RawValue) -> bool {
     }
 }
 
-/// Returns `true` for the form of `traceparent`: digits in hex, and dashes.
+/// Returns `true` for the format of `traceparent`: hexadecimal digits and dashes.
 pub fn is_trace_parent(text: &str) -> bool {
     let is_hex = |part: &str| {
         part.bytes()
@@ -74,7 +74,7 @@ pub fn is_trace_parent(text: &str) -> bool {
     lengths == [2, 32, 16, 2] && text.split('-').all(is_hex)
 }
 
-/// Returns the request without members of `_meta` that no approver has seen; `None` where it has none.
+/// Returns the request without members of `_meta` that no approver has seen; `None` if it has none.
 pub(super) fn without_unshown_meta(text: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = index.meta.clone()?;

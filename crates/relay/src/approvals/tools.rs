@@ -1,5 +1,5 @@
-//! The server's tools, asked for by the gateway: where approvers may change arguments of a call, their fields are made of the tool's schema,
-//! and a client need not have listed the tools.
+//! The server's tools, requested by the gateway: if approvers may change arguments of a call, the form's fields come
+//! from the tool's schema, and a client need not have listed the tools.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use crate::parts::timers::Timer;
 use crate::{CallId, Relay, Timestamp};
 
-/// The time that a server may take for its whole list. The call waits for it, and nobody is asked before.
+/// The time limit for the server's whole list. The call waits for it, and no person is asked before.
 const TIME: Duration = Duration::from_secs(10);
 
 impl Relay {
-    /// Asks the server for its tools before people are asked about this call.
+    /// Requests the server's tools before people are asked about this call.
     pub(crate) fn list_tools_for(&mut self, now: Timestamp, call: CallId) {
         if self.tool_listing.join(call) {
             return;
@@ -43,7 +43,7 @@ impl Relay {
         id
     }
 
-    /// Takes the answer to the gateway's own request for the tools. `false` where it is another answer.
+    /// Handles the answer to the gateway's own request for the tools. Returns `false` if it is another answer.
     pub(crate) fn tools_listed(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         if !self.tool_listing.awaits(id) {
             return false;
@@ -73,7 +73,7 @@ impl Relay {
         }
     }
 
-    /// The list is there, or will not come: people are asked about the calls that waited for it.
+    /// Ends the request for the tools: people are asked about the calls that waited for it.
     pub(crate) fn end_listing(&mut self, now: Timestamp) {
         let Some(calls) = self.tool_listing.end() else {
             return;

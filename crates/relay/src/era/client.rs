@@ -1,4 +1,4 @@
-//! The client's side: the era that its client was seen to speak, and what follows from it.
+//! The client's side: its era, and the rules that depend on it.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::frame::Frame;
@@ -16,43 +16,43 @@ use crate::parts::calls::Call;
 use crate::parts::turns::Rule;
 use crate::{AskedVia, Audience, CallKind};
 
-/// The state of the client. Only this module and its files look into it.
+/// The state of the client. Only this module and its files read it.
 #[derive(Default)]
 pub(crate) struct Client(pub(super) ClientEra);
 
 /// The era of the client.
 #[derive(Default)]
 pub(super) enum ClientEra {
-    /// It has not spoken yet.
+    /// The client has not sent anything yet.
     #[default]
     Unknown,
-    /// It opened a session with `initialize`.
+    /// The client opened a session with `initialize`.
     Pushed(PushedClient),
-    /// Each of its requests speaks for itself.
+    /// Each request of the client describes itself.
     Rounds(RoundsClient),
 }
 
 impl Client {
-    /// The client has opened a session with these params of `initialize`, in which this revision is spoken.
+    /// Records that the client has opened a session with these params of `initialize`, at this revision.
     pub(crate) fn open_session(&mut self, params: &RawValue, revision: Revision) {
         self.0 = ClientEra::Pushed(PushedClient::new(params, revision));
     }
 
-    /// Learns the client's era from a request that is no opening, where it has not spoken before.
+    /// Determines the client's era from a request that is not an opening, unless it is known.
     pub(crate) fn learn_from_request(&mut self, frame: Frame<'_>) {
         if self.is_unknown() {
             self.learn_rounds(frame);
         }
     }
 
-    /// Learns what a `server/discover` says about its client. One that has opened a session stays in it.
+    /// Records a `server/discover` of the client. A client with a session stays in it.
     pub(crate) fn learn_from_discover(&mut self, frame: Frame<'_>) {
         if !self.is_pushed_to() {
             self.learn_rounds(frame);
         }
     }
 
-    /// Remembers what a request of the rounds era says about its client.
+    /// Records a rounds-era request's description of its client.
     fn learn_rounds(&mut self, frame: Frame<'_>) {
         let known = Meta::from_params(frame.params()).ok();
         if let Some(meta) = known.filter(Meta::is_rounds) {
@@ -60,22 +60,22 @@ impl Client {
         }
     }
 
-    /// Returns `true` for a client that has not said yet which era it speaks.
+    /// Returns `true` for a client whose era is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self.0, ClientEra::Unknown)
     }
 
-    /// Returns `true` for a client of the pushed era: it has a session, in which requests are pushed to it.
+    /// Returns `true` for a client of the pushed era: requests are pushed to it in its session.
     pub(super) fn is_pushed_to(&self) -> bool {
         matches!(self.0, ClientEra::Pushed(_))
     }
 
-    /// Returns `true` for a client of the rounds era: each request speaks for itself, and retries answer questions.
+    /// Returns `true` for a client of the rounds era: it answers questions with retries.
     pub(super) fn answers_with_retries(&self) -> bool {
         matches!(self.0, ClientEra::Rounds(_))
     }
 
-    /// Returns the revision in which the client declares what it can do.
+    /// Returns the revision in which the client declares its capabilities.
     pub(crate) fn revision(&self) -> Revision {
         match &self.0 {
             ClientEra::Pushed(client) => client.revision(),
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Returns a result of the gateway's own as this client reads it: `resultType` is the rounds era's.
+    /// Returns a result of the gateway in the form for this client: `resultType` belongs to the rounds era.
     pub(crate) fn own_result(&self, mut result: Value) -> Value {
         if !self.answers_with_retries()
             && let Some(members) = result.as_object_mut()
@@ -153,8 +153,8 @@ impl Client {
         result
     }
 
-    /// Returns the response to a call that is handed back with these words. `may_have_schema` says that the tool may have an
-    /// output schema.
+    /// Returns the response to a call that is handed back with this message. `may_have_schema` is set if the tool may
+    /// have an output schema.
     pub(crate) fn handed_back(
         &self,
         id: &Id,
@@ -168,13 +168,13 @@ impl Client {
         match kind {
             CallKind::Tool => {
                 result["content"] = json!([content]);
-                // A result without `structuredContent` is only understood of a tool without an output schema.
+                // A result without `structuredContent` is valid only for a tool without an output schema.
                 if may_have_schema {
                     result["isError"] = json!(true);
                 }
             }
             CallKind::Prompt => result["messages"] = json!([{"role": "user", "content": content}]),
-            // A resource has no room for words that are not its own.
+            // A resource's content cannot hold other text.
             CallKind::Resource => {
                 let error = ErrorResponse::new(-32000, text).with_data(mark);
                 return error.to_response(id);
@@ -183,7 +183,7 @@ impl Client {
         message::result(id, &members::raw_value(&self.own_result(result)))
     }
 
-    /// `clientInfo`, JSON.
+    /// Returns `clientInfo` as JSON.
     pub(crate) fn info(&self) -> Option<String> {
         match &self.0 {
             ClientEra::Unknown => None,
@@ -192,7 +192,8 @@ impl Client {
         }
     }
 
-    /// `clientInfo` as the server is told it: the gateway's own where the client gave none, or one that a server could refuse.
+    /// Returns `clientInfo` for the server: the gateway's own if the client gave none, or one that a server could
+    /// reject.
     pub(crate) fn info_or_own(&self) -> Value {
         let names_client = |info: &Value| info["name"].is_string() && info["version"].is_string();
         self.info()
@@ -201,7 +202,7 @@ impl Client {
             .unwrap_or_else(own_info)
     }
 
-    /// Returns what the client says that it can do; `null` where it said nothing that can be read.
+    /// Returns the client's capabilities; `null` if it gave none that can be read.
     pub(crate) fn capabilities(&self) -> Value {
         let capabilities = match &self.0 {
             ClientEra::Unknown => return Value::Null,
@@ -211,7 +212,7 @@ impl Client {
         serde_json::from_str(capabilities).unwrap_or_default()
     }
 
-    /// Returns what the client can do in a session that the gateway opens for it.
+    /// Returns the client's capabilities in a session that the gateway opens for it.
     pub(crate) fn capabilities_in_session(&self) -> Value {
         match &self.0 {
             ClientEra::Unknown | ClientEra::Pushed(_) => self.capabilities(),
@@ -220,7 +221,7 @@ impl Client {
     }
 }
 
-/// `clientInfo` where no client gave one.
+/// Returns the `clientInfo` to use if a client gave none.
 pub(crate) fn own_info() -> Value {
     json!({"name": "mcp-elicit gateway", "version": env!("CARGO_PKG_VERSION")})
 }

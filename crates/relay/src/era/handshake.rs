@@ -1,5 +1,5 @@
-//! The eras of client and server: the client by how it opens, the server by how it takes that. The client's own opening goes to
-//! the server first, with the capability added that the gateway has to give.
+//! The openings of clients of either era. The client's own opening goes to the server first, with the capability that
+//! the gateway adds.
 
 use super::negotiation::with_declared;
 use super::{Contact, Server};
@@ -14,7 +14,7 @@ use crate::{Audience, ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
-    /// The client opens a session.
+    /// Handles the opening of a session by the client.
     pub(crate) fn client_initializes(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
             return self.effects.reject(
@@ -49,7 +49,8 @@ impl Relay {
         let id = other.unwrap_or(id);
         let probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
-            // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
+            // The server's own revision decides what it can ask; the gateway handles what the client's revision cannot
+            // express.
             self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
             let newest = initialize_at(audience, &id, params, Revision::LATEST_PUSHED);
             self.opening_ids.note(id);
@@ -71,7 +72,7 @@ impl Relay {
         self.effects.forward_opening(*frame, changed.as_deref())
     }
 
-    /// The client asks which revisions the server speaks.
+    /// Handles the client's request for the server's revisions.
     pub(crate) fn client_discovers(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some((id, params)) = opening(*frame) else {
             return self.effects.reject(

@@ -1,9 +1,9 @@
-//! The eras: the state of each side, and the translation between them.
+//! The eras: the state of each side, and the translation between eras.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `pushed_client` | a client that has a session: it is pushed questions, and responds |
-//! | `rounds_client` | a client whose retries answer what it was asked in `input_required` |
+//! | `pushed_client` | a client with a session: questions are pushed to it, and it responds |
+//! | `rounds_client` | a client whose retries answer an `input_required` |
 //! | `pushed_server` | a server that pushes its questions |
 //! | `rounds_server` | a server that asks in its results |
 //! | `client`, `server` | one side, whatever its era |
@@ -14,9 +14,9 @@
 //! | `repeated_rounds` | rounds that are presented again, when a call is made again from the first |
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
-//! Everything else asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an era answers for
-//! the rules that hold in it alone, and names their clause. The era itself is visible in this folder only, and both eras at once are matched
-//! only where a request is translated.
+//! All other code asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an
+//! era contains the rules of that era alone, with their clauses. The era itself is visible only in this folder, and both eras at once
+//! are matched only where a request is translated.
 
 mod client;
 mod handshake;
@@ -44,8 +44,8 @@ use server::ServerEra;
 pub(crate) use server::{Contact, Server};
 
 impl Relay {
-    /// Returns which calls may be with the server at once, so that the call of a question is known: one that is pushed over stdio names
-    /// none.
+    /// Returns the rule about calls that may be with the server at once, so that the call of a question is known: a
+    /// question that is pushed over stdio names none.
     pub(crate) fn rule(&self) -> Rule {
         if self.settings.server_streams || !self.server.pushes_questions() {
             return Rule::Free;
@@ -53,7 +53,7 @@ impl Relay {
         self.client.rule_at_pushing_server()
     }
 
-    /// Asks the client a question that is recorded, in the client's era: in the result of this call, or by a request.
+    /// Asks the client a recorded question, in the client's era: in the result of this call, or by a request.
     pub(crate) fn ask_client(&mut self, now: Timestamp, key: AskId, call: Option<CallId>) {
         match (&self.client.0, call) {
             (ClientEra::Rounds(_), Some(call)) => {
@@ -65,7 +65,7 @@ impl Relay {
         }
     }
 
-    /// A request of a known client for a known server goes to the server, in the server's era.
+    /// Sends a request of a known client to a known server, in the server's era.
     pub(crate) fn translate_request(
         &mut self,
         frame: ClientFrame<'_>,

@@ -1,11 +1,11 @@
-//! The state of finding out which era the server speaks: what was asked, and what follows from each answer.
+//! The state of the era detection: the openings sent, and the next step after each answer.
 
 use mcp_elicit_core::wire::{Envelope, Id, Revision};
 use serde_json::value::RawValue;
 
 use crate::StreamId;
 
-/// The first request of a conversation, by the era that it asks for.
+/// The opening of a connection, by its era.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProbeRequest {
     /// `initialize`: the pushed era.
@@ -17,7 +17,7 @@ pub(crate) enum ProbeRequest {
 /// The message of the client that opened the conversation.
 #[derive(Clone)]
 pub(crate) enum Opening {
-    /// The client's `initialize`, asking for this revision.
+    /// The client's `initialize`, with its requested revision.
     Initialize {
         stream: StreamId,
         id: Id,
@@ -25,12 +25,12 @@ pub(crate) enum Opening {
     },
     /// The client's `server/discover`.
     Discover { stream: StreamId, id: Id },
-    /// Some other request of the rounds era, which waits.
+    /// Another request of the rounds era, which waits.
     Request,
 }
 
 impl Opening {
-    /// Returns the request that goes out first for it.
+    /// Returns the opening that is sent first for it.
     fn first(&self) -> ProbeRequest {
         match self {
             Self::Initialize { .. } => ProbeRequest::Initialize,
@@ -39,10 +39,10 @@ impl Opening {
     }
 }
 
-/// The words in which the server was asked with `server/discover`.
+/// The params with which the server was asked by `server/discover`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Words {
-    /// The gateway's own, so far as it was asked so at all.
+    /// The gateway's own, if it was asked at all.
     Own,
     /// The client's, which name 2026-07-28.
     Clients,
@@ -50,11 +50,12 @@ enum Words {
     ClientsOther,
 }
 
-/// The code with which a server says that it does not know a method.
+/// The error code for an unknown method.
 const NO_METHOD: i64 = -32601;
 
 impl Words {
-    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's words and not about the server.
+    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's params and not about the
+    /// server.
     fn may_be_refused(self, error: &str) -> bool {
         let code = Envelope::parse_within(error.as_bytes(), usize::MAX);
         let code = code.ok().and_then(|all| all.error_code());
@@ -66,38 +67,38 @@ impl Words {
     }
 }
 
-/// A server that is being asked for its era.
+/// The state of asking a server for its era.
 pub(crate) struct EraProbe {
-    /// The requests that are not answered yet, by the ids that they went out with.
+    /// The unanswered openings, by their ids.
     open: Vec<(Id, ProbeRequest)>,
     /// `true` if both eras were asked.
     both: bool,
-    /// `true` if the server was started anew over it.
+    /// `true` if the server was restarted because of it.
     restarted: bool,
     opening: Opening,
     words: Words,
-    /// The first error that came.
+    /// The first error received.
     refusal: Option<String>,
-    /// The client's own revision and params, where the server was asked for a newer one first.
+    /// The client's own revision and params, if the server was asked for a newer one first.
     older: Option<(Revision, Box<RawValue>)>,
 }
 
-/// The next step after the server has refused a request, or has not answered it.
+/// The next step after a refusal, or after a timeout.
 pub(crate) enum AfterRefusal {
-    /// The server does not negotiate: it is asked for the client's own revision, with the client's params.
+    /// The server does not negotiate: ask it for the client's own revision, with the client's params.
     AskOlder(EraProbe, Revision, Box<RawValue>),
-    /// Another request is not answered yet.
+    /// Wait for another opening that is not answered yet.
     Wait(EraProbe),
-    /// A refusal that may be about the client's words: the server is asked the same in the gateway's own.
+    /// The refusal may be about the client's params: ask the same with the gateway's own.
     AskAgain(EraProbe),
-    /// The era that was not asked yet is asked.
+    /// Ask in the other era.
     AskOther(EraProbe),
-    /// The server speaks neither; the first error that it gave, if it gave one.
+    /// The server speaks neither era; with its first error, if it gave one.
     Failed(Opening, Option<String>),
 }
 
 impl EraProbe {
-    /// The client's own opening goes out under this id.
+    /// Creates a probe with the client's own opening, sent under this id.
     pub(crate) fn new(id: Id, opening: Opening) -> Self {
         Self {
             open: vec![(id, opening.first())],
@@ -110,7 +111,8 @@ impl EraProbe {
         }
     }
 
-    /// A request waits for the server's era, which is asked for under this id; `is_pushed` where it is known already.
+    /// Creates a probe for a request that waits for the server's era, with an opening under this id; `is_pushed` if the
+    /// era is already known.
     pub(crate) fn for_request(id: Id, is_pushed: bool) -> (Self, ProbeRequest) {
         let mut probe = Self::new(id.clone(), Opening::Request);
         if is_pushed {
@@ -121,7 +123,7 @@ impl EraProbe {
         (probe, ProbeRequest::Discover)
     }
 
-    /// Notes that the server is asked in the client's own words; `names_revision` where they name 2026-07-28.
+    /// Records that the server is asked with the client's own params; `names_revision` if they name 2026-07-28.
     pub(crate) fn in_clients_words(self, names_revision: bool) -> Self {
         let words = if names_revision {
             Words::Clients
@@ -131,7 +133,7 @@ impl EraProbe {
         Self { words, ..self }
     }
 
-    /// Keeps the client's own revision and params: the server is asked for a newer one first.
+    /// Keeps the client's own revision and params, because the server is asked for a newer one first.
     pub(crate) fn with_older(self, revision: Revision, params: Box<RawValue>) -> Self {
         Self {
             older: Some((revision, params)),
@@ -139,18 +141,18 @@ impl EraProbe {
         }
     }
 
-    /// Returns the message that opened the conversation.
+    /// Returns the message that opened the connection.
     pub(crate) fn opening(&self) -> &Opening {
         &self.opening
     }
 
-    /// Ends the request that went out under this id. Returns what it was.
+    /// Ends the opening that was sent under this id, and returns it.
     pub(crate) fn answered(&mut self, id: &Id) -> Option<ProbeRequest> {
         let at = self.open.iter().position(|(open, _)| open == id)?;
         Some(self.open.remove(at).1)
     }
 
-    /// Notes that the era that was not asked yet is asked under this id. Returns how.
+    /// Records that the server is asked in the other era under this id, and returns the opening.
     pub(crate) fn ask_other(&mut self, id: Id) -> ProbeRequest {
         let request = match self.opening.first() {
             ProbeRequest::Initialize => ProbeRequest::Discover,
@@ -161,24 +163,25 @@ impl EraProbe {
         request
     }
 
-    /// Notes that the server is asked with `server/discover` once more, in the gateway's own words, under this id. Returns how.
+    /// Records that the server is asked with `server/discover` again, with the gateway's own params, under this id.
+    /// Returns the opening.
     pub(crate) fn ask_again(&mut self, id: Id) -> ProbeRequest {
         self.words = Words::Own;
         self.open.push((id, ProbeRequest::Discover));
         ProbeRequest::Discover
     }
 
-    /// Returns the first error that came, a whole frame.
+    /// Returns the first error received, a whole frame.
     pub(crate) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
-    /// Notes that the server is asked for the client's own revision under this id.
+    /// Records that the server is asked for the client's own revision under this id.
     pub(crate) fn ask_older(&mut self, id: Id) {
         self.open.push((id, ProbeRequest::Initialize));
     }
 
-    /// Returns what follows from a refusal; `error` is the frame with it, where the server gave one.
+    /// Returns the next step after a refusal; `error` is the error frame, if the server gave one.
     pub(crate) fn refused(mut self, error: Option<&str>) -> AfterRefusal {
         self.refusal = self.refusal.or_else(|| error.map(str::to_owned));
         if let (Some((revision, params)), true) = (self.older.take(), error.is_some()) {
@@ -196,7 +199,7 @@ impl EraProbe {
         AfterRefusal::Failed(self.opening, self.refusal)
     }
 
-    /// Returns what follows where the server has said nothing in time.
+    /// Returns the next step after a timeout.
     pub(crate) fn timed_out(mut self) -> AfterRefusal {
         if !self.both {
             return AfterRefusal::AskOther(self);
@@ -208,17 +211,17 @@ impl EraProbe {
         self.refused(None)
     }
 
-    /// Returns `true` for a server that is to be started anew, since it ended over `server/discover`.
+    /// Returns `true` for a server that is to be restarted, since it exited on `server/discover`.
     pub(crate) fn wants_restart(&self) -> bool {
         self.waits_for(ProbeRequest::Discover) && !self.restarted
     }
 
-    /// Returns what follows where the server was started anew.
+    /// Returns the next step after a restart.
     pub(crate) fn restarted(mut self) -> AfterRefusal {
         self.open.clear();
         self.restarted = true;
         self.words = Words::Own;
-        // `initialize` was refused before, or is still to be asked of the new one.
+        // `initialize` was refused before, or is still to be sent to the new process.
         self.both = self.opening.first() == ProbeRequest::Initialize;
         self.refused(None)
     }

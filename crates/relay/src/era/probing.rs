@@ -1,9 +1,9 @@
-//! Finding out which era the server speaks.
+//! Detection of the server's era.
 //!
-//! The client's own opening goes up first. A refusal leads to the other era's question, unless it may be about the client's words:
-//! then the gateway asks in its own, since a client does not decide what its server is. Silence leads to the other question as well, but
-//! the first stays open, since a server that starts slowly answers both. A server that does not survive
-//! `server/discover` is started anew and asked with `initialize`.
+//! The client's own opening is sent first. A refusal leads to the other era's opening, unless the refusal may be about
+//! the client's params: the gateway then repeats it with its own, since a client does not decide the server's era.
+//! Silence leads to the other opening as well, but the first stays open, since a server that starts slowly answers
+//! both. A server that exits on `server/discover` is restarted and asked with `initialize`.
 
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
@@ -18,14 +18,14 @@ use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
-    /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
+    /// Starts to ask a server for its era, on behalf of a request that waits.
     pub(crate) fn begin_probe(&mut self, now: Timestamp) {
         let id = self.new_id();
         let (probe, request) = EraProbe::for_request(id.clone(), self.settings.is_pushed);
         self.send_probe(now, probe, &id, request);
     }
 
-    /// Asks in the era that was not asked yet.
+    /// Asks in the other era.
     fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
         let id = self.new_id();
         let request = probe.ask_other(id.clone());
@@ -62,7 +62,7 @@ impl Relay {
         self.effects.tell_server(frame, None);
     }
 
-    /// Takes the server's answer to an opening; gives it back when it is none.
+    /// Handles the server's response to an opening; returns the frame if it is something else.
     pub(crate) fn probe_answered(
         &mut self,
         now: Timestamp,
@@ -73,7 +73,7 @@ impl Relay {
         let probe = self.server.take_probe()?;
         self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
-            // No rule speaks of an opening, so that it asks nothing where rules decide.
+            // No rule applies to an opening, so under rules it must not ask.
             Some(_) if self.settings.decisions.is_some() && asks_in_rounds(frame) => {
                 self.probe_refused(now, probe, None)
             }
@@ -84,7 +84,7 @@ impl Relay {
         Some(forward)
     }
 
-    /// Ends the opening that went out under this id; the server's answer to it cannot be read.
+    /// Ends the opening that was sent under this id, whose response cannot be read.
     pub(crate) fn probe_ended(&mut self, id: &Id) -> Option<EraProbe> {
         self.server.probe_mut()?.answered(id)?;
         self.timers.cancel(Timer::Probe);
@@ -134,7 +134,7 @@ impl Relay {
             (Opening::Discover { stream, id: asked }, ProbeRequest::Discover)
                 if probe.refusal().is_some() =>
             {
-                // The server has refused the client's own, and says so.
+                // The server has refused the client's own opening, and the response says so.
                 let frame = self.refused_opening(asked, probe.refusal());
                 self.effects.tell_client(*stream, frame, true);
                 ServerForward::Handled
@@ -189,7 +189,7 @@ impl Relay {
         }
     }
 
-    /// The server speaks neither era: the client hears the first error that the server gave.
+    /// Ends the probe of a server of neither era: the client gets the first error of the server.
     fn probe_failed(&mut self, opening: Opening, error: Option<&str>) {
         match opening {
             Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
@@ -204,7 +204,7 @@ impl Relay {
     /// Returns the response to an opening that the server has refused with this error, a whole frame.
     fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
         let judges_nothing = self.settings.decisions.is_none();
-        // No rule speaks of an opening, so its links reach nobody where rules decide.
+        // No rule applies to an opening, so under rules its links are not passed on.
         let may_pass = |frame: &Frame<'_>| judges_nothing || !wants_links(*frame, true);
         let index = error.and_then(|error| FrameIndex::at(error.as_bytes()));
         let frame = error
@@ -217,7 +217,7 @@ impl Relay {
         ErrorResponse::new(-32603, why).to_response(id)
     }
 
-    /// The server said nothing in time: it is asked the other way too, or given up.
+    /// Handles a server that did not answer in time: it is asked in the other era, or given up.
     pub(crate) fn probe_timed_out(&mut self, now: Timestamp) {
         match self.server.take_probe().map(EraProbe::timed_out) {
             // The client's own `initialize` waits for as long as the client does.
@@ -227,7 +227,7 @@ impl Relay {
         }
     }
 
-    /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
+    /// Handles the end of the server. If it ended over the probe, restarts it and returns `true`.
     pub(crate) fn ended_over_probe(&mut self) -> bool {
         let over_probe = self.server.probe().is_some_and(EraProbe::wants_restart);
         if over_probe {
@@ -237,7 +237,7 @@ impl Relay {
         over_probe
     }
 
-    /// The server runs again after it ended over a question about its era.
+    /// Continues after a restart of a server that ended over the probe.
     pub(crate) fn restarted(&mut self, now: Timestamp) {
         let probe = self.server.take_probe();
         self.server = Server::default();
@@ -246,7 +246,7 @@ impl Relay {
         }
     }
 
-    /// The stream that waits for the opening, for a server that ends over it.
+    /// Rejects the opening of a server that ends over it.
     pub(crate) fn reject_opening(&mut self, why: &str) {
         if let Some(probe) = self.server.probe()
             && let Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } =

@@ -21,7 +21,7 @@ use crate::{AskId, CallKind, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
-    /// The revision spoken with it.
+    /// The session's revision.
     revision: Revision,
     /// The modes that it can ask in, in this session.
     capability: Capability,
@@ -32,7 +32,7 @@ pub(super) struct PushedClient {
 }
 
 impl PushedClient {
-    /// A client with these params of `initialize`, with which this revision is spoken.
+    /// Creates a client with these params of `initialize`, at this revision.
     pub(super) fn new(params: &RawValue, revision: Revision) -> Self {
         let member = |name| members::member(params, name).map_or("{}", RawValue::get);
         let capabilities = member("capabilities");
@@ -45,7 +45,7 @@ impl PushedClient {
         }
     }
 
-    /// Returns the revision spoken with it.
+    /// Returns the session's revision.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
@@ -55,38 +55,38 @@ impl PushedClient {
         self.capability
     }
 
-    /// `clientInfo`, JSON.
+    /// Returns `clientInfo` as JSON.
     pub(super) fn info(&self) -> &str {
         &self.info
     }
 
-    /// `capabilities`, JSON.
+    /// Returns `capabilities` as JSON.
     pub(super) fn capabilities(&self) -> &str {
         &self.capabilities
     }
 
-    /// Returns whether it can be shown a question in this mode.
+    /// Returns `true` if it can be shown a question in this mode.
     pub(super) fn can_show(&self, mode: Mode, form: Option<&Form>) -> bool {
         let sayable = form.is_none_or(|form| form.check_words(self.revision).is_ok());
         self.capability.has(mode) && self.revision.has_mode(mode) && sayable
     }
 
-    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    /// Returns `true` if a frame of a server of this revision expresses a question in the client's revision too.
     fn may_have_frame(&self, server: Revision, mode: Mode) -> bool {
         self.revision >= server || (mode == Mode::Form && server == self.revision)
     }
 }
 
-/// The rules that hold for a client of this era and for no other.
+/// The rules of this era's clients.
 impl Client {
-    /// Returns `true` for a client that answers a question on the connection that carries its call, as the response to a request there
-    /// (2025-11-25, elicitation). Both end with this process.
+    /// Returns `true` for a client that answers a question on the connection of its call, as the response to a request
+    /// there (2025-11-25, elicitation). Both end with this process.
     pub(crate) fn answers_on_same_connection(&self) -> bool {
         self.is_pushed_to()
     }
 
-    /// Returns `true` for a client that declared the mode in which it visits links, and so knows the error that wants them visited
-    /// (2025-11-25, `-32042`).
+    /// Returns `true` for a client that declared url mode, and so knows the error that requires visits (2025-11-25,
+    /// `-32042`).
     pub(crate) fn knows_url_required(&self) -> bool {
         matches!(&self.0, ClientEra::Pushed(client) if client.capability.has(Mode::Url))
     }
@@ -116,7 +116,7 @@ impl Client {
         if frame.part(FramePart::Params).is_none_or(has_members)
             && frame.sole_member(FramePart::Meta, PROTOCOL_VERSION) == Ok(None)
         {
-            // Certain without a look through the arguments.
+            // Certain without scanning the arguments.
             return None;
         }
         let why = match Meta::from_params(frame.params()) {
@@ -183,7 +183,7 @@ impl Relay {
             .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
-    /// A client of this era answered a question.
+    /// Handles an answer of a client of this era.
     pub(crate) fn client_replies(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
@@ -191,7 +191,7 @@ impl Relay {
         question.client_responded();
         let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
-            // An error: the client could not ask. That is not an answer of a person's.
+            // An error: the client could not ask. It is not a person's answer.
             self.pass_on_error(now, key, frame);
             return;
         };
@@ -278,7 +278,7 @@ impl Relay {
     }
 }
 
-/// The client's response under the server's id, which the client may know by another.
+/// Returns the client's response under the server's id, which the client may know by another.
 fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     match frame.id() {
         Some(known) if known == *id => frame.text().to_owned(),
@@ -286,7 +286,7 @@ fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     }
 }
 
-/// The server's own question once more, with the reason; all else stays as the server wrote it.
+/// Returns the server's question again, with the reason; everything else is unchanged.
 fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let place = Frame::of_text(frame, &index).member_range(FramePart::Params, "message")?;
@@ -298,12 +298,12 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
     ))
 }
 
-/// The question as this revision says it; `None` when it cannot.
+/// Returns the question as this revision spells it; `None` if it cannot express it.
 fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
     match &question.request_again() {
         ElicitRequest::Form { message, .. } => {
             if revision > Revision::V2025_06_18 {
-                // Both revisions have the same forms: what is in one beside them stays.
+                // Both revisions have the same forms; unknown members of the request stay.
                 return Some(question.request_again());
             }
             let form = question.form()?;
@@ -312,7 +312,7 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
                 .emit(Revision::LATEST)
                 .is_ok_and(|newest| newest == schema)
             {
-                // Nothing has to be said in another way: what the form does not know of stays.
+                // No change of spelling is needed; unknown members of the form stay.
                 return Some(question.request_again());
             }
             Some(ElicitRequest::form(message.clone(), &schema))
@@ -324,7 +324,7 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
         } => Some(ElicitRequest::Url {
             message: message.clone(),
             url: url.clone(),
-            // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.
+            // 2026-07-28 has no id, and 2025-11-25 needs one: the record's id names the question here.
             elicitation_id: elicitation_id
                 .clone()
                 .or_else(|| question.record().map(str::to_owned)),

@@ -1,4 +1,4 @@
-//! Servers of the pushed era (2025-06-18, 2025-11-25): questions that they push, and requests of the other era for them.
+//! Servers of the pushed era (2025-06-18, 2025-11-25): their pushed questions, and requests of the other era to them.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) struct PushedServer {
 }
 
 impl PushedServer {
-    /// A server that opened a session of this revision with this `InitializeResult`, JSON.
+    /// Creates a server that opened a session of this revision with this `InitializeResult` (JSON).
     pub(super) fn new(revision: Revision, result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
         let info = read.and_then(|read| read.get("serverInfo").map(Value::to_string));
@@ -38,12 +38,12 @@ impl PushedServer {
         }
     }
 
-    /// Returns the revision spoken with it.
+    /// Returns the session's revision.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// `serverInfo`, JSON.
+    /// Returns `serverInfo` as JSON.
     pub(super) fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
@@ -52,12 +52,12 @@ impl PushedServer {
         serde_json::from_str(&self.result).unwrap_or_default()
     }
 
-    /// Returns whether it declared that it logs.
+    /// Returns `true` if it declared logging.
     pub(super) fn has_logging(&self) -> bool {
         self.result()["capabilities"]["logging"].is_object()
     }
 
-    /// Returns its `InitializeResult` for a client with which this revision is spoken.
+    /// Returns its `InitializeResult` for a client of this revision.
     pub(super) fn initialize_result(&self, spoken: Revision) -> Value {
         let mut result = self.result();
         result["protocolVersion"] = json!(spoken.min(self.revision).as_str());
@@ -84,15 +84,16 @@ impl PushedServer {
     }
 }
 
-/// The rules that hold for a server of this era and for no other.
+/// The rules of this era's servers.
 impl Server {
-    /// Returns `true` for a server that has agreed to ask with `elicitation/create` (2025-11-25, elicitation): no result, and no status of
-    /// a task, may hold a question.
+    /// Returns `true` for a server that has agreed to ask with `elicitation/create` (2025-11-25, elicitation): no
+    /// result, and no status of a task, may contain a question.
     pub(crate) fn must_not_ask_in_results(&self) -> bool {
         self.pushes_questions()
     }
 
-    /// Returns `true` for a server that pushes the questions of a task, too, when its call has ended (2025-11-25, tasks).
+    /// Returns `true` for a server that also pushes the questions of a task after its call has ended (2025-11-25,
+    /// tasks).
     pub(crate) fn pushes_questions_of_tasks(&self) -> bool {
         self.pushes_questions()
     }
@@ -126,7 +127,7 @@ impl Relay {
         frame: Frame<'_>,
     ) {
         if self.asks.by_server_id(id).is_some() {
-            // An answer could not be told from the other's, nor could a refusal.
+            // Answers and refusals of two questions with one id would be indistinguishable.
             tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
             return;
         }
@@ -164,7 +165,7 @@ impl Relay {
         }
     }
 
-    /// A request of a rounds client for a pushed server.
+    /// Sends a request of a rounds client to a pushed server.
     pub(super) fn rounds_to_pushed(
         &mut self,
         frame: ClientFrame<'_>,
@@ -193,7 +194,7 @@ impl Relay {
     }
 }
 
-/// The members of `_meta` in which a request of the rounds era speaks for itself.
+/// The members of `_meta` with which a request of the rounds era describes itself.
 const OF_ROUNDS: [&str; 4] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_INFO,
@@ -201,8 +202,8 @@ const OF_ROUNDS: [&str; 4] = [
     meta::LOG_LEVEL,
 ];
 
-/// Returns the request without what only requests of the rounds era have; `None` where it has nothing of that. A server of both eras with
-/// which a session was opened would otherwise answer it as one of the rounds era, and ask in its result.
+/// Returns the request without the members of the rounds era; `None` if it has none. A server of both eras with an open
+/// session would otherwise answer it as one of the rounds era, and ask in its result.
 fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError> {
     let mut changed = None;
     let index = frame.index();

@@ -1,7 +1,7 @@
-//! Calls that a framework makes again from the first round, each time it goes on: the rounds that were answered before are
-//! presented again, in their order, until the one that waits.
+//! Calls that a framework makes again from the first round, each time it continues: the answered rounds are presented
+//! again, in order, up to the one that waits.
 //!
-//! The answers of a repeated round must be those that were given: they are in the record and with the server already.
+//! The answers to a repeated round must equal the given ones, which are in the record and with the server already.
 
 use mcp_elicit_core::wire::{InputRequired, message};
 
@@ -9,7 +9,7 @@ use crate::parts::request_state::CallBinding;
 use crate::{CallId, ClientFrame, Relay};
 
 impl Relay {
-    /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
+    /// Returns `true` if a client that makes this call again has to repeat rounds before it reaches the one that waits.
     pub(crate) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
         !self.waits_for_people(key)
@@ -17,7 +17,7 @@ impl Relay {
             && call.is_some_and(|call| !call.is_finished() && !call.rounds().answered().is_empty())
     }
 
-    /// Presents the answered round at this place again. `false` when it was answered no further.
+    /// Presents the answered round at this position again. Returns `false` if there is none.
     pub(crate) fn present_again(&mut self, key: CallId, at: usize, frame: ClientFrame<'_>) -> bool {
         let number = self.round_states.next_number();
         let Some(call) = self.calls.get(key) else {

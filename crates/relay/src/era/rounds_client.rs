@@ -1,5 +1,5 @@
-//! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
-//! and what their retries bring.
+//! Clients of the rounds era (2026-07-28): the declarations of each of their requests, the questions in
+//! `input_required`, and the contents of their retries.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{AskId, AskedVia, Audience, CallId, CallKind, Relay, Timer, Timestamp
 
 const REVISION: Revision = Revision::V2026_07_28;
 
-/// The time that a client may take to come back with what it answers without a person, such as its roots.
+/// The time in which a client must return with data that needs no person, such as its roots.
 const AT_CLIENT: Duration = Duration::from_secs(10 * 60);
 
 /// A client of this era, as its last request described it.
@@ -35,7 +35,7 @@ pub(super) struct RoundsClient {
 }
 
 impl RoundsClient {
-    /// A client whose request has this `_meta`.
+    /// Creates a client whose request has this `_meta`.
     pub(super) fn new(meta: &Meta<'_>) -> Self {
         let capabilities = meta.client_capabilities().map_or("{}", RawValue::get);
         Self {
@@ -44,18 +44,18 @@ impl RoundsClient {
         }
     }
 
-    /// `clientInfo`, JSON.
+    /// Returns `clientInfo` as JSON.
     pub(super) fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
-    /// `clientCapabilities`, JSON.
+    /// Returns `clientCapabilities` as JSON.
     pub(super) fn capabilities(&self) -> &str {
         &self.capabilities
     }
 
-    /// Returns what a client of these capabilities can do in a session that the gateway opens for it: what a server pushes
-    /// and is not a question does not reach it.
+    /// Returns the capabilities of this client in a session that the gateway opens for it: pushed requests that are not
+    /// questions do not reach it.
     pub(super) fn in_session(mut capabilities: Value) -> Value {
         if let Some(all) = capabilities.as_object_mut() {
             all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
@@ -64,15 +64,16 @@ impl RoundsClient {
     }
 }
 
-/// The rules that hold for a client of this era and for no other.
+/// The rules of this era's clients.
 impl Client {
-    /// Returns `true` for a client whose first request may be any: it speaks for itself (2026-07-28, `_meta` of each request).
+    /// Returns `true` for a client whose first request may be any: it describes itself (2026-07-28, `_meta` of each
+    /// request).
     pub(crate) fn needs_no_opening(&self) -> bool {
         self.answers_with_retries()
     }
 
-    /// Returns `true` for a client that is asked in the result of a call, under a key, and answers when it makes that call again
-    /// (2026-07-28, multi round-trip requests). Nothing is asked of it outside a call.
+    /// Returns `true` for a client that is asked in the result of a call, under a key, and answers by making that call
+    /// again (2026-07-28, multi round-trip requests). It is never asked outside a call.
     pub(crate) fn is_asked_in_results(&self) -> bool {
         self.answers_with_retries()
     }
@@ -82,7 +83,7 @@ impl Client {
         self.answers_with_retries()
     }
 
-    /// Returns `true` for a client that gets the log messages of a request only from the level on which the request names
+    /// Returns `true` for a client that gets the log messages of a request only from the level that the request names
     /// (2026-07-28, logging).
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.answers_with_retries()
@@ -187,7 +188,7 @@ impl Relay {
         self.collect_round(now, key);
     }
 
-    /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
+    /// Sends a rounds client its open requests: an `input_required` under a state of the gateway's own.
     pub(crate) fn present_round(&mut self, now: Timestamp, key: CallId) {
         if !self.client.answers_with_retries() {
             return;
@@ -244,7 +245,7 @@ impl Relay {
             .tell_client(stream, message::result(&client_id, &result), true);
     }
 
-    /// Ends a call in time whose client has a round without a question that could end it.
+    /// Sets the end of a call whose client has a round without a question that could end it.
     pub(super) fn end_at_client(&mut self, now: Timestamp, key: CallId) {
         let is_open = |question: &AskId| {
             self.asks
@@ -296,7 +297,7 @@ impl Relay {
         Some((requests, state))
     }
 
-    /// The questions of a call that its client is to answer.
+    /// Returns the questions of a call that its client is to answer.
     pub(crate) fn questions_for_client(&self, key: CallId) -> Vec<AskId> {
         let Some(call) = self.calls.get(key) else {
             return Vec::new();
@@ -309,7 +310,7 @@ impl Relay {
         call.asks().iter().filter(for_client).copied().collect()
     }
 
-    /// The replies that a retry brings for the questions of a call that its state asks, each checked.
+    /// Returns the answers in a retry to the questions under its state, each checked.
     pub(crate) fn answers_of_round(
         &self,
         key: CallId,

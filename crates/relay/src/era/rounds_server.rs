@@ -1,4 +1,4 @@
-//! Servers of the rounds era (2026-07-28): questions that come as `input_required`, and requests of the other era for them.
+//! Servers of the rounds era (2026-07-28): questions in `input_required`, and requests of the other era to them.
 
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::Members;
@@ -21,7 +21,7 @@ use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
 };
 
-/// The most that a server asks for in one round.
+/// The most requests of a server in one round.
 const ENTRIES: usize = 256;
 
 /// A server of this era: it answered `server/discover`.
@@ -33,20 +33,20 @@ pub(super) struct RoundsServer {
 }
 
 impl RoundsServer {
-    /// A server that gave this `DiscoverResult`, JSON.
+    /// Creates a server that gave this `DiscoverResult` (JSON).
     pub(super) fn new(result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
         let info = read.and_then(|read| description(&read).map(Value::to_string));
         Self { result, info }
     }
 
-    /// Its description of itself, JSON.
+    /// Returns its description of itself, as JSON.
     pub(super) fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
-    /// Returns the `InitializeResult` for a client of the other era, with which this revision is spoken; `name` where the
-    /// server gave none.
+    /// Returns the `InitializeResult` for a client of the other era at this revision; `name` is used if the server gave
+    /// none.
     pub(super) fn initialize_result(&self, spoken: Revision, name: &str) -> Value {
         let found: Value = serde_json::from_str(&self.result).unwrap_or_default();
         let info = description(&found).cloned();
@@ -62,15 +62,15 @@ impl RoundsServer {
     }
 }
 
-/// Returns where a server of this era says who it is.
+/// Returns the description in a result of a server of this era.
 fn description(result: &Value) -> Option<&Value> {
     result.get("_meta")?.get(meta::SERVER_INFO)
 }
 
-/// The rules that hold for a server of this era and for no other.
+/// The rules of this era's servers.
 impl Server {
-    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and depend on who asks,
-    /// and nothing has to be `initialized`.
+    /// Returns `true` for a server that answers `server/discover` (2026-07-28, discovery). Its answer may change and
+    /// depend on the caller, and nothing has to be `initialized`.
     pub(crate) fn answers_discover(&self) -> bool {
         self.asks_in_results()
     }
@@ -80,7 +80,7 @@ impl Server {
         self.asks_in_results()
     }
 
-    /// Returns `true` for a server that sends the log messages of a request only from the level on which the request names
+    /// Returns `true` for a server that sends the log messages of a request only from the level that the request names
     /// (2026-07-28, logging).
     pub(crate) fn has_log_level_per_request(&self) -> bool {
         self.asks_in_results()
@@ -150,13 +150,13 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Returns whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
-    /// until the client is back.
+    /// Returns `true` if the client, of this era too, may have the round as it is, except for its state. A round
+    /// without requests may wait until the client is back.
     fn client_answers_all(&self, key: CallId, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
-        // The answers of a retry, or of the record, are those of questions that the gateway asks.
+        // The answers of a retry, or of the record, belong to questions that the gateway asks.
         let brings_answers = call.rounds().retry_answers().is_some();
         if !self.client.answers_with_retries() || self.settings.holds_rounds() || brings_answers {
             return false;
@@ -168,8 +168,8 @@ impl Relay {
         !asks || (call.stream().is_some() && can)
     }
 
-    /// Returns the refusal of a request of a round that is none of the protocol's, or that the client is to answer and has not
-    /// declared.
+    /// Returns the refusal of a request of a round that the protocol does not have, or that the client would have to
+    /// answer and has not declared.
     fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
         if !self.settings.holds_rounds() {
             return None;
@@ -200,7 +200,7 @@ impl Relay {
         Some(ErrorResponse::new(-32603, why))
     }
 
-    /// The gateway answers the round itself, piece by piece.
+    /// Lets the gateway answer the round itself, piece by piece.
     fn take_round(
         &mut self,
         now: Timestamp,
@@ -273,7 +273,7 @@ impl Relay {
             }
         }
         if asks_nobody {
-            // No question tells when it can go out.
+            // No question triggers its sending.
             self.present_round(now, key);
         }
         Ok(())
@@ -305,7 +305,7 @@ impl Relay {
             return;
         };
         if round.waits_for_others() {
-            // A client that answers with retries is asked for its part now, if that was not done yet.
+            // A client that answers with retries is asked for its part now, if it was not asked before.
             self.present_round(now, key);
             self.end_at_client(now, key);
             return;
@@ -321,13 +321,13 @@ impl Relay {
         if all {
             self.begin_delivery(open);
         } else {
-            // The client may be asked the rest, where the answer was there before the question.
+            // The client may be asked the rest, if the answer was there before the question.
             self.present_round(now, key);
         }
     }
 
-    /// The call is made again, where the rules in force do not refuse it: with the answers of its round, or as it was after its links
-    /// were visited.
+    /// Makes the call again unless the current rules refuse it: with the answers of its round, or unchanged after its
+    /// links were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
         if self.calls.get(key).is_none_or(Call::is_finished) {
             return;
@@ -365,7 +365,7 @@ impl Relay {
         self.effects.send_to_server(frame, Some(key), delivery);
     }
 
-    /// A request of a pushed client for a server of the rounds era.
+    /// Sends a request of a pushed client to a server of the rounds era.
     pub(super) fn pushed_to_rounds(
         &mut self,
         frame: ClientFrame<'_>,

@@ -1,11 +1,11 @@
 //! Rounds that a client of the rounds era has as the server wrote them, and the retries that answer them.
 //!
-//! All but the state is the server's: the client carries the gateway's, with the server's inside, and the retry goes on with
-//! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
-//! answer.
+//! Everything but the state is the server's: the client has the gateway's state, with the server's inside, and the
+//! retry continues with the server's again. The first answer counts: if it came from a page of the inbox, the retry
+//! continues with that answer.
 //!
-//! So it is only where the client may answer all that the server can ask. Under an operator's rules, and where people are asked in its
-//! place, the gateway answers each round itself (`server_round`).
+//! This applies only if the client may answer every question of the server. Under an operator's rules, and if people
+//! are asked in its place, the gateway answers each round itself (`server_round`).
 
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Relay {
-    /// The client gets the round as the server wrote it, once its questions are written down.
+    /// Sends the round to the client as the server wrote it, once its questions are recorded.
     pub(crate) fn pass_round_on(
         &mut self,
         now: Timestamp,
@@ -35,7 +35,7 @@ impl Relay {
         let server = ServerState::new(required.state.clone());
         let number = self.round_states.next_number();
         if required.questions().next().is_none() {
-            // Nothing to record: the client and the server settle it.
+            // There is nothing to record: the client and the server settle it.
             self.send_round(now, key, text, number, Vec::new(), server);
             return ServerForward::Handled;
         }
@@ -63,7 +63,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
+    /// Handles a recorded question of a passed round; after the last one the round is sent.
     pub(crate) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
@@ -100,7 +100,7 @@ impl Relay {
         }
     }
 
-    /// The client gets the round under a state of the gateway's, with the server's inside.
+    /// Sends the round to the client under a state of the gateway's, with the server's inside.
     fn send_round(
         &mut self,
         now: Timestamp,
@@ -125,7 +125,7 @@ impl Relay {
         state
     }
 
-    /// The client retries a call whose questions went to it as the server wrote them.
+    /// Handles the retry of a call whose questions went to the client as the server wrote them.
     pub(crate) fn client_round_retried(
         &mut self,
         frame: ClientFrame<'_>,
@@ -144,8 +144,8 @@ impl Relay {
             return self.effects.reject(frame, &fault.refusal());
         }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
-            // The gateway was started anew, or another one has the round: the server goes on with what the client brings, and what
-            // the record still asks is answered by that.
+            // The gateway was restarted, or another one has the round: the server continues with the client's answers,
+            // which also end the record's questions.
             self.round_states.use_up(state);
             for (_, record) in claims.asked() {
                 self.effects.push(Effect::End {
@@ -211,7 +211,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// Answers of the retry cannot be used: the client is asked the round again with the reasons, a few times.
+    /// Sends the round again with the reasons why answers of the retry are unusable, a few times.
     fn round_again(
         &mut self,
         frame: ClientFrame<'_>,
@@ -254,7 +254,7 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
+    /// Handles the answer to one of a retry's questions, taken from the record; the retry continues after its last.
     pub(crate) fn retry_goes_on(
         &mut self,
         round: RoundId,
@@ -270,7 +270,7 @@ impl Relay {
         }
     }
 
-    /// A retry that cannot go on since its answer was lost to another.
+    /// Ends a retry whose answer was lost to another.
     pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
         if let Some((stream, text)) = self.passed_rounds.fail(round)
             && let Some(index) = FrameIndex::at(text.as_bytes())

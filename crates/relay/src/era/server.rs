@@ -1,4 +1,4 @@
-//! The server's side: how far it is known, the era that it speaks, and what follows from it.
+//! The server's side: its era, and the rules that depend on it.
 
 use mcp_elicit_core::wire::Revision;
 use serde_json::{Value, json};
@@ -7,61 +7,61 @@ use super::probe::EraProbe;
 use super::pushed_server::PushedServer;
 use super::rounds_server::RoundsServer;
 
-/// The state of the server. Only this module and its files look into it.
+/// The state of the server. Only this module and its files read it.
 #[derive(Default)]
 pub(crate) struct Server(pub(super) ServerEra);
 
 /// The era of the server.
 #[derive(Default)]
 pub(super) enum ServerEra {
-    /// It was not spoken to yet.
+    /// The server was not contacted yet.
     #[default]
     Unknown,
-    /// It is being asked.
+    /// The server is being asked for its era.
     Probing(EraProbe),
-    /// It has a session, opened with `initialize`.
+    /// The server has a session, opened with `initialize`.
     Pushed(PushedServer),
-    /// It answered `server/discover`.
+    /// The server answered `server/discover`.
     Rounds(RoundsServer),
-    /// It has ended.
+    /// The server has ended.
     Gone,
 }
 
-/// The facts that are known of the server.
+/// The state of the contact with the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
-    /// It was not spoken to yet.
+    /// The server was not contacted yet.
     New,
-    /// It is being asked for its era.
+    /// The server is being asked for its era.
     Probing,
-    /// Its era is known.
+    /// The server's era is known.
     Known,
-    /// It has ended.
+    /// The server has ended.
     Gone,
 }
 
 impl Server {
-    /// The server opened a session of this revision with this `InitializeResult`, JSON.
+    /// Creates a server that opened a session of this revision with this `InitializeResult` (JSON).
     pub(crate) fn pushed(revision: Revision, result: String) -> Self {
         Self(ServerEra::Pushed(PushedServer::new(revision, result)))
     }
 
-    /// The server gave this `DiscoverResult`, JSON.
+    /// Creates a server that gave this `DiscoverResult` (JSON).
     pub(crate) fn rounds(result: String) -> Self {
         Self(ServerEra::Rounds(RoundsServer::new(result)))
     }
 
-    /// The server is being asked for its era.
+    /// Creates a server that is being asked for its era.
     pub(crate) fn probing(probe: EraProbe) -> Self {
         Self(ServerEra::Probing(probe))
     }
 
-    /// The server has ended.
+    /// Creates a server that has ended.
     pub(crate) fn gone() -> Self {
         Self(ServerEra::Gone)
     }
 
-    /// Returns how far the server is known.
+    /// Returns the state of the contact.
     pub(crate) fn contact(&self) -> Contact {
         match &self.0 {
             ServerEra::Unknown => Contact::New,
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Returns the probe for a change, while the server is being asked for its era.
+    /// Returns the probe mutably, while the server is being asked for its era.
     pub(crate) fn probe_mut(&mut self) -> Option<&mut EraProbe> {
         match &mut self.0 {
             ServerEra::Probing(probe) => Some(probe),
@@ -87,7 +87,7 @@ impl Server {
         }
     }
 
-    /// Takes the probe out, which leaves the server as one that was not spoken to; any other state stays.
+    /// Takes the probe out, which leaves the server as not contacted; any other state is unchanged.
     pub(crate) fn take_probe(&mut self) -> Option<EraProbe> {
         match std::mem::take(&mut self.0) {
             ServerEra::Probing(probe) => Some(probe),
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Returns `true` for a server of the pushed era: it has a session, in which it pushes its questions.
+    /// Returns `true` for a server of the pushed era: it pushes its questions in a session.
     pub(super) fn pushes_questions(&self) -> bool {
         matches!(self.0, ServerEra::Pushed(_))
     }
@@ -108,7 +108,7 @@ impl Server {
         matches!(self.0, ServerEra::Rounds(_))
     }
 
-    /// Returns the revision spoken with it, once known.
+    /// Returns the server's revision, once known.
     pub(crate) fn revision(&self) -> Option<Revision> {
         match &self.0 {
             ServerEra::Unknown | ServerEra::Probing(_) | ServerEra::Gone => None,
@@ -117,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Returns the revision spoken with it, and the latest of the pushed era while none is.
+    /// Returns the server's revision, or the latest of the pushed era while it is unknown.
     pub(crate) fn revision_or_latest(&self) -> Revision {
         self.revision().unwrap_or(Revision::LATEST_PUSHED)
     }
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// `serverInfo`, JSON.
+    /// Returns `serverInfo` as JSON.
     pub(crate) fn info(&self) -> Option<String> {
         match &self.0 {
             ServerEra::Unknown | ServerEra::Probing(_) | ServerEra::Gone => None,
@@ -147,7 +147,7 @@ impl Server {
         }
     }
 
-    /// Returns the `InitializeResult` for a client that asked for `asked`; `name` where the server gave none.
+    /// Returns the `InitializeResult` for a client that requested `asked`; `name` is used if the server gave none.
     pub(crate) fn initialize_result(&self, asked: &str, name: &str) -> Value {
         let spoken = asked
             .parse::<Revision>()
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Returns the `DiscoverResult` for a client, of a server that gave none itself.
+    /// Returns the `DiscoverResult` for a client, for a server that gave none itself.
     pub(crate) fn discover_result(&self) -> Value {
         match &self.0 {
             ServerEra::Pushed(server) => server.discover_result(),

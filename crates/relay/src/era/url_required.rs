@@ -1,4 +1,4 @@
-//! `-32042`: links that a person must visit before a call can be made again (2025-11-25).
+//! `-32042`: visits to links that a person must make before a call can be made again (2025-11-25).
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::parts::url_demand::UrlDemand;
 use crate::question_plan::Passed;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 
-/// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
+/// The time after which a call is made again if the visit was accepted but its completion not announced.
 const COMPLETION_WAIT: Duration = Duration::from_secs(5);
 
 impl Relay {
-    /// The server wants links visited. A client of its revision that declared the mode gets the error as it is; for
-    /// any other the gateway asks, and makes the call again.
+    /// Handles a server's requirement of visits. A client of its revision that declared the mode gets the error as it
+    /// is; for any other the gateway asks, and makes the call again.
     pub(crate) fn urls_required(
         &mut self,
         now: Timestamp,
@@ -26,7 +26,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> ServerForward {
         let declared = self.client.capability(self.calls.get(key));
-        // What is refused is told when it is asked.
+        // A refusal is reported when it is asked.
         if !matches!(self.judge_urls(now, &key.into(), frame), Passed::Callers) {
             return self.take_urls(now, key, frame);
         }
@@ -40,7 +40,8 @@ impl Relay {
         self.take_urls(now, key, frame)
     }
 
-    /// Judges the links in a response to a request in which the gateway asks nobody. `Err` where they are not the caller's.
+    /// Checks the links in a response to a request in which the gateway does not ask. `Err` if they are not the
+    /// caller's.
     pub(crate) fn judge_links(
         &mut self,
         now: Timestamp,
@@ -54,7 +55,7 @@ impl Relay {
         if self.settings.decisions.is_none() || is_asked_in || !wants_links(frame, true) {
             return Ok(());
         }
-        // A task is of a call that has ended here.
+        // A task belongs to a call that has ended here.
         let refused = match self.judge_urls(now, &Attribution::default(), frame) {
             Passed::Callers => return Ok(()),
             Passed::Others(plan) => match plan.planned {
@@ -72,7 +73,7 @@ impl Relay {
         Err(ErrorResponse::new(-32000, why))
     }
 
-    /// Judges the visits that the client would be asked for as they are.
+    /// Checks the visits that the client would be asked for unchanged.
     fn judge_urls(&mut self, now: Timestamp, asking: &Attribution, frame: Frame<'_>) -> Passed {
         if self.settings.decisions.is_none() {
             return Passed::Callers;
@@ -80,13 +81,13 @@ impl Relay {
         let required = frame
             .error()
             .and_then(|error| UrlRequired::parse(error).ok());
-        // What cannot be read cannot be judged, and a client that is less strict may read it.
+        // An unreadable requirement cannot be checked, and a lenient client may read it.
         required.map_or(Passed::Unjudged, |required| {
             self.judge_passed(now, asking, &required.elicitations)
         })
     }
 
-    /// The gateway asks for the visits.
+    /// Asks for the visits.
     fn take_urls(&mut self, now: Timestamp, key: CallId, frame: Frame<'_>) -> ServerForward {
         let Some(required) = self.next_round(now, key, frame.error(), UrlRequired::parse) else {
             return ServerForward::Handled;
@@ -110,7 +111,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// All links of a call were answered: the answers are taken together.
+    /// Collects the answers once all links of a call were answered.
     pub(crate) fn collect_urls(&mut self, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
@@ -125,7 +126,7 @@ impl Relay {
         }
     }
 
-    /// The person was asked about every link: the call is made again when all were agreed to.
+    /// Handles the answers about every link: the call is made again if all were accepted.
     pub(crate) fn urls_answered(&mut self, now: Timestamp, visits: Vec<(CallId, bool)>) {
         let mut calls: Vec<(CallId, bool)> = Vec::new();
         for (key, agreed) in visits {
@@ -138,7 +139,7 @@ impl Relay {
             if all {
                 self.retry_upstream(now, key);
             } else {
-                // The server is told nothing, so the client gets what the server said.
+                // The server is not told, so the client gets the server's message.
                 self.url_declined(now, key);
             }
         }
@@ -157,7 +158,7 @@ impl Relay {
         self.fail(now, key, &refusal);
     }
 
-    /// The server says that a visit is done: calls that wait for it are made again.
+    /// Handles the server's notice that a visit is done: calls that wait for it are made again.
     pub(crate) fn url_completed(
         &mut self,
         now: Timestamp,

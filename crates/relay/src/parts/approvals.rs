@@ -1,4 +1,4 @@
-//! The calls that wait for approval, and those that were approved and are on their way.
+//! The calls that wait for approval, and approved calls that are about to start or with the server.
 
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
@@ -12,10 +12,10 @@ use super::request_state::CallBinding;
 use crate::decisions::{Approval, Planned};
 use crate::{CallId, DeliveryId, frame_edit};
 
-/// The member of a result's `_meta` that says by which rule a call was approved.
+/// The member of a result's `_meta` that names the rule by which a call was approved.
 const APPROVAL: &str = "mcp-elicit/approval";
 
-/// The calls that wait for approval, and those that were approved and are on their way.
+/// The calls that wait for approval, and approved calls that are about to start or with the server.
 #[derive(Default)]
 pub(crate) struct Approvals {
     waiting: FxHashMap<CallId, WaitingCall>,
@@ -40,7 +40,7 @@ pub(crate) struct Approved {
     pub(crate) edited: Vec<String>,
     /// The delivery of the approval, until the call is sent.
     pub(crate) delivery: Option<DeliveryId>,
-    /// The call as its client made it, where its arguments were changed: the client's retries are of that.
+    /// The call as its client made it, if its arguments were changed: the client's retries refer to it.
     pub(crate) binding: Option<CallBinding>,
 }
 
@@ -58,7 +58,7 @@ impl Approvals {
         })
     }
 
-    /// The call waits for approval from now on.
+    /// Makes the call wait for approval.
     pub(crate) fn wait(&mut self, call: CallId, waiting: WaitingCall) {
         self.waiting.insert(call, waiting);
     }
@@ -68,7 +68,7 @@ impl Approvals {
         self.waiting.get(&call)
     }
 
-    /// People have decided about the call: it waits no more.
+    /// Ends the wait of a call that people have decided about.
     pub(crate) fn decided(&mut self, call: CallId) -> Option<WaitingCall> {
         self.waiting.remove(&call)
     }
@@ -78,22 +78,22 @@ impl Approvals {
         self.waiting.contains_key(&call)
     }
 
-    /// Returns `true` if the call was approved: no other connection may take it, where it would be asked about again.
+    /// Returns `true` if the call was approved: no other connection may take it, because it would ask again.
     pub(crate) fn is_approved(&self, call: CallId) -> bool {
         self.approved.contains_key(&call)
     }
 
-    /// An approved call is about to start.
+    /// Records an approved call that is about to start.
     pub(crate) fn start(&mut self, approved: Approved) {
         self.starting = Some(approved);
     }
 
-    /// Takes out the approved call that was to start, where it did not.
+    /// Takes out the approved call that did not start.
     pub(crate) fn take_unstarted(&mut self) -> Option<Approved> {
         self.starting.take()
     }
 
-    /// The approved call that is about to start has this key.
+    /// Records the key of the approved call that has started.
     pub(crate) fn started(&mut self, call: CallId) {
         if let Some(approved) = self.starting.take() {
             self.approved.insert(call, approved);
@@ -110,13 +110,13 @@ impl Approvals {
         self.approved.get_mut(&call)?.delivery.take()
     }
 
-    /// Forgets a call that has ended. Returns the delivery of its approval where it never was sent.
+    /// Forgets a call that has ended. Returns the delivery of its approval if it was never sent.
     pub(crate) fn forget(&mut self, call: CallId) -> Option<DeliveryId> {
         self.waiting.remove(&call);
         self.approved.remove(&call)?.delivery
     }
 
-    /// Returns the answer of the server with a word on the approval of its call, where that was approved.
+    /// Returns the server's answer with a note on the approval of its call, if that was approved.
     pub(crate) fn added_to(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
         let approved = self.approved.get(&key)?;
         let result = frame.result()?;

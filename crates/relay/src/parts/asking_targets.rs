@@ -16,9 +16,9 @@ const REMEMBERED: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct AskingTargets {
     known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
-    /// `true` if one was seen to ask since this was last looked at.
+    /// `true` if one was seen to ask since the last check.
     changed: Arc<AtomicBool>,
-    /// Rises with every change of a habit.
+    /// Increases with every change of a habit.
     changes: Arc<AtomicU64>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct LearnedAsker {
 /// The known behaviour of one tool, prompt or resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
-    /// One of several of which one asked.
+    /// One of several, one of which asked.
     Suspected,
     /// It asked in these modes.
     Asks { form: bool, url: bool },
@@ -55,17 +55,17 @@ impl AskingTargets {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether one was seen to ask since the last time.
+    /// Returns `true` if one was seen to ask since the last time.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns a number that rises with every change of a habit.
+    /// Returns a number that increases with every change of a habit.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Returns those that were seen to ask for certain.
+    /// Returns those that were certainly seen to ask.
     pub(crate) fn certain(&self) -> Vec<LearnedAsker> {
         let all = self.all();
         let certain = all
@@ -82,7 +82,7 @@ impl AskingTargets {
         certain.collect()
     }
 
-    /// Adds those that another process saw, or an earlier one.
+    /// Adds those seen by another process, or an earlier one.
     pub(crate) fn add(&self, learned: &[LearnedAsker]) {
         let kinds = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
         for asker in learned {
@@ -102,24 +102,24 @@ impl AskingTargets {
         }
     }
 
-    /// Returns `true` where none was seen to ask.
+    /// Returns `true` if none was seen to ask.
     pub(crate) fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
 
-    /// Returns whether this one was seen to ask, or is one of several of which one did.
+    /// Returns `true` if this one was seen to ask, or is one of several, one of which did.
     pub(crate) fn knows(&self, kind: CallKind, target: &str) -> bool {
         self.get(kind, target).is_some()
     }
 
-    /// Returns whether this one may ask in a mode that a client which shows these modes itself does not show.
+    /// Returns `true` if this one may ask in a mode that the client does not show itself.
     pub(crate) fn may_ask_people(&self, kind: CallKind, target: &str, shown: Capability) -> bool {
         let habit = self.get(kind, target);
         let asks = |mode| habit.is_some_and(|habit| habit.has(mode) && !shown.has(mode));
         asks(Mode::Form) || asks(Mode::Url)
     }
 
-    /// Adds one that was seen to ask in this mode: for certain, or as one of several of which one did.
+    /// Records that this one, or one of several including it, was seen to ask in this mode.
     pub(crate) fn saw(&self, kind: CallKind, target: &str, mode: Mode, is_certain: bool) {
         let is_news = self.set(kind, target, |known| match known {
             Some(Habit::Asks { form, url }) => Habit::Asks {
@@ -141,7 +141,7 @@ impl AskingTargets {
         self.all().get(&(kind.word(), target.to_owned())).copied()
     }
 
-    /// Changes the habit of one; `true` where a certain one is news.
+    /// Changes the habit of one; returns `true` if this makes it newly certain.
     fn set(
         &self,
         kind: CallKind,
@@ -161,7 +161,7 @@ impl AskingTargets {
         is_other && now != Habit::Suspected
     }
 
-    /// This one had its turn and did not ask: it is suspected no longer.
+    /// Clears the suspicion of one that had its turn and did not ask.
     pub(crate) fn clear_suspicion(&self, kind: CallKind, target: &str) {
         let mut all = self.all();
         let key = (kind.word(), target.to_owned());

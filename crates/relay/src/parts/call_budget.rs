@@ -1,8 +1,9 @@
-//! The bounds on what one client has open: the number of its requests, and the bytes that they hold.
+//! The limits on one client's open requests: their number, and the bytes that they hold.
 //!
-//! Every request that waits holds a [`Permit`], which is given back when it is dropped, so no way to end a call can forget that. A
-//! request is refused once a bound is reached. What an open one gains later (its result while nobody waits, answers of its rounds) counts,
-//! and only a retry that brings answers is refused for it, at twice the bound: it may be what the others wait for.
+//! Every waiting request holds a [`Permit`], which is returned when it is dropped, so that no end of a call can forget
+//! it. A request is refused once a limit is reached. Later growth of an open request (its result while no client waits,
+//! answers of its rounds) counts too, but only a retry with answers is refused for it, at twice the limit, because the
+//! others may be waiting for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::frame_edit::ErrorResponse;
 
-/// The bounds, and how much of them is taken.
+/// The limits, and their current use.
 pub(crate) struct CallBudget {
     most_requests: usize,
     most_bytes: usize,
@@ -24,9 +25,10 @@ pub(crate) struct Permit {
     all: SharedBytes,
 }
 
-/// The bytes that all requests hold. The budget and each permit have it, so its owners are the permits that are out and one more.
+/// The bytes held by all requests. The budget and each permit share it, so the number of owners is that of the permits
+/// plus one.
 ///
-/// Only the relay changes it, one event at a time, so a read and a write are as good as one step and cost less.
+/// Only the relay changes it, one event at a time, so a separate read and write suffice and cost less.
 #[derive(Clone, Default)]
 struct SharedBytes(Arc<AtomicUsize>);
 
@@ -44,23 +46,23 @@ impl SharedBytes {
         }
     }
 
-    /// Returns the number of permits that are out.
+    /// Returns the number of permits in use.
     fn permits(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
 }
 
-/// A bound that is reached.
+/// A reached limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetFault {
-    /// So many requests are open.
+    /// The number of open requests.
     Requests(usize),
-    /// The open requests hold so many bytes.
+    /// The bytes held by open requests.
     Bytes(usize),
 }
 
 impl CallBudget {
-    /// The bounds on the number of open requests and on the bytes that they hold.
+    /// Creates a budget with limits on the number of open requests and on the bytes that they hold.
     pub(crate) fn new(most_requests: usize, most_bytes: usize) -> Self {
         Self {
             most_requests,
@@ -78,7 +80,7 @@ impl CallBudget {
         })
     }
 
-    /// Finds out whether a permit is free.
+    /// Checks that a permit is free.
     pub(crate) fn check(&self) -> Result<(), BudgetFault> {
         if self.bytes.permits() >= self.most_requests {
             return Err(BudgetFault::Requests(self.most_requests));
@@ -89,7 +91,7 @@ impl CallBudget {
         Ok(())
     }
 
-    /// Finds out whether a request that has its permit may gain something.
+    /// Checks that a request with a permit may grow.
     pub(crate) fn check_gain(&self) -> Result<(), BudgetFault> {
         let most = self.most_bytes.saturating_mul(2);
         if self.bytes.get() >= most {
@@ -98,7 +100,7 @@ impl CallBudget {
         Ok(())
     }
 
-    /// Returns the number of permits that are out, and the bytes that their requests hold.
+    /// Returns the number of permits in use, and the bytes that their requests hold.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> (usize, usize) {
         (self.bytes.permits(), self.bytes.get())

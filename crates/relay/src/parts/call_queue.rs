@@ -1,7 +1,7 @@
-//! The queue of calls that wait for their turn with the server: its bound, and when it is looked at.
+//! The queue of calls that wait for their turn with the server: its limit, and the times at which it is checked.
 //!
-//! The turn of a call depends on its target and on [`TurnState`] alone. While that is the same, every call of the queue waits on, so the
-//! queue is not looked at.
+//! The turn of a call depends only on its target and on [`TurnState`]. While the state is the same, every call of the
+//! queue keeps waiting, so the queue is not checked.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub(crate) struct TurnMarks {
     pub(crate) rule: Rule,
     /// The modes that the client shows itself.
     pub(crate) shown: Capability,
-    /// Rises when a tool is seen to ask, or no longer suspected.
+    /// Increases when a tool is seen to ask, or no longer suspected.
     pub(crate) habits: u64,
-    /// Rises when the server is done with a call.
+    /// Increases when the server is done with a call.
     pub(crate) calls: u64,
-    /// Rises when a question comes up or ends.
+    /// Increases when a question is asked or ends.
     pub(crate) questions: u64,
 }
 
@@ -35,33 +35,33 @@ pub(crate) struct TurnState {
 }
 
 impl TurnState {
-    /// The state with these marks, beside these calls.
+    /// Creates the state with these marks, beside these calls.
     pub(crate) fn new(marks: TurnMarks, others: OtherCalls) -> Self {
         Self { marks, others }
     }
 
-    /// Returns `true` where every call has the same turn in the other state.
+    /// Returns `true` if every call has the same turn in the other state.
     fn is_like(&self, other: &Self) -> bool {
         let settings = |state: &Self| (state.marks.rule, state.marks.shown, state.marks.habits);
         settings(self) == settings(other) && self.others == other.others
     }
 }
 
-/// The kind and the name or URI of a call that waits.
+/// The kind and the name or URI of a waiting call.
 type Target = (CallKind, String);
 
-/// The calls that wait for their turn. Keys rise with time, so their order is that in which the calls came.
+/// The calls that wait for their turn. Keys increase with time, so their order is that of arrival.
 pub(crate) struct CallQueue {
     most: usize,
     waiting: BTreeMap<CallId, Target>,
-    /// Calls that nobody waits for: they are started when they are made again.
+    /// Calls without a waiting client: they are started when they are made again.
     left: BTreeMap<CallId, Target>,
     /// The state in which each call of `waiting` was last found to wait.
     looked_at: Option<TurnState>,
 }
 
 impl CallQueue {
-    /// An empty queue of at most so many calls.
+    /// Creates an empty queue of at most `most` calls.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -101,14 +101,14 @@ impl CallQueue {
         self.left.remove(&call);
     }
 
-    /// The client of a call waits no longer.
+    /// Records that the client of a call no longer waits.
     pub(crate) fn leave(&mut self, call: CallId) {
         if let Some(target) = self.waiting.remove(&call) {
             self.left.insert(call, target);
         }
     }
 
-    /// A client waits for a call again, which has its old place.
+    /// Records that a client waits for a call again, which keeps its old place.
     pub(crate) fn come_back(&mut self, call: CallId) {
         if let Some(target) = self.left.remove(&call) {
             self.waiting.insert(call, target);
@@ -116,12 +116,12 @@ impl CallQueue {
         }
     }
 
-    /// Returns the oldest call that nobody waits for.
+    /// Returns the oldest call without a waiting client.
     pub(crate) fn oldest_left(&self) -> Option<CallId> {
         self.left.keys().next().copied()
     }
 
-    /// Returns the first call after this one whose client waits, with its target; the oldest where there is none before.
+    /// Returns the first call after this one whose client waits, with its target; the oldest if there is none before.
     pub(crate) fn next_after(&self, last: Option<CallId>) -> Option<(CallId, &Target)> {
         let from = last.map_or(CallId(0), |last| CallId(last.0 + 1));
         let (key, target) = self.waiting.range(from..).next()?;
@@ -148,18 +148,18 @@ impl CallQueue {
         self.waiting.len() + self.left.len()
     }
 
-    /// Returns `true` if nothing has changed since these marks that a call could wait for.
+    /// Returns `true` if nothing that a call could wait for has changed since these marks.
     pub(crate) fn is_as_at(&self, marks: &TurnMarks) -> bool {
         self.looked_at.is_some_and(|last| last.marks == *marks)
     }
 
-    /// Notes the state. Returns `true` if some call may have another turn in it.
+    /// Records the state. Returns `true` if some call may have another turn in it.
     pub(crate) fn must_look(&mut self, state: TurnState) -> bool {
         let last = self.looked_at.replace(state);
         !last.is_some_and(|last| last.is_like(&state))
     }
 
-    /// Notes that all calls that still wait do so in this state.
+    /// Records that all calls that still wait do so in this state.
     pub(crate) fn looked_at(&mut self, state: TurnState) {
         self.looked_at = Some(state);
     }
@@ -197,7 +197,7 @@ mod tests {
         assert!(!queue.must_look(state(6, busy)), "the others are the same");
         assert!(queue.is_as_at(&marks(6)));
         assert!(queue.must_look(state(7, free)));
-        // Nothing is known of a call that came in another state than the last.
+        // A call that came in another state than the last has not been checked.
         push(&mut queue, 2, state(7, busy));
         assert!(!queue.is_as_at(&marks(7)));
         assert!(queue.must_look(state(7, busy)));

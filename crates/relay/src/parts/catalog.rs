@@ -1,4 +1,4 @@
-//! The server's tools, as far as its lists that passed by say.
+//! The server's tools, according to the lists that passed through.
 
 use std::collections::HashMap;
 
@@ -11,23 +11,23 @@ use crate::decisions::ToolFacts;
 
 /// The number of tools that are remembered.
 const TOOLS: usize = 10_000;
-/// The largest input schema that is kept, in bytes, and the size of all together.
+/// The largest kept input schema, in bytes; and the total size.
 const MAX_SCHEMA: usize = 64 * 1024;
 const MAX_SCHEMAS: usize = 8 * 1024 * 1024;
 
 /// The tools that the server listed.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    /// By name, whether the tool has an output schema.
+    /// `true` for each tool with an output schema, by name.
     tools: HashMap<String, bool>,
-    /// By name, the facts for rules; only where there are rules.
+    /// The facts for rules, by name; only if there are rules.
     facts: HashMap<String, ToolFacts>,
-    /// The size of all schemas in there.
+    /// The total size of the schemas in `facts`.
     schema_bytes: usize,
     extent: Extent,
 }
 
-/// The part of the server's list that the facts are of.
+/// The part of the server's list that the facts cover.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Extent {
     /// The part that a client has listed.
@@ -67,7 +67,7 @@ struct Tool<'a> {
 }
 
 impl Catalog {
-    /// Takes in what a `tools/list` gave.
+    /// Adds the tools of a `tools/list` result.
     pub(crate) fn learn(&mut self, result: &RawValue) {
         for tool in tools_in(result) {
             if self.tools.len() >= TOOLS {
@@ -79,8 +79,8 @@ impl Catalog {
         }
     }
 
-    /// Takes in the facts for rules. Returns the tools whose annotations are others than before: a server could change them to avoid
-    /// a rule.
+    /// Adds the facts for rules. Returns the tools whose annotations have changed, because a server could change them
+    /// to avoid a rule.
     pub(crate) fn learn_facts(&mut self, result: &RawValue) -> Vec<String> {
         let mut changed = Vec::new();
         for tool in tools_in(result) {
@@ -131,12 +131,12 @@ impl Catalog {
         }
     }
 
-    /// Returns the facts for rules about what is called, where it is a tool that was listed.
+    /// Returns the facts for rules about the target, if it is a listed tool.
     pub(crate) fn facts_of(&self, kind: CallKind, target: &str) -> Option<&ToolFacts> {
         self.facts.get(target).filter(|_| kind == CallKind::Tool)
     }
 
-    /// Forgets which tools have output schemas: the server has others now. Facts for rules stay, to see which change.
+    /// Forgets which tools have output schemas, because the list has changed. Facts for rules stay, to detect changes.
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
         self.extent = Extent::Outdated;
@@ -147,7 +147,7 @@ impl Catalog {
         self.extent = Extent::Whole;
     }
 
-    /// Returns `true` if asking the server for its list may tell more of this tool than is known.
+    /// Returns `true` if the server's list may contain more about this tool than is known.
     pub(crate) fn may_learn_of(&self, tool: &str) -> bool {
         match self.extent {
             Extent::Seen => !self.facts.contains_key(tool),
@@ -162,7 +162,7 @@ impl Catalog {
     }
 }
 
-/// Returns the descriptions of tools in a result of `tools/list`; none where it cannot be read.
+/// Returns the descriptions of tools in a `tools/list` result; none if it cannot be read.
 fn tools_in(result: &RawValue) -> Vec<&RawValue> {
     let tools = members::member(result, "tools");
     let tools = tools.and_then(|tools| serde_json::from_str(tools.get()).ok());

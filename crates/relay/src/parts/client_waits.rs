@@ -1,4 +1,4 @@
-//! The times that clients were seen to wait for a call before they gave it up: the next are handed back sooner.
+//! The observed timeouts of clients: later calls are handed back before they pass.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 /// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
-/// A call is handed back in this part of the time that its client was seen to wait.
+/// A call is handed back after this part of its client's observed timeout.
 const PART: f64 = 0.75;
 
-/// The times that clients were seen to wait for a call, by their own names: shared by all relays of one server.
+/// The observed timeouts of clients, by their own names: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct ClientWaits {
     known: Arc<Mutex<BTreeMap<String, Duration>>>,
-    /// `true` if a shorter wait was seen since this was last looked at.
+    /// `true` if a shorter timeout was observed since the last check.
     changed: Arc<AtomicBool>,
 }
 
-/// A client, by its own name, and the time that it was seen to wait.
+/// A client, by its own name, and its observed timeout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LearnedWait {
     client: String,
@@ -32,7 +32,7 @@ impl ClientWaits {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a wait; `true` where it is news.
+    /// Records a timeout; returns `true` if it is new.
     fn note(&self, client: String, waited: Duration) -> bool {
         let mut all = self.all();
         if let Some(known) = all.get_mut(&client) {
@@ -47,25 +47,25 @@ impl ClientWaits {
         room
     }
 
-    /// Learns that a client gave up after this time.
+    /// Records that a client gave up after this time.
     pub(crate) fn learn(&self, client: String, waited: Duration) {
         if self.note(client, waited) {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns the time after which a call is handed back to this client: less than it was seen to wait.
+    /// Returns the time after which a call is handed back to this client, which is shorter than its observed timeout.
     pub(crate) fn before_end(&self, client: &str) -> Option<Duration> {
         let waited = self.all().get(client).copied();
         waited.map(|waited| waited.mul_f64(PART))
     }
 
-    /// Returns whether a shorter wait was seen since the last time.
+    /// Returns `true` if a shorter timeout was observed since the last check.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns all waits.
+    /// Returns all timeouts.
     pub(crate) fn known(&self) -> Vec<LearnedWait> {
         let wait = |(client, waited): (&String, &Duration)| LearnedWait {
             client: client.clone(),
@@ -74,7 +74,7 @@ impl ClientWaits {
         self.all().iter().map(wait).collect()
     }
 
-    /// Adds those that another process saw, or an earlier one.
+    /// Adds those observed by another process, or an earlier one.
     pub(crate) fn add(&self, learned: &[LearnedWait]) {
         for wait in learned {
             self.note(wait.client.clone(), Duration::from_millis(wait.millis));
@@ -82,8 +82,8 @@ impl ClientWaits {
     }
 }
 
-/// Returns whether the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out after 5s",
-/// "McpError: MCP error -32001: Request timed out", "request timeout".
+/// Returns `true` if the reason of a cancellation is a timeout, as the SDKs write it: "timed out after 5s", "McpError:
+/// MCP error -32001: Request timed out", "request timeout".
 pub(crate) fn is_timeout(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     reason.contains("timed out") || reason.contains("timeout")

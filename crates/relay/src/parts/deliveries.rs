@@ -1,11 +1,11 @@
-//! Answers on their way to the server: each is delivered when the transport says that the server has accepted it.
+//! Answers in delivery to the server: each is delivered when the transport reports that the server has accepted it.
 
 use rustc_hash::FxHashMap;
 
 use crate::parts::effect_queue::EffectQueue;
 use crate::{CallId, DeliveryId, Effect};
 
-/// Answers that went out in one frame.
+/// Answers that were sent in one frame.
 pub(crate) struct Delivery {
     records: Vec<String>,
     waits: Option<Waiting>,
@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// A call that waits; `reusable` if the answers are for the next call when the server refuses them.
+    /// Creates a waiting call; `reusable` if the answers are kept for the next call when the server refuses them.
     pub(crate) const fn new(call: CallId, reusable: bool) -> Self {
         Self { call, reusable }
     }
@@ -29,15 +29,15 @@ impl Waiting {
         self.call
     }
 
-    /// Returns `true` if the answers are for the next call when the server refuses them.
+    /// Returns `true` if the answers are kept for the next call when the server refuses them.
     pub(crate) const fn is_reusable(self) -> bool {
         self.reusable
     }
 }
 
 impl Delivery {
-    /// Returns the call that waits for the answers at the server; `None` where the frame makes the call again, whose response
-    /// comes by itself.
+    /// Returns the call that waits for the answers at the server; `None` if the frame makes the call again, which gets
+    /// its own response.
     pub(crate) const fn waits(&self) -> Option<Waiting> {
         self.waits
     }
@@ -56,7 +56,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Notes that a frame is about to carry the answers of these records; `None` where there are none.
+    /// Begins the delivery of these records' answers in a frame; `None` if there are none.
     pub(crate) fn begin(
         &mut self,
         records: Vec<String>,
@@ -71,7 +71,7 @@ impl Deliveries {
         Some(key)
     }
 
-    /// The server has accepted the answers, or no call can have them any more: they count as delivered.
+    /// Records that the server has accepted the answers, or that no call can request them: they count as delivered.
     pub(crate) fn accepted(&mut self, delivery: DeliveryId, effects: &mut EffectQueue) {
         if let Some(delivery) = self.end(delivery) {
             let records = delivery.into_records();
@@ -79,7 +79,7 @@ impl Deliveries {
         }
     }
 
-    /// Ends a delivery, whose outcome was reported. `None` where that was done before.
+    /// Ends a delivery whose outcome was reported. `None` if it was ended before.
     pub(crate) fn end(&mut self, delivery: DeliveryId) -> Option<Delivery> {
         self.by_key.remove(&delivery)
     }

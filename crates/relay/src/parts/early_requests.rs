@@ -15,7 +15,7 @@ pub(crate) struct EarlyRequests {
 }
 
 impl EarlyRequests {
-    /// Adds a request. `false` when too many wait.
+    /// Adds a request. Returns `false` if too many wait.
     pub(crate) fn add(&mut self, mut permit: Permit, stream: StreamId, frame: &str) -> bool {
         let free = self.frames.len() < WAITING;
         if free {
@@ -26,19 +26,19 @@ impl EarlyRequests {
         free
     }
 
-    /// Takes all out.
+    /// Takes all requests out.
     pub(crate) fn take(&mut self) -> Vec<(StreamId, Vec<u8>)> {
         let frames = std::mem::take(&mut self.frames);
         let without_permit = |(stream, frame, _)| (stream, frame);
         frames.into_iter().map(without_permit).collect()
     }
 
-    /// Returns the requests that wait.
+    /// Returns the waiting requests.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.frames.iter().map(|(_, frame, _)| frame.as_slice())
     }
 
-    /// Returns how many wait.
+    /// Returns the number of waiting requests.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }

@@ -1,4 +1,4 @@
-//! Effects that wait to be carried out, in order, and the numbers of the gateway's own ids.
+//! The queue of effects, and the numbers of the gateway's own ids.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl EffectQueue {
         self.effects.push_back(effect);
     }
 
-    /// Takes the first effect out.
+    /// Takes out the first effect.
     pub(crate) fn pop(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -54,7 +54,7 @@ impl EffectQueue {
         });
     }
 
-    /// Returns the next id that the gateway makes up. A peer may use the same one.
+    /// Returns the next generated id. A peer may use the same one.
     pub(crate) fn next_id(&mut self) -> Id {
         self.last_id += 1;
         Id::text(&format!("{OWN}{}", self.last_id))

@@ -1,4 +1,4 @@
-//! The calls that are held for a person, and the times at which each is kept alive and handed back.
+//! The calls that are held for a person, with their times of keep-alive and hand-back.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use rustc_hash::FxHashSet;
 use crate::parts::timers::{Timer, Timers};
 use crate::{CallId, Timestamp};
 
-/// The calls that are held.
+/// The held calls.
 pub(crate) struct HoldTimers {
     held: FxHashSet<CallId>,
     keep_alive: Duration,
 }
 
 impl HoldTimers {
-    /// No call is held; those that are will be kept alive at this interval.
+    /// Creates an empty set of held calls, with this keep-alive interval.
     pub(crate) fn new(keep_alive: Duration) -> Self {
         Self {
             held: FxHashSet::default(),
@@ -22,7 +22,7 @@ impl HoldTimers {
         }
     }
 
-    /// Begins to hold a call, for this time at most. `false` where it is held already.
+    /// Begins to hold a call, for this time at most. Returns `false` if it is held already.
     pub(crate) fn begin(
         &mut self,
         now: Timestamp,
@@ -37,7 +37,7 @@ impl HoldTimers {
         begins
     }
 
-    /// Begins to hold a call whose client is told so after a while only.
+    /// Begins to hold a call whose client is told only after a while.
     pub(crate) fn begin_quietly(
         &mut self,
         now: Timestamp,
@@ -53,7 +53,7 @@ impl HoldTimers {
         self.keep_alive_again(now, call, timers);
     }
 
-    /// The client was told that the call lives: it is told again after a while.
+    /// Sets the next keep-alive of a call.
     pub(crate) fn keep_alive_again(&self, now: Timestamp, call: CallId, timers: &mut Timers) {
         timers.set(now.after(self.keep_alive), Timer::KeepAlive(call));
     }
@@ -63,14 +63,14 @@ impl HoldTimers {
         self.held.contains(&call)
     }
 
-    /// Returns the calls that are held, oldest first.
+    /// Returns the held calls, oldest first.
     pub(crate) fn all(&self) -> Vec<CallId> {
         let mut all: Vec<_> = self.held.iter().copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// Ends the hold of a call. `false` where it was not held.
+    /// Ends the hold of a call. Returns `false` if it was not held.
     pub(crate) fn end(&mut self, call: CallId, timers: &mut Timers) -> bool {
         let ends = self.held.remove(&call);
         if ends {

@@ -9,19 +9,19 @@ use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Asks, NewAsk};
 use crate::settings::RelaySettings;
 
-/// The limits, and when the last questions were asked.
+/// The limits, and the times of the last questions.
 pub(crate) struct Limits {
     pending: Option<usize>,
     per_minute: Option<u32>,
     message_bytes: usize,
     pending_bytes: usize,
     asked: RateWindow<Timestamp>,
-    /// The refusals of questions that do not pass through here, as far as they were told.
+    /// The reported refusals of questions that bypass these limits.
     reported: RateWindow<Timestamp>,
 }
 
 impl Limits {
-    /// The limits of these settings; nothing was asked yet.
+    /// Creates the limits of these settings.
     pub(crate) fn new(settings: &RelaySettings) -> Self {
         Self {
             pending: settings.pending,
@@ -33,7 +33,7 @@ impl Limits {
         }
     }
 
-    /// Admits a question, with a message that a person can read, beside those that are open, and counts it.
+    /// Admits and counts a question with a readable message, beside the open ones.
     pub(crate) fn admit(
         &mut self,
         now: Timestamp,
@@ -52,7 +52,7 @@ impl Limits {
             .map_err(|fault| ErrorResponse::fault(fault, revision))
     }
 
-    /// Admits a question with all that is kept of it, beside those that are open.
+    /// Admits a question with the size of its kept parts, beside the open ones.
     pub(crate) fn admit_size(&self, ask: &NewAsk, open: &Asks) -> Result<(), ErrorResponse> {
         let limit = self.pending_bytes;
         if open.bytes().saturating_add(ask.size()) > limit {
@@ -63,7 +63,8 @@ impl Limits {
         Ok(())
     }
 
-    /// Returns `true` if the refusal of a question that is not admitted here may be told: as many in a minute as questions may be asked.
+    /// Returns `true` if the refusal of a question that was not admitted here may be reported: reports have the same
+    /// limit per minute as questions.
     pub(crate) fn admit_report(&mut self, now: Timestamp) -> bool {
         let Some(limit) = self.limit() else {
             return true;

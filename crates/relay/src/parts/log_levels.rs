@@ -25,7 +25,7 @@ impl LogLevel {
         (Self::Emergency, "emergency"),
     ];
 
-    /// Reads a level, given as a JSON string.
+    /// Reads a level from a JSON string.
     pub(crate) fn read(json: &str) -> Option<Self> {
         let name: String = serde_json::from_str(json).ok()?;
         let mut all = Self::ALL.into_iter();
@@ -40,7 +40,7 @@ impl LogLevel {
     }
 }
 
-/// The levels in force for pushed sessions.
+/// The current levels of pushed sessions.
 #[derive(Default)]
 pub(crate) struct LogLevels {
     client: Option<LogLevel>,
@@ -53,12 +53,12 @@ impl LogLevels {
         self.client = Some(level);
     }
 
-    /// Returns the level that a pushed client set for its session.
+    /// Returns the level that a pushed client requested for its session.
     pub(crate) fn client(&self) -> Option<LogLevel> {
         self.client
     }
 
-    /// Lowers the level of a pushed server's session. `false` where it is as low already.
+    /// Lowers the level of a pushed server's session. Returns `false` if it is as low already.
     pub(crate) fn lower_server(&mut self, level: LogLevel) -> bool {
         let lower = self.server.is_none_or(|known| level < known);
         if lower {

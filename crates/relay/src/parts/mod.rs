@@ -8,24 +8,24 @@
 //! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
 //! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
 //! | `past_calls` | calls that have ended here and may still ask |
-//! | `turns`, `call_queue` | the calls that are with the server at once; those that wait for their turn, their bound, and when they are looked at |
+//! | `turns`, `call_queue` | the calls that are with the server at once; those that wait for their turn, their limit, and the times of checks |
 //! | `asking_targets` | the tools, prompts and resources that were seen to ask |
-//! | `asks/` | open questions: the table, one question, the calls it may be for |
+//! | `asks/` | open questions: the table, one question, the calls that it may belong to |
 //! | `limits` | size, number and rate of questions |
 //! | `approvals` | calls that wait for approval, and those that were approved |
 //! | `passed_rounds` | the rounds that clients have as the server wrote them |
 //! | `server_round` | one round that the gateway answers |
-//! | `round_states`, `request_state` | the states under which clients have rounds: found again, good for one use; how they are sealed |
+//! | `round_states`, `request_state` | the states of rounds at clients: lookup, single use; sealing |
 //! | `retry_answers` | the answers of a retry for a call that starts anew |
-//! | `deliveries` | answers on their way to the server |
-//! | `hold_timers` | the times at which held calls are kept alive and handed back |
-//! | `unattended` | calls that nobody waits for |
-//! | `client_waits` | the times that clients were seen to wait |
+//! | `deliveries` | answers in delivery to the server |
+//! | `hold_timers` | the times of keep-alive and hand-back of held calls |
+//! | `unattended` | calls without a waiting client |
+//! | `client_waits` | the observed timeouts of clients |
 //! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown |
-//! | `tool_listing`, `catalog` | the gateway's own request for the tools; the tools, as far as lists say |
+//! | `tool_listing`, `catalog` | the gateway's own request for the tools; the known tools |
 //! | `server_requests` | the server's requests that are not questions |
 //! | `opening_ids` | the ids of openings that the server has not answered |
-//! | `url_demand` | the links that a server required to be visited |
+//! | `url_demand` | the visits that a server required |
 //! | `reported_name`, `log_levels` | the name that the server reported; levels of log messages |
 //! | `timers`, `effect_queue` | what is due; the effects that wait |
 //! | `rejections` | frames of the client that are not passed on, as effects |

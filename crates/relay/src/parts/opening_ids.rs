@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 
 use mcp_elicit_core::wire::Id;
 
-/// The number of openings whose ids are remembered.
+/// The number of openings whose ids are kept.
 const FIRST_REQUESTS: usize = 16;
 
-/// The ids of openings that the server has not answered, as the client chose them. It may do so long after another era was found.
+/// The ids of openings that the server has not answered, as the client chose them. It may answer long after another era
+/// was detected.
 #[derive(Default)]
 pub(crate) struct OpeningIds {
     ids: VecDeque<Id>,
 }
 
 impl OpeningIds {
-    /// Notes that an opening goes to the server under this id.
+    /// Records that an opening goes to the server under this id.
     pub(crate) fn note(&mut self, id: Id) {
         self.ids.push_back(id);
         if self.ids.len() > FIRST_REQUESTS {
@@ -22,14 +23,14 @@ impl OpeningIds {
         }
     }
 
-    /// Forgets the opening that went out under this id, which is answered.
+    /// Forgets the opening that was sent under this id, which is answered.
     pub(crate) fn answered(&mut self, id: &Id) {
         if !self.ids.is_empty() {
             self.ids.retain(|known| known != id);
         }
     }
 
-    /// Returns `true` if an opening that is not answered has this id.
+    /// Returns `true` if an unanswered opening has this id.
     pub(crate) fn has(&self, id: &Id) -> bool {
         self.ids.contains(id)
     }

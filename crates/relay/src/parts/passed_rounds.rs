@@ -1,4 +1,4 @@
-//! The table of rounds that were passed on: each until its retry goes on to the server.
+//! The table of rounds that were passed to clients, each until its retry goes to the server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use crate::parts::call_budget::Permit;
 use crate::parts::request_state::ServerState;
 use crate::{AskId, StreamId, Timestamp};
 
-/// The rounds that clients have.
+/// The rounds at clients.
 #[derive(Default)]
 pub(crate) struct PassedRounds {
     by_id: BTreeMap<RoundId, PassedRound>,
@@ -25,7 +25,7 @@ struct PassedRound {
     server: ServerState,
     /// The round as the server wrote it, for asking again.
     text: String,
-    /// Its questions whose answers nobody has taken.
+    /// Its questions whose answers have not been taken.
     open: Vec<AskId>,
     progress: Progress,
 }
@@ -36,13 +36,13 @@ enum Progress {
     Inside,
     /// The client has it, under this state.
     AtClient { state: String },
-    /// The retry has come and waits for its answers to be recorded.
+    /// The retry has come and waits until its answers are recorded.
     Back(Retry),
 }
 
 /// The retry of a round.
 pub(crate) struct Retry {
-    /// Its permit, until it goes on to the server as a call.
+    /// Its permit, until it goes to the server as a call.
     _permit: Permit,
     stream: StreamId,
     at: Timestamp,
@@ -51,15 +51,15 @@ pub(crate) struct Retry {
     own: ClientAnswers,
     /// The record's answers, by the keys of the round.
     replies: Vec<(String, String)>,
-    /// The records of the answers that it brings to the server.
+    /// The records of the answers that it delivers.
     records: Vec<String>,
 }
 
-/// The answers that a client gave in a retry, by the keys of the round.
+/// The answers in a client's retry, by the keys of the round.
 #[derive(Default)]
 pub(crate) struct ClientAnswers(HashMap<String, Value>);
 
-/// A retry that can go on to the server.
+/// A retry that can go to the server.
 pub(crate) struct ReadyRetry {
     stream: StreamId,
     at: Timestamp,
@@ -68,7 +68,7 @@ pub(crate) struct ReadyRetry {
 }
 
 impl ReadyRetry {
-    /// Returns the stream that it came on, when it came, the request as it goes to the server and the records of the answers in it.
+    /// Returns its stream, the time of its arrival, the request for the server and the records of the answers in it.
     pub(crate) fn into_parts(self) -> (StreamId, Timestamp, String, Vec<String>) {
         (self.stream, self.at, self.text, self.records)
     }
@@ -82,7 +82,7 @@ impl ClientAnswers {
 }
 
 impl Retry {
-    /// A retry that came on this stream, with the answers that the client gave in it.
+    /// Creates a retry that came on this stream, with the client's answers in it.
     pub(crate) fn new(
         mut permit: Permit,
         stream: StreamId,
@@ -110,7 +110,7 @@ impl Retry {
         })
     }
 
-    /// The retry with the answers that the record has; `None` where it may go on as it came.
+    /// Returns the retry with the record's answers; `None` if it may be sent unchanged.
     fn changed(&self) -> Option<String> {
         self.others().next()?;
         let envelope = Envelope::parse_within(self.text.as_bytes(), usize::MAX).ok()?;
@@ -129,7 +129,7 @@ impl Retry {
 }
 
 impl PassedRounds {
-    /// Begins a round that the server wrote, with the state that it gave.
+    /// Begins a round of the server, with the server's state.
     pub(crate) fn begin(&mut self, id: RoundId, server: ServerState, text: String) {
         let round = PassedRound {
             server,
@@ -152,12 +152,12 @@ impl PassedRounds {
         self.by_id.remove(&id);
     }
 
-    /// Returns the state that the server gave with a round.
+    /// Returns the server's state of a round.
     pub(crate) fn server_state(&self, id: RoundId) -> Option<ServerState> {
         self.by_id.get(&id).map(|round| round.server.clone())
     }
 
-    /// The client has the round under this state.
+    /// Records that the client has the round under this state.
     pub(crate) fn sent(&mut self, id: RoundId, state: String) {
         if let Some(round) = self.by_id.get_mut(&id) {
             round.progress = Progress::AtClient { state };
@@ -172,7 +172,7 @@ impl PassedRounds {
         Some((*id, round.open.clone()))
     }
 
-    /// Returns the round once more under another state, with the reasons why its questions are asked again.
+    /// Returns the round again under another state, with the reasons why its questions are asked again.
     pub(crate) fn again(
         &self,
         id: RoundId,
@@ -182,7 +182,7 @@ impl PassedRounds {
         with_reasons(&with_state(&self.by_id.get(&id)?.text, state)?, reasons)
     }
 
-    /// The retry of a round has come.
+    /// Records that the retry of a round has come.
     pub(crate) fn came_back(&mut self, id: RoundId, retry: Retry) {
         if let Some(round) = self.by_id.get_mut(&id) {
             round.progress = Progress::Back(retry);
@@ -205,7 +205,7 @@ impl PassedRounds {
         }
     }
 
-    /// Adds a recorded answer to the retry of a round. Returns the retry with the last one.
+    /// Adds a recorded answer to the retry of a round. With the last one, returns the retry.
     pub(crate) fn answered(
         &mut self,
         id: RoundId,
@@ -233,7 +233,7 @@ impl PassedRounds {
         })
     }
 
-    /// The retry of a round cannot go on. Returns its stream and its text, where one waits.
+    /// Fails the retry of a round. Returns its stream and its text, if one waits.
     pub(crate) fn fail(&mut self, id: RoundId) -> Option<(StreamId, String)> {
         let round = self.by_id.get_mut(&id)?;
         let progress = std::mem::replace(&mut round.progress, Progress::Inside);
@@ -257,7 +257,7 @@ fn plain(action: &Value, content: &Value) -> Value {
     json!([action, content])
 }
 
-/// The round with another state; all else stays as the server wrote it.
+/// Returns the round with another state; everything else is unchanged.
 pub(crate) fn with_state(text: &str, state: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let frame = Frame::of_text(text, &index);
@@ -267,7 +267,7 @@ pub(crate) fn with_state(text: &str, state: &str) -> Option<String> {
     Some(frame_edit::spliced(text, range, changed.get()))
 }
 
-/// The round with the reasons why its questions are asked again; all else stays as the server wrote it.
+/// Returns the round with the reasons why its questions are asked again; everything else is unchanged.
 fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let frame = Frame::of_text(text, &index);

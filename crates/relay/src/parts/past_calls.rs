@@ -66,7 +66,7 @@ impl PastCalls {
         }
     }
 
-    /// The server has answered this id: it is done with the call.
+    /// Records that the server has answered this id: it is done with the call.
     pub(crate) fn answered(&mut self, id: &Id) {
         self.calls.retain(|past| past.id.as_ref() != Some(id));
         self.bytes = self.all().map(size_of).sum();
@@ -82,7 +82,8 @@ impl PastCalls {
         tasks.any(|task| task == id)
     }
 
-    /// The client asks for a task, which may go on with that: one of an earlier session is of a call that is not known here.
+    /// Records a client's request about a task, which may continue it: a task of an earlier session belongs to a call
+    /// that is unknown here.
     pub(crate) fn note_task_request(&mut self, frame: Frame<'_>) {
         let task = frame
             .params()
@@ -96,7 +97,7 @@ impl PastCalls {
         }
     }
 
-    /// Returns the calls that are remembered.
+    /// Returns the remembered calls.
     pub(crate) fn all(&self) -> impl Iterator<Item = &CallSummary> {
         self.calls.iter().map(|past| &past.call)
     }

@@ -1,27 +1,27 @@
-//! The name that a server reports of itself.
+//! The name that a server reports.
 
 /// The longest name that a message repeats, in characters.
 const LONGEST: usize = 60;
 
-/// The name that a server reported last, which is known after it has ended too.
+/// The name that a server reported last, which stays known after its end.
 #[derive(Default)]
 pub(crate) struct ReportedName(Option<String>);
 
 impl ReportedName {
-    /// Keeps the name in this `serverInfo`, if it has one.
+    /// Stores the name in this `serverInfo`, if it has one.
     pub(crate) fn keep(&mut self, info: Option<&str>) {
         if let Some(name) = info.and_then(name_in) {
             self.0 = Some(name);
         }
     }
 
-    /// Returns the name in this `serverInfo`, else the one that was kept.
+    /// Returns the name in this `serverInfo`, else the stored one.
     pub(crate) fn now(&self, info: Option<&str>) -> Option<String> {
         info.and_then(name_in).or_else(|| self.0.clone())
     }
 }
 
-/// The name in `serverInfo`, without what could pass for more than a name.
+/// Returns the name in `serverInfo`, without characters that could pass for more than a name.
 fn name_in(info: &str) -> Option<String> {
     let info: serde_json::Value = serde_json::from_str(info).ok()?;
     let name = info.get("name")?.as_str()?;

@@ -1,9 +1,9 @@
 //! `requestState` as a client of the rounds era carries it: sealed, and bound to one call of one caller at one server.
 //!
-//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. The key is made for one
-//! caller and one server; kind, name and arguments of the call are associated data. So a state that was changed, that is
-//! another caller's or that came with another call does not open. The nonce is a keyed hash of what is sealed: equal nonces
-//! mean equal texts, and no randomness is needed here.
+//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. The key is derived
+//! for one caller and one server; kind, name and arguments of the call are associated data. So a state that was
+//! changed, that belongs to another caller or that came with another call does not open. The nonce is a keyed hash of
+//! the sealed text: equal nonces mean equal texts, and no randomness is needed here.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::frame_edit::OWN;
 use crate::parts::calls;
 use crate::{CallKind, Timestamp};
 
-/// The mark of this form, after the gateway's own prefix of a state.
+/// The mark of this format, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
 
 /// The sealing of states for one caller and one server.
@@ -28,27 +28,29 @@ pub struct StateSeal {
     nonces: [u8; 32],
 }
 
-/// The content of a state, for the gateway that made it.
+/// The content of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StateClaims {
-    /// When it ends, in milliseconds since 1970.
+    /// The time of its expiry, in milliseconds since 1970.
     #[serde(rename = "x")]
     expires: u64,
-    /// Tells two states of one call apart.
+    /// Distinguishes two states of one call.
     #[serde(rename = "n")]
     number: u64,
-    /// The questions under it: keys of `inputRequests` with the records of the questions, and no record for what is not a question.
+    /// The questions under it: keys of `inputRequests` with the records of the questions; the record is empty for a
+    /// request that is not a question.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<(String, String)>,
-    /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
+    /// Present if the client makes the call again from its first round: the number of rounds that it has repeated with
+    /// this one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     repeated: Option<usize>,
-    /// Present where the round is the server's own and goes on with the client's retry.
+    /// Present if the round is the server's own and continues with the client's retry.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     server: Option<ServerState>,
 }
 
-/// The state that the server gave, if it gave one.
+/// The server's state, if it gave one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerState {
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +58,7 @@ pub(crate) struct ServerState {
 }
 
 impl StateClaims {
-    /// A state that ends at this time. No other of the session has its number.
+    /// Creates a state that expires at this time. Its number is unique in the session.
     pub(crate) fn new(expires: Timestamp, number: u64) -> Self {
         Self {
             expires: expires.as_millis(),
@@ -72,7 +74,7 @@ impl StateClaims {
         Self { asked, ..self }
     }
 
-    /// Says that the client repeats rounds, this many with the next one.
+    /// Records that the client repeats rounds, this many with the next one.
     pub(crate) fn repeating(self, rounds: usize) -> Self {
         let repeated = Some(rounds);
         Self { repeated, ..self }
@@ -104,19 +106,20 @@ impl StateClaims {
         asked.any(|(known, of)| known == entry && of == record)
     }
 
-    /// Returns how many rounds the client has repeated with this one, where it makes the call again from its first round.
+    /// Returns the number of rounds that the client has repeated with this one, if it makes the call again from its
+    /// first round.
     pub(crate) fn repeated(&self) -> Option<usize> {
         self.repeated
     }
 
-    /// Returns the server's state, where the round is the server's own and goes on with the client's retry.
+    /// Returns the server's state, if the round is the server's own and continues with the client's retry.
     pub(crate) fn server(&self) -> Option<&ServerState> {
         self.server.as_ref()
     }
 }
 
 impl ServerState {
-    /// The state that a server gave, if it gave one.
+    /// Creates the server's state, if it gave one.
     pub(crate) fn new(state: Option<String>) -> Self {
         Self { state }
     }
@@ -128,7 +131,7 @@ impl ServerState {
 }
 
 impl fmt::Debug for ServerState {
-    /// Not the state, which may hold what a person said before.
+    /// Hides the state, which may contain a person's earlier answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.state.as_ref().map(String::len);
         f.debug_struct("ServerState")
@@ -150,29 +153,29 @@ pub(crate) enum StateDefect {
         "`inputResponses` came without the `requestState` of the result that they answer: return both, or make the call again without them"
     )]
     Missing,
-    /// It was not made here, was changed, or belongs to another call, caller or server.
+    /// It was not created here, was changed, or belongs to another call, caller or server.
     #[error(
         "this `requestState` is not one for this call: make the call again without `requestState` and `inputResponses`"
     )]
     Foreign,
-    /// It was used before, and what came of it is not kept.
+    /// It was used before, and its result is not stored.
     #[error(
         "this `requestState` was used before: make the call again without `requestState` and `inputResponses`"
     )]
     Used,
-    /// Its time is over.
+    /// It has expired.
     #[error(
         "this `requestState` has expired: make the call again without `requestState` and `inputResponses`"
     )]
     Expired,
 }
 
-/// The facts that a state is bound to beside caller and server: the kind of a call, its name and its arguments.
+/// The facts that a state is bound to, besides caller and server: the kind of a call, its name and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallBinding(String);
 
 impl CallBinding {
-    /// Binds to what this request calls. Arguments of which two spellings cannot be compared count as they are written.
+    /// Binds to the call of this request. Arguments whose spellings cannot be compared count as written.
     pub(crate) fn of_frame(kind: CallKind, frame: Frame<'_>) -> Self {
         if let Ok(calling) = calls::summary(kind, frame) {
             return Self(calling.digest);
@@ -196,7 +199,7 @@ impl fmt::Debug for StateSeal {
 }
 
 impl StateSeal {
-    /// Makes the sealing for this caller and server out of a key that outlives the process.
+    /// Derives the sealing for this caller and server from a key that outlives the process.
     pub fn new(key: &[u8; 32], server: &str, caller: &str) -> Self {
         let own = hash(
             key,
@@ -238,7 +241,7 @@ impl StateSeal {
     }
 }
 
-/// A keyed hash of these parts, whatever is in them.
+/// Returns a keyed hash of these parts, unambiguous for any content.
 fn hash(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac =
         <Hmac<Sha256> as hmac::Mac>::new_from_slice(key).expect("a key of any length will do");

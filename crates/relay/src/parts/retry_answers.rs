@@ -1,18 +1,18 @@
-//! The answers that a retry brought for a call that no longer runs, which starts anew.
+//! The answers in a retry of a call that no longer runs, which starts anew.
 
 use mcp_elicit_core::wire::InputResponses;
 
-/// The answers of a retry, and the questions that it was asked.
+/// The answers of a retry, and its questions.
 pub(crate) struct RetryAnswers {
     responses: InputResponses,
     /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
-    /// The size of the retry in bytes, of which the answers are a part.
+    /// The size of the retry in bytes, including the answers.
     size: usize,
 }
 
 impl RetryAnswers {
-    /// The answers of a retry of this size in bytes, to these questions: keys with their records.
+    /// Creates the answers of a retry of this size in bytes, to these questions: keys with their records.
     pub(crate) fn new(
         responses: InputResponses,
         asked: Vec<(String, String)>,
@@ -25,7 +25,7 @@ impl RetryAnswers {
         }
     }
 
-    /// Returns the size of the retry in bytes, of which the answers are a part.
+    /// Returns the size of the retry in bytes, including the answers.
     pub(crate) fn size(&self) -> usize {
         self.size
     }

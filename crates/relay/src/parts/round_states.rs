@@ -1,4 +1,4 @@
-//! The states under which the client has rounds: sealed, found again, and good for one use.
+//! The states of rounds at the client: sealed, found again, and usable once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{CallId, Timestamp};
 /// The number of used states that are remembered.
 const USED: usize = 4_096;
 
-/// The states that were given out.
+/// The issued states.
 pub(crate) struct RoundStates {
     seal: StateSeal,
     /// The time for which a state is good.
@@ -61,7 +61,7 @@ impl RoundStates {
         }
     }
 
-    /// Returns a number that no other state of this session has.
+    /// Returns a number that is unique in this session.
     pub(crate) fn next_number(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -107,7 +107,7 @@ impl RoundStates {
         Ok(claims)
     }
 
-    /// The client has a round of this call under this state.
+    /// Records that the client has a round of this call under this state.
     pub(crate) fn present(&mut self, state: String, call: CallId) {
         self.by_state.insert(state, call);
     }
@@ -122,7 +122,7 @@ impl RoundStates {
         self.by_state.contains_key(state) || self.used.contains(state)
     }
 
-    /// Uses a state up: it opens nothing any more.
+    /// Marks a state as used.
     pub(crate) fn use_up(&mut self, state: &str) {
         self.by_state.remove(state);
         self.used.add(state);

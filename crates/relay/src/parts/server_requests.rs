@@ -20,7 +20,7 @@ impl ServerRequests {
         self.open.len() >= REQUESTS
     }
 
-    /// Notes a request of the server that the client knows by the id `shown`, which is free.
+    /// Records a request of the server that the client knows by the free id `shown`.
     pub(crate) fn open(&mut self, shown: Id, id: Id) {
         self.open.insert(shown, id);
     }
@@ -30,12 +30,12 @@ impl ServerRequests {
         self.open.contains_key(shown)
     }
 
-    /// Ends a request, which the client has answered. Returns the server's id; `None` where none waits.
+    /// Ends a request that the client has answered. Returns the server's id; `None` if none waits.
     pub(crate) fn answered(&mut self, shown: &Id) -> Option<Id> {
         self.open.remove(shown)
     }
 
-    /// Ends a request, which the server takes back. Returns the id that the client knows it by; `None` where none waits.
+    /// Ends a request that the server cancels. Returns the id that the client knows it by; `None` if none waits.
     pub(crate) fn cancelled(&mut self, id: &Id) -> Option<Id> {
         let shown = self.open.iter().find(|(_, known)| *known == id);
         let shown = shown.map(|(shown, _)| shown.clone())?;

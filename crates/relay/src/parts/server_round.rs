@@ -1,4 +1,4 @@
-//! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
+//! One round of a rounds-era server that the gateway answers itself: its entries and their answers.
 
 use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses};
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use crate::AskId;
 
 /// The entries of an `input_required` and their answers so far.
 pub(crate) struct Round {
-    /// The request of the server, its state included.
+    /// The server's requirement, including its state.
     required: InputRequired,
     /// By the server's keys, in the server's order.
     entries: Vec<(String, Entry)>,
@@ -19,7 +19,7 @@ pub(crate) enum Entry {
     Question(AskId),
     /// A request that only the client can answer (sampling, roots), sent or to be sent to it.
     Other {
-        /// The id it was pushed with; `None` when it goes out in a round.
+        /// The id under which it was pushed; `None` if it is sent in a round.
         id: Option<Id>,
         method: String,
         /// The request object, JSON.
@@ -30,14 +30,14 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// Returns whether it is a request that was pushed to the client under this id.
+    /// Returns `true` if it is a request that was pushed to the client under this id.
     fn is_pushed(&self, id: &Id) -> bool {
         matches!(self, Self::Other { id: Some(known), .. } if known == id)
     }
 }
 
 impl Round {
-    /// A round with these entries, by the server's keys.
+    /// Creates a round with these entries, by the server's keys.
     pub(crate) fn new(required: InputRequired, entries: Vec<(String, Entry)>) -> Self {
         Self { required, entries }
     }
@@ -52,14 +52,14 @@ impl Round {
         self.entries.iter().map(size).sum()
     }
 
-    /// Returns whether every entry has its answer.
+    /// Returns `true` if every entry has its answer.
     pub(crate) fn is_complete(&self) -> bool {
         self.entries
             .iter()
             .all(|(_, entry)| matches!(entry, Entry::Answered(_)))
     }
 
-    /// The questions that are not answered yet.
+    /// Returns the unanswered questions.
     pub(crate) fn open(&self) -> Vec<AskId> {
         let question = |(_, entry): &(String, Entry)| match entry {
             Entry::Question(key) => Some(*key),
@@ -68,7 +68,7 @@ impl Round {
         self.entries.iter().filter_map(question).collect()
     }
 
-    /// Puts in the answer of a question.
+    /// Sets the answer of a question.
     pub(crate) fn answer(&mut self, key: AskId, response: String) {
         for (_, entry) in &mut self.entries {
             if matches!(entry, Entry::Question(known) if *known == key) {
@@ -78,12 +78,12 @@ impl Round {
         }
     }
 
-    /// Returns whether a request that is not a question was pushed to the client under this id and is not answered yet.
+    /// Returns `true` if a request that is not a question was pushed to the client under this id and is unanswered.
     pub(crate) fn has_pushed(&self, id: &Id) -> bool {
         self.entries.iter().any(|(_, entry)| entry.is_pushed(id))
     }
 
-    /// Puts in the client's response to a request that was pushed to it under this id.
+    /// Sets the client's response to a request that was pushed to it under this id.
     pub(crate) fn answer_pushed(&mut self, id: &Id, response: &str) {
         for (_, entry) in &mut self.entries {
             if entry.is_pushed(id) {
@@ -92,7 +92,7 @@ impl Round {
         }
     }
 
-    /// Puts in the responses that a retry of the client brings for requests that are not questions and that it was sent.
+    /// Sets the responses in a client's retry to requests that are not questions and that it was sent.
     pub(crate) fn answer_others(
         &mut self,
         responses: &InputResponses,
@@ -124,7 +124,7 @@ impl Round {
         self.entries.iter().filter_map(other).collect()
     }
 
-    /// Returns what the server asked and the responses that came in, for the call made again.
+    /// Returns the server's requirement and the responses, for the call made again.
     pub(crate) fn into_retry(self) -> (InputRequired, InputResponses) {
         let mut responses = InputResponses::default();
         for (name, entry) in self.entries {
@@ -137,7 +137,7 @@ impl Round {
         (self.required, responses)
     }
 
-    /// Returns whether anything waits that is not a question: the client's to answer.
+    /// Returns `true` if a request that is not a question is unanswered, which only the client can answer.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.entries
             .iter()

@@ -20,11 +20,11 @@ const REMEMBERED: usize = 4_096;
 /// The longest id of a task that is remembered, in bytes.
 const LONGEST_ID: usize = 1_024;
 
-/// Which caller began each task: shared by all relays of one server.
+/// The caller that began each task: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct TaskOwners {
     known: Arc<Mutex<Owners>>,
-    /// `true` if a task was begun since this was last looked at.
+    /// `true` if a task was begun since the last check.
     changed: Arc<AtomicBool>,
 }
 
@@ -36,12 +36,12 @@ struct Owners {
 
 #[derive(Debug)]
 struct Owner {
-    /// Which task it is: later ones have greater numbers.
+    /// The task's number: later ones have greater numbers.
     number: u64,
     caller: String,
 }
 
-/// A task and its caller, as the record keeps them.
+/// A task and its caller, as the record stores them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LearnedTask {
     task: String,
@@ -64,7 +64,7 @@ impl Owners {
         }
     }
 
-    /// Returns the oldest task of the caller with the most, so that nobody pushes out the tasks of others.
+    /// Returns the oldest task of the caller with the most tasks, so that no caller displaces the tasks of others.
     fn oldest_of_busiest(&self) -> Option<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for owner in self.by_task.values() {
@@ -171,7 +171,7 @@ impl TaskOwners {
         matches!(tasks, Some(Ok(tasks)) if tasks.iter().all(|task| self.is_of(task, caller)))
     }
 
-    /// Returns whether a task was begun since the last time.
+    /// Returns `true` if a task was begun since the last check.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
@@ -188,7 +188,7 @@ impl TaskOwners {
         known.into_iter().map(task).collect()
     }
 
-    /// Adds tasks that another process saw begin, or an earlier one; those that are known stay as they are.
+    /// Adds tasks seen by another process, or an earlier one; known ones are unchanged.
     pub(crate) fn add(&self, tasks: &[LearnedTask]) {
         let mut all = self.all();
         for LearnedTask { task, caller } in tasks {
@@ -246,7 +246,7 @@ mod tests {
         next.add(&owners.known());
         assert!(next.is_of("2", "ada") && next.is_of("1", "bob"));
         assert_eq!(next.known().len(), REMEMBERED);
-        // Whoever begins many loses their own.
+        // A caller that begins many tasks loses its own.
         assert!(next.is_of("1", "bob"));
         next.begin("more".to_owned(), "ada".to_owned());
         assert!(next.is_of("1", "bob") && next.is_of("more", "ada"));

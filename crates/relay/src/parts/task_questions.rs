@@ -1,4 +1,4 @@
-//! The tasks that calls became, and the questions of them that the client was shown.
+//! The tasks that calls became, and their questions that the client was shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ const REMEMBERED: usize = 1_024;
 /// The size of the names and arguments of their calls and of the keys of their questions, in bytes.
 const BYTES: usize = 4 * 1024 * 1024;
 
-/// The tasks that calls became, by their ids. A task that is forgotten is one of an unknown call.
+/// The tasks that calls became, by their ids. A forgotten task belongs to an unknown call.
 #[derive(Default)]
 pub(crate) struct TaskQuestions {
     tasks: BTreeMap<String, Task>,
@@ -24,7 +24,7 @@ pub(crate) struct TaskQuestions {
 /// A task.
 #[derive(Default)]
 struct Task {
-    /// Which one it is: later ones have greater numbers.
+    /// Its number: later ones have greater numbers.
     number: u64,
     call: Option<CallSummary>,
     /// The keys of the questions that the client was shown.
@@ -44,7 +44,7 @@ impl TaskQuestions {
         self.tasks.get(id)?.call.as_ref()
     }
 
-    /// A call became this task.
+    /// Records that a call became this task.
     pub(crate) fn begin(&mut self, id: String, call: Option<CallSummary>) {
         let shown = BTreeSet::new();
         self.last += 1;
@@ -60,7 +60,7 @@ impl TaskQuestions {
         self.forget_oldest();
     }
 
-    /// The client is shown questions of this task under these keys, and no others.
+    /// Records that the client is shown questions of this task under these keys, and no others.
     pub(crate) fn show(&mut self, id: &str, keys: BTreeSet<String>) {
         if !keys.is_empty() && !self.tasks.contains_key(id) {
             self.begin(id.to_owned(), None);
@@ -76,10 +76,10 @@ impl TaskQuestions {
         task.is_some_and(|task| task.shown.contains(key))
     }
 
-    /// Returns whether the client was shown all questions that these params answer.
+    /// Returns `true` if the client was shown all questions that these params answer.
     ///
     /// # Errors
-    /// The params cannot be read.
+    /// If the params cannot be read.
     pub(crate) fn were_shown(&self, params: &RawValue) -> Result<bool, WireError> {
         let all = Members::read(params, "params")?;
         all.refuse_like(&["taskId", "inputResponses"], "params")?;

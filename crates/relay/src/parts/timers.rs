@@ -1,13 +1,13 @@
-//! Timers: what is due when.
+//! Timers.
 
 use std::collections::BTreeSet;
 
 use crate::{AskId, CallId, Timestamp};
 
-/// A thing that is due at some time.
+/// An action that is due at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The server did not say in time which era it speaks.
+    /// End the wait for the server's era.
     Probe,
     /// Hand the call back.
     Hold(CallId),
@@ -15,34 +15,34 @@ pub(crate) enum Timer {
     KeepAlive(CallId),
     /// Make the call again.
     Retry(CallId),
-    /// The call was not made again in time.
+    /// Drop a call that was not made again in time.
     DropUnattended(CallId),
-    /// The question was not answered in time.
+    /// End a question that was not answered in time.
     AskExpired(AskId),
-    /// The server did not list its tools in time.
+    /// End the wait for the server's list of tools.
     ToolsListing,
 }
 
-/// All timers that run.
+/// All running timers.
 #[derive(Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Timestamp, Timer)>,
 }
 
 impl Timers {
-    /// Sets a timer beside those that run.
+    /// Sets another timer.
     pub(crate) fn set(&mut self, at: Timestamp, timer: Timer) {
         self.queue.insert((at, timer));
     }
 
-    /// Cancels a timer. `false` where it did not run.
+    /// Cancels a timer. Returns `false` if it was not running.
     pub(crate) fn cancel(&mut self, timer: Timer) -> bool {
         let before = self.queue.len();
         self.queue.retain(|(_, known)| *known != timer);
         self.queue.len() < before
     }
 
-    /// Cancels what a held call waits for.
+    /// Cancels the timers of a held call.
     pub(crate) fn cancel_hold(&mut self, call: CallId) {
         let of_hold = [Timer::Hold(call), Timer::KeepAlive(call)];
         self.queue.retain(|(_, timer)| !of_hold.contains(timer));
@@ -74,7 +74,7 @@ impl Timers {
         self.queue.pop_first().map(|(_, timer)| timer)
     }
 
-    /// Returns when the first timer is due.
+    /// Returns the time at which the first timer is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.queue.first().map(|(at, _)| *at)
     }

@@ -4,17 +4,17 @@ use mcp_elicit_core::wire::Id;
 
 use crate::CallId;
 
-/// The most pages that are asked for.
+/// The most pages that are requested.
 const PAGES: usize = 50;
 
-/// The gateway's own request for the tools, while it runs.
+/// The gateway's own request for the tools.
 #[derive(Default)]
 pub(crate) struct ToolListing {
     running: Option<Running>,
 }
 
 struct Running {
-    /// The id of the request for the page that is awaited.
+    /// The id of the current page's request.
     id: Id,
     pages: usize,
     /// The calls that wait for it.
@@ -22,7 +22,7 @@ struct Running {
 }
 
 impl ToolListing {
-    /// The call waits for the list, if that is asked for. `false` where it has to be asked for first.
+    /// Makes the call wait for the list, if it is being requested. Returns `false` if it has to be requested first.
     pub(crate) fn join(&mut self, call: CallId) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -31,7 +31,7 @@ impl ToolListing {
         true
     }
 
-    /// The first page was asked for under this id, for this call.
+    /// Begins with the first page, requested under this id for this call.
     pub(crate) fn begin(&mut self, id: Id, call: CallId) {
         self.running = Some(Running {
             id,
@@ -47,14 +47,14 @@ impl ToolListing {
             .is_some_and(|running| running.id == *id)
     }
 
-    /// Returns `true` if one more page may be asked for.
+    /// Returns `true` if one more page may be requested.
     pub(crate) fn may_go_on(&self) -> bool {
         self.running
             .as_ref()
             .is_some_and(|running| running.pages < PAGES)
     }
 
-    /// The next page was asked for under this id.
+    /// Continues with the next page, requested under this id.
     pub(crate) fn go_on(&mut self, id: Id) {
         if let Some(running) = &mut self.running {
             running.id = id;
@@ -62,7 +62,7 @@ impl ToolListing {
         }
     }
 
-    /// Ends the request. Returns the calls that waited for it; `None` where none ran.
+    /// Ends the request. Returns the calls that waited for it; `None` if none was running.
     pub(crate) fn end(&mut self) -> Option<Vec<CallId>> {
         self.running.take().map(|running| running.calls)
     }

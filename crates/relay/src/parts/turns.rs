@@ -1,15 +1,15 @@
-//! Which calls are with the server at the same time, so that it is certain whose question a pushed one is.
+//! The calls that are with the server at the same time, chosen so that the call of a pushed question is certain.
 //!
-//! A server that pushes over stdio does not say in which call it asks. What is certain comes from the connection: a call in
-//! which the server may ask has it for itself, or takes turns with others. A waiting question blocks no call of a tool that
-//! was not seen to ask.
+//! A server that pushes over stdio does not name the call in which it asks. The connection provides the certainty: a
+//! call in which the server may ask has it for itself, or takes turns with others. A waiting question blocks no call of
+//! a tool that was not seen to ask.
 //!
 //! | client and server | rule |
 //! | --- | --- |
 //! | a rounds client, a pushed server | one call at a time on each connection ([`Rule::Single`]); the shell opens more connections |
-//! | a pushed client that shows questions itself | all at once: the question passes in the client's own session ([`Rule::Free`]) |
+//! | a pushed client that shows questions itself | all at once: the question stays in the client's own session ([`Rule::Free`]) |
 //! | a pushed client, people asked | calls of tools that were seen to ask take turns ([`Rule::Seen`]) |
-//! | a server that says it (streams, rounds) | all at once |
+//! | a server that names the call (streams, rounds) | all at once |
 
 use mcp_elicit_core::wire::{Capability, Mode};
 
@@ -17,31 +17,31 @@ use crate::CallKind;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::call_queue::CallQueue;
 
-/// Which calls may be with the server at once.
+/// The rule about calls that may be with the server at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// All.
+    /// All calls.
     Free,
-    /// All but those of tools that were seen to ask, which take turns.
+    /// All calls but those of tools that were seen to ask, which take turns.
     Seen,
-    /// One in which the server may ask.
+    /// One call in which the server may ask.
     Single,
 }
 
 /// The turn of a call that is to go to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It takes none.
+    /// It needs no turn.
     NotTaken,
-    /// It has its own.
+    /// It has its own turn.
     Own,
-    /// It goes beside calls that all wait for an answer.
+    /// It shares a turn with calls that all wait for an answer.
     Shared,
     /// It has to wait.
     Waits,
 }
 
-/// Another call in which the server may be asking right now.
+/// Another call in which the server may be asking now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OtherCall {
     /// `true` if calls that take turns wait for it.
@@ -50,7 +50,7 @@ pub(crate) struct OtherCall {
     pub(crate) waits_for_answer: bool,
 }
 
-/// The other calls in which the server may be asking right now, as far as the turn of a call depends on them.
+/// The other calls in which the server may be asking now, as far as the turn of a call depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OtherCalls {
     /// `true` if there is none that a call which takes turns would wait for.
@@ -65,14 +65,14 @@ impl OtherCalls {
         is_free: true,
         all_wait: true,
     };
-    /// A call that waits for no answer.
+    /// One call that waits for no answer.
     #[cfg(test)]
     pub(crate) const BUSY: Self = Self {
         is_free: false,
         all_wait: false,
     };
 
-    /// Reads what a turn under this rule depends on.
+    /// Derives the facts that a turn under this rule depends on.
     pub(crate) fn of(rule: Rule, others: impl Iterator<Item = OtherCall>) -> Self {
         let mut all = Self::NONE;
         for other in others {
@@ -93,16 +93,16 @@ impl OtherCalls {
     }
 }
 
-/// The calls that wait for their turn, and what decides whether one has to.
+/// The calls that wait for their turn, and the facts that decide about turns.
 pub(crate) struct Turns {
     askers: AskingTargets,
     queue: CallQueue,
-    /// `true` if a call was given up that the server may still be at work on.
+    /// `true` if a call was given up that the server may still be processing.
     gave_up: bool,
 }
 
 impl Turns {
-    /// No call waits, and at most so many may; `askers` are those that were seen to ask.
+    /// Creates an empty queue of at most `most_waiting` calls; `askers` are those that were seen to ask.
     pub(crate) fn new(askers: AskingTargets, most_waiting: usize) -> Self {
         Self {
             askers,
@@ -111,7 +111,7 @@ impl Turns {
         }
     }
 
-    /// Returns `true` where no call takes a turn under this rule.
+    /// Returns `true` if no call takes a turn under this rule.
     pub(crate) fn are_free(&self, rule: Rule) -> bool {
         rule == Rule::Free || (rule == Rule::Seen && self.askers.is_empty())
     }
@@ -143,17 +143,17 @@ impl Turns {
         }
     }
 
-    /// A question in this mode came up in a call of `target`, or in one of several of which this is one.
+    /// Records that a question in this mode came up in a call of `target`, or in one of several including it.
     pub(crate) fn saw_asking(&self, kind: CallKind, target: &str, mode: Mode, is_certain: bool) {
         self.askers.saw(kind, target, mode, is_certain);
     }
 
-    /// A call of `target` had its turn and did not ask.
+    /// Records that a call of `target` had its turn and did not ask.
     pub(crate) fn did_not_ask(&self, kind: CallKind, target: &str) {
         self.askers.clear_suspicion(kind, target);
     }
 
-    /// Returns a number that rises when a tool is seen to ask, or no longer suspected.
+    /// Returns a number that increases when a tool is seen to ask, or no longer suspected.
     pub(crate) fn habits(&self) -> u64 {
         self.askers.changes()
     }
@@ -163,17 +163,17 @@ impl Turns {
         &self.queue
     }
 
-    /// Returns the calls that wait for their turn, for a change.
+    /// Returns the queue mutably.
     pub(crate) fn queue_mut(&mut self) -> &mut CallQueue {
         &mut self.queue
     }
 
-    /// Notes that the client gave up a call that the server may still be at work on.
+    /// Records that the client gave up a call that the server may still be processing.
     pub(crate) fn note_given_up(&mut self) {
         self.gave_up = true;
     }
 
-    /// Returns `true` if the server may still be at work on a call that was given up.
+    /// Returns `true` if the server may still be processing a call that was given up.
     pub(crate) fn has_given_up_call(&self) -> bool {
         self.gave_up
     }

@@ -1,4 +1,4 @@
-//! Calls that nobody waits for, and calls that follow one of another session.
+//! Calls without a waiting client, and calls that follow one of another session.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,14 +7,14 @@ use rustc_hash::FxHashSet;
 use crate::parts::call_budget::Permit;
 use crate::{CallId, StreamId};
 
-/// The calls of this session that nobody waits for, and what is looked up of other sessions' calls.
+/// The calls of this session without a waiting client, and the lookups of other sessions' calls.
 #[derive(Default)]
 pub(crate) struct Unattended {
-    /// By the digest of what they call, oldest first.
+    /// By the digest of the call, oldest first.
     by_digest: HashMap<String, VecDeque<CallId>>,
     /// Calls that wait for the result of the same call in another session.
     following: FxHashSet<CallId>,
-    /// `true` if the record knows calls that nobody waits for.
+    /// `true` if the record has calls without a waiting client.
     in_record: bool,
     /// Calls that are being looked up in the record.
     lookups: Vec<Lookup>,
@@ -29,12 +29,12 @@ struct Lookup {
 }
 
 impl Unattended {
-    /// Adds a call that nobody waits for any more.
+    /// Adds a call without a waiting client.
     pub(crate) fn add(&mut self, digest: String, call: CallId) {
         self.by_digest.entry(digest).or_default().push_back(call);
     }
 
-    /// Removes a call, which is waited for again or has ended.
+    /// Removes a call that a client waits for again, or that has ended.
     pub(crate) fn remove(&mut self, call: CallId) {
         self.by_digest.retain(|_, calls| {
             calls.retain(|known| *known != call);
@@ -52,7 +52,7 @@ impl Unattended {
         self.by_digest.is_empty()
     }
 
-    /// The call waits for the result of the same call in another session.
+    /// Makes the call wait for the result of the same call in another session.
     pub(crate) fn follow(&mut self, call: CallId) {
         self.following.insert(call);
     }
@@ -62,7 +62,7 @@ impl Unattended {
         self.following.contains(&call)
     }
 
-    /// Ends the wait for another session's call. `false` where the call did not wait.
+    /// Ends the wait for another session's call. Returns `false` if the call did not wait.
     pub(crate) fn end_following(&mut self, call: CallId) -> bool {
         self.following.remove(&call)
     }
@@ -72,12 +72,12 @@ impl Unattended {
         self.in_record = known;
     }
 
-    /// Returns `true` if the record knows calls that nobody waits for.
+    /// Returns `true` if the record has calls without a waiting client.
     pub(crate) fn is_in_record(&self) -> bool {
         self.in_record
     }
 
-    /// Notes that the call that came on this stream is being looked up.
+    /// Records that the call on this stream is being looked up.
     pub(crate) fn begin_lookup(&mut self, stream: StreamId, permit: Permit) {
         self.lookups.push(Lookup {
             stream,
@@ -86,7 +86,7 @@ impl Unattended {
         });
     }
 
-    /// Ends a lookup. Returns the permit of its call; `None` where nobody waits for it.
+    /// Ends a lookup. Returns the permit of its call; `None` if no client waits for it.
     pub(crate) fn end_lookup(&mut self, stream: StreamId) -> Option<Permit> {
         let mut all = self.lookups.iter();
         let at = all.position(|known| known.stream == stream)?;
@@ -94,7 +94,7 @@ impl Unattended {
         ended.is_waited_for.then_some(ended.permit)
     }
 
-    /// Nobody waits for the lookups of a stream that was closed; each holds its request until the record has answered.
+    /// Records that a stream was closed; its lookups hold their requests until the record has answered.
     pub(crate) fn stream_closed(&mut self, stream: StreamId) {
         for lookup in &mut self.lookups {
             lookup.is_waited_for &= lookup.stream != stream;

@@ -1,8 +1,8 @@
-//! The links that a server requires to be visited before a call is made again (`-32042`).
+//! The visits that a server requires before a call is made again (`-32042`).
 
 use mcp_elicit_core::wire::{ElicitRequest, Revision, UrlRequired};
 
-/// The visits that a server required, for comparison with what it requires next.
+/// The visits that a server required, for comparison with its next requirement.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UrlDemand {
     visits: Vec<Visit>,
@@ -16,7 +16,7 @@ struct Visit {
 }
 
 impl UrlDemand {
-    /// The visits of an answer of the server.
+    /// Creates the visits of a server's answer.
     pub(crate) fn new(required: &UrlRequired) -> Self {
         let visit = |request: &ElicitRequest| {
             let params = request.to_raw_params(Revision::LATEST_PUSHED);
@@ -33,7 +33,7 @@ impl UrlDemand {
         }
     }
 
-    /// Returns whether the visit of this id is one of them.
+    /// Returns `true` if the visit of this id is one of them.
     pub(crate) fn wants_visit(&self, id: &str) -> bool {
         let mut visits = self.visits.iter();
         visits.any(|visit| visit.id.as_deref() == Some(id))

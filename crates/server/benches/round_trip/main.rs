@@ -104,7 +104,7 @@ async fn print_tables(effort: Effort) {
 }
 
 async fn print_growth(effort: Effort) {
-    println!("\nSeveral questions in one call, one after the other, on stdio, in microseconds.\n");
+    println!("\nSeveral sequential questions in one call, on stdio, in microseconds.\n");
     println!("| era, questions | mcp-elicit | rmcp alone | ratio |\n| --- | --- | --- | --- |");
     for era in Era::ALL {
         let pair = pair(era, Transport::Stdio).await;
@@ -121,7 +121,7 @@ async fn print_growth(effort: Effort) {
 
 async fn print_memory(effort: Effort) {
     println!(
-        "\nMemory of the server for each of {} open questions, in bytes, on stdio.\n",
+        "\nThe server's memory per open question, with {} open, in bytes, on stdio.\n",
         effort.pending
     );
     println!("| era | mcp-elicit | rmcp alone | ratio |\n| --- | --- | --- | --- |");
@@ -177,7 +177,7 @@ async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static st
             }
         }
     }
-    println!("\nBeside other SDKs, with the same client.\n");
+    println!("\nCompared with other SDKs, with the same client.\n");
     println!(
         "| era, transport, server | one at a time, us | 64 at once, calls/s |\n| --- | --- | --- |"
     );

@@ -1,4 +1,4 @@
-//! Something that can be asked for, and the reading of an accepted response: forms and links.
+//! The things that can be asked for, forms and links, and the reading of an accepted response.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use super::{Ask, Reasons};
 use crate::error::ElicitError;
 use crate::question::{OutgoingBody, Prepared};
 
-/// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
+/// Something that can be asked for: a [`Form`], a [`Link`], or a request built by the methods of
+/// [`Elicit`](crate::Elicit).
 ///
 /// ```
 /// use mcp_elicit_server::ask::Askable;
@@ -28,11 +29,11 @@ pub trait Askable: sealed::Sealed + Send + 'static {
     /// The type that `.await` returns.
     type Answer: Send + 'static;
 
-    /// Returns the body of the question to show.
+    /// Returns the body of the question.
     #[doc(hidden)]
     fn asking(&self) -> Result<AskBody, ElicitError>;
 
-    /// Reads what was accepted.
+    /// Reads an accepted response.
     #[doc(hidden)]
     fn read(&self, accepted: AcceptedContent) -> ReadResult<Self::Answer>;
 }
@@ -42,7 +43,7 @@ mod sealed {
     use crate::ask::choices::{Choose, ChooseAmong, ChooseMany};
     use crate::ask::single_field::Confirm;
 
-    /// Only these can be asked for, so that the trait may grow.
+    /// Seals [`Askable`](super::Askable), so that it can gain methods.
     pub trait Sealed {}
 
     impl<T> Sealed for TypedForm<T> {}
@@ -55,11 +56,11 @@ mod sealed {
     impl Sealed for ChooseMany {}
 }
 
-/// The body of a question. Only this crate makes one.
+/// The body of a question. Only this crate creates one.
 #[derive(Debug)]
 pub struct AskBody(pub(crate) OutgoingBody);
 
-/// An accepted reply: checked answers, or nothing where a URL was visited. Only this crate makes one.
+/// An accepted response: checked answers, or nothing for a URL. Only this crate creates one.
 #[derive(Debug)]
 pub struct AcceptedContent {
     pub(crate) answers: Option<Answers>,
@@ -70,15 +71,15 @@ pub struct AcceptedContent {
 /// The result of reading an accepted response.
 #[derive(Debug)]
 pub enum ReadResult<T> {
-    /// As an answer.
+    /// An answer.
     Answer(T),
-    /// As a "no" to what was to be confirmed.
+    /// A "no" to a confirmation.
     No,
-    /// As nothing usable, for this reason: the person is asked again.
+    /// Unusable, for this reason: the person is asked again.
     Misfit(String),
-    /// As nothing that the author's own check takes: the person is asked again.
+    /// Refused by the author's own check: the person is asked again.
     Refused(Reasons),
-    /// As what the author's type cannot hold, whatever the person says: the author has to change it.
+    /// Beyond the author's type, whatever the person answers: the author has to change it.
     Author(String),
 }
 
@@ -135,7 +136,7 @@ impl<T: schemars::JsonSchema + DeserializeOwned + Send + 'static> Askable for Ty
     }
 }
 
-/// Reads `answers` with the schema's defaults in the fields that were left out: serde may not know them.
+/// Reads `answers` with the schema's defaults for omitted fields, which serde may not know.
 fn with_defaults<T>(answers: &Answers) -> ReadResult<T>
 where
     T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
@@ -156,7 +157,7 @@ where
     let mut filled = prepared.form().defaults();
     filled.extend(given.clone());
     if let Some(mut answer) = read(&filled) {
-        // Only where the type needs one: a person may have left out what the type can do without.
+        // Only if the type needs one: a person may have omitted a field that is optional in the type.
         let proposed: Vec<String> = filled.keys().cloned().collect();
         for field in proposed {
             let Some(value) = filled.get(&field).cloned() else {
@@ -245,8 +246,8 @@ impl Askable for Visit {
 }
 
 impl Ask<Visit> {
-    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. One that cannot
-    /// can guess unless given.
+    /// Sets the `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. By default it is
+    /// unguessable.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

@@ -6,7 +6,7 @@ use super::single_field::{Words, words_of_one_field};
 use super::{AcceptedContent, Ask, AskBody, Askable, ReadResult};
 use crate::error::ElicitError;
 
-/// A value to choose and how to call it.
+/// A value to choose, with an optional title.
 ///
 /// ```
 /// use mcp_elicit_server::ask::ChoiceItem;
@@ -50,7 +50,7 @@ impl<V: Into<String>, T: Into<String>> From<(V, T)> for ChoiceItem {
     }
 }
 
-/// The keyword and list that says `picks`: values alone, or each with its title.
+/// Returns the schema keyword and list that offer `picks`: the values alone, or each with its title.
 fn listed(
     picks: &[ChoiceItem],
     plain: &'static str,
@@ -66,7 +66,7 @@ fn listed(
     (titled, picks.iter().map(option).collect())
 }
 
-/// One of several.
+/// A choice of one option.
 ///
 /// ```
 /// use mcp_elicit_server::Elicit;
@@ -117,7 +117,7 @@ impl Askable for Choose {
     }
 }
 
-/// One of several items of the author's own.
+/// A choice of one item of the author's own type.
 ///
 /// ```
 /// use mcp_elicit_server::Elicit;
@@ -168,7 +168,7 @@ impl<T: Clone + Send + 'static> Askable for ChooseAmong<T> {
     }
 }
 
-/// Any number of several.
+/// A choice of any number of options.
 ///
 /// ```
 /// use mcp_elicit_server::Elicit;
@@ -244,7 +244,7 @@ words_of_one_field!(Choose);
 words_of_one_field!(ChooseMany);
 
 impl Ask<Choose> {
-    /// Sets what is chosen when the question is shown.
+    /// Sets the value that is preselected when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -261,7 +261,7 @@ impl Ask<Choose> {
 }
 
 impl Ask<ChooseMany> {
-    /// Sets what is chosen when the question is shown.
+    /// Sets the values that are preselected when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -277,7 +277,7 @@ impl Ask<ChooseMany> {
         })
     }
 
-    /// The fewest that may be chosen.
+    /// Sets the fewest options that may be chosen.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -292,7 +292,7 @@ impl Ask<ChooseMany> {
         })
     }
 
-    /// The most that may be chosen.
+    /// Sets the most options that may be chosen.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

@@ -1,4 +1,4 @@
-//! One ask, from its words to its answer.
+//! One question, from its texts to its answer.
 
 mod askable;
 mod choices;
@@ -14,7 +14,7 @@ use crate::elicit::Elicit;
 use crate::error::{ElicitError, RefusalKind};
 use crate::question::OutgoingQuestion;
 
-// Parts of hidden methods, which only this crate implements.
+// Types in hidden methods, which only this crate implements.
 #[doc(hidden)]
 pub use askable::{AcceptedContent, AskBody, ReadResult};
 pub use askable::{Askable, TypedForm, Visit};
@@ -22,9 +22,9 @@ pub use choices::{ChoiceItem, Choose, ChooseAmong, ChooseMany};
 pub use reasons::Reasons;
 pub use single_field::Confirm;
 
-/// A question that is put when it is awaited.
+/// A question, sent when it is awaited.
 ///
-/// `.await` gives the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for those who want to go on after a
+/// `.await` returns the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for handlers that go on after a
 /// refusal.
 ///
 /// ```
@@ -73,11 +73,11 @@ type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskOutcome<T> {
-    /// Answered.
+    /// The person answered.
     Accept(T),
-    /// Said no: to being asked, or to what was to be confirmed.
+    /// The person said no: to being asked, or to a confirmation.
     Decline,
-    /// Made no choice.
+    /// The person made no choice.
     Cancel,
 }
 
@@ -95,8 +95,8 @@ impl<W: Askable> Ask<W> {
         }
     }
 
-    /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. Without it, a name is
-    /// made from the question's digest.
+    /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. By default, the name is
+    /// derived from the question's digest.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -122,7 +122,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Sets how often to ask when the answers break the form's rules.
+    /// Sets how often to ask when the answers break the form's rules, the first time included.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -135,7 +135,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// The answer to go on with when the client cannot ask. Never used for a person who refused, or did not answer.
+    /// Sets the answer to use when the client cannot ask. It is never used when a person refused or did not answer.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -148,7 +148,7 @@ impl<W: Askable> Ask<W> {
         self.or_else(move || answer)
     }
 
-    /// Like [`or`](Self::or), worked out only when it is needed.
+    /// Like [`or`](Self::or), with an answer that is computed only when it is needed.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -161,11 +161,11 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Checks an answer that the form takes: `Err` holds the reasons, in words for the person, who is asked again with
-    /// them as after any wrong answer ([`attempts`](Self::attempts)).
+    /// Checks an answer that has passed the form's rules. `Err` holds the reasons, written for the person, who is asked
+    /// again with them as after any wrong answer ([`attempts`](Self::attempts)).
     ///
-    /// An answer that passed counts for the rest of the call, also where the handler runs again. The reasons are shown
-    /// to the person and sent to the client, and are in no record of this crate.
+    /// An answer that passed stays valid for the rest of the call, even when the handler runs again. The reasons are
+    /// shown to the person and sent to the client, and are in no record of this crate.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -190,7 +190,7 @@ impl<W: Askable> Ask<W> {
         self
     }
 
-    /// Puts the question and gives what the person did. Errors are for everything that is not a person's act.
+    /// Asks the question and returns the person's action. Errors are everything that is not a person's action.
     ///
     /// ```
     /// # use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};

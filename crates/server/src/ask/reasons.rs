@@ -1,12 +1,13 @@
-//! Why an author's own check refuses an answer.
+//! The reasons of an author's own check.
 
 use std::fmt;
 
 use mcp_elicit_core::fault::Finding;
 
-/// Why an author's own check refuses an answer, in words for the person. See [`Ask::check`](crate::Ask::check).
+/// The reasons why an author's own check refuses an answer, written for the person. See
+/// [`Ask::check`](crate::Ask::check).
 ///
-/// Made from a sentence, from a field and a sentence, or by [`and`](Self::and) from several.
+/// Made from a sentence, from a field and a sentence, or from several of them by [`and`](Self::and).
 ///
 /// ```
 /// use mcp_elicit_server::ask::Reasons;
@@ -43,7 +44,7 @@ struct Reason {
 }
 
 impl Reasons {
-    /// No reasons yet.
+    /// Creates an empty list of reasons.
     ///
     /// ```
     /// use mcp_elicit_server::ask::Reasons;
@@ -71,12 +72,12 @@ impl Reasons {
         self
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no reasons.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One line for each reason, as violations of the form's rules are listed.
+    /// Returns one line per reason, in the form in which violations of the form's rules are listed.
     pub(crate) fn listed(&self) -> String {
         if self.is_empty() {
             return "- the server does not take this answer".to_owned();
@@ -85,7 +86,7 @@ impl Reasons {
         lines.join("\n")
     }
 
-    /// The same for a program.
+    /// Returns the reasons as findings, for programs.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let finding = |reason: &Reason| Finding {
             location: reason.field.clone().unwrap_or_default(),
@@ -107,7 +108,7 @@ impl Reason {
 
 impl fmt::Debug for Reasons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The words may repeat what a person said.
+        // The text may repeat a person's answer.
         let fields = self.0.iter().map(|reason| &reason.field);
         f.debug_list().entries(fields).finish()
     }

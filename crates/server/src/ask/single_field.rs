@@ -1,4 +1,4 @@
-//! Questions with one field, and the words around it: confirmations.
+//! Questions with one field, and the texts of that field: confirmations.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{AcceptedContent, Ask, AskBody, Askable, ReadResult};
 use crate::error::ElicitError;
 use crate::question::{OutgoingBody, Prepared};
 
-/// The words around a single field.
+/// The texts of a single field.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Words {
     pub(super) title: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// A form with the one field `name`.
+    /// Returns a form with the one field `name`.
     pub(super) fn form(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl Words {
     }
 }
 
-/// A yes.
+/// A confirmation.
 ///
 /// ```
 /// use mcp_elicit_server::Elicit;
@@ -85,11 +85,11 @@ impl Askable for Confirm {
     }
 }
 
-/// The texts of the single field of an ask, for each ask that has one.
+/// Methods that set the texts of the single field, for each ask that has one.
 macro_rules! words_of_one_field {
     ($what:ty) => {
         impl Ask<$what> {
-            /// Sets the field's title. Its name by default.
+            /// Sets the field's title. Defaults to the field's name.
             ///
             /// ```
             /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -104,7 +104,7 @@ macro_rules! words_of_one_field {
                 })
             }
 
-            /// Sets the field's description: what it is for.
+            /// Sets the field's description.
             ///
             /// ```
             /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -127,7 +127,7 @@ pub(super) use words_of_one_field;
 words_of_one_field!(Confirm);
 
 impl Ask<Confirm> {
-    /// Sets what is filled in when the question is shown.
+    /// Sets the answer that is filled in when the question is shown.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

@@ -1,5 +1,5 @@
-//! Waiting for a person: within a time, until the call is cancelled, and with word to the caller that its call is
-//! alive.
+//! Waiting for a person: up to a deadline, until the call is cancelled, with progress that tells the caller that its
+//! call is alive.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::ElicitError;
 
-/// The settings for a call that waits.
+/// The settings of a call's waits.
 #[derive(Debug)]
 pub(crate) struct CallWait {
-    /// Absent in tests that have no client.
+    /// Absent in tests without a client.
     peer: Option<Peer<RoleServer>>,
     cancelled: CancellationToken,
-    /// Cancelled when the handler has returned and no answer is waited for.
+    /// Cancelled when the handler has returned and no longer waits for an answer.
     returned: CancellationToken,
     progress: Option<ProgressToken>,
     keep_alive: Option<Duration>,
-    /// Progress must grow with every notification on a token.
+    /// The last progress value; progress must increase with every notification on a token.
     ticks: AtomicU32,
 }
 
@@ -37,7 +37,7 @@ impl CallWait {
         }
     }
 
-    /// Waits without a client: there is no cancellation and no progress.
+    /// Creates waits without a client: no cancellation and no progress.
     pub(crate) fn without_client() -> Self {
         Self {
             peer: None,
@@ -57,12 +57,12 @@ impl CallWait {
         self.returned.is_cancelled()
     }
 
-    /// The handler has returned when the guard is dropped.
+    /// Returns a guard that marks the handler as returned when it is dropped.
     pub(crate) fn returns_with_guard(&self) -> DropGuard {
         self.returned.clone().drop_guard()
     }
 
-    /// Waits for `done` until the time is over or the call is cancelled.
+    /// Waits for `done` until the deadline passes or the call is cancelled.
     pub(crate) async fn wait<T>(
         &self,
         done: impl Future<Output = T>,
@@ -75,7 +75,7 @@ impl CallWait {
             tokio::select! {
                 biased;
                 value = &mut done => return Ok(value),
-                // First: rmcp cancels a call that was answered, too.
+                // Checked first, because rmcp also cancels a call that has been answered.
                 () = self.returned.cancelled() => return Err(ElicitError::HandlerReturned),
                 () = self.cancelled.cancelled() => return Err(ElicitError::CallCancelled),
                 () = timer.as_mut() => {}
@@ -83,20 +83,20 @@ impl CallWait {
             if Instant::now() >= over {
                 return Err(ElicitError::TimedOut { after: at_most });
             }
-            // In a box of its own: this is rare, and much larger than the waiting, of which there may be thousands.
+            // Boxed, because it is rare and much larger than the wait itself, of which there may be thousands.
             Box::pin(self.tell_caller("Waiting for a person to answer")).await;
             timer.as_mut().reset(self.next_word(over));
         }
     }
 
-    /// Does `work` to its end, and tells the caller meanwhile that its call is alive.
+    /// Runs `work` to its end, and meanwhile tells the caller that its call is alive.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let (Some(period), Some(_)) = (self.keep_alive, &self.progress) else {
             return work.await;
         };
         let mut work = std::pin::pin!(work);
         loop {
-            // The work goes on while the notification is sent.
+            // `work` goes on while the notification is sent.
             let telling = async {
                 tokio::time::sleep(period).await;
                 Box::pin(self.tell_caller("Still at work")).await;

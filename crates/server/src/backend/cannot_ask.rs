@@ -1,4 +1,4 @@
-//! The client cannot be asked: the revision's own error, before anything is sent.
+//! The backend of a client that cannot be asked: it returns the revision's own error before anything is sent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{CannotAsk, CannotAskReason, ElicitError};
 pub(crate) struct Unavailable {
     pub(crate) why: CannotAskReason,
     pub(crate) revision: Revision,
-    /// For the steps of a call that asks nothing.
+    /// Used by the steps of a call that asks nothing.
     pub(crate) call_wait: Option<Arc<CallWait>>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn declared(
     }
 }
 
-/// Reads the capability out of rmcp's type.
+/// Reads the capability from rmcp's type.
 pub(crate) fn capability(declared: Option<&ClientCapabilities>, revision: Revision) -> Capability {
     let elicitation = declared.and_then(|capabilities| capabilities.elicitation.as_ref());
     let elicitation = elicitation.and_then(|elicitation| serde_json::to_value(elicitation).ok());

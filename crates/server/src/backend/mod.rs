@@ -1,16 +1,16 @@
-//! The ways to an answer, one file each.
+//! The backends, one file each.
 //!
-//! | way | when |
+//! | backend | when |
 //! | --- | --- |
 //! | [`pushed`] | 2025-06-18 and 2025-11-25: send `elicitation/create` and wait |
-//! | [`rounds`] | 2026-07-28: end the run, send what was asked, run again with the answers |
+//! | [`rounds`] | 2026-07-28: end the run, send its questions, run again with the answers |
 //! | [`task`] | inside a task: `tasks/get` shows the question, `tasks/update` answers it |
 //! | [`cannot_ask`] | the client cannot be asked: an error before anything is sent |
 //! | [`script`] | tests: answers given as values |
 //!
-//! `question_params` are the parameters of a question as rmcp sends them, `run_state` is one run of a handler in rounds.
-//! `call_wait` is how they wait, `tracked_waker` how rounds sees that nothing else is waited for. Only these files know
-//! how the eras differ; everything else asks through [`Backend::put`].
+//! `question_params` builds the parameters of a question as rmcp sends them, `run_state` is one run of a handler in
+//! rounds. `call_wait` is their shared wait, and `tracked_waker` tells rounds that the handler waits for nothing else.
+//! Only these files know how the eras differ; everything else asks through [`Backend::put`].
 
 pub(crate) mod call_wait;
 pub(crate) mod cannot_ask;
@@ -32,11 +32,10 @@ use crate::error::ElicitError;
 use crate::journal::ReceivedAnswer;
 use crate::question::OutgoingQuestion;
 
-/// Called right before a question goes out for the first time: where it is found out whether it may be asked at all,
-/// and when it is recorded.
+/// Called right before a question is sent for the first time. It checks that the question may be asked, and records it.
 pub(crate) type AdmitFn<'a> = &'a (dyn Fn() -> Result<(), ElicitError> + Send + Sync);
 
-/// The route of this call's questions to a person.
+/// The backend that takes this call's questions to a person.
 #[derive(Debug, Clone)]
 pub(crate) enum Backend {
     Pushed(Arc<pushed::Pushed>),
@@ -46,20 +45,20 @@ pub(crate) enum Backend {
     Script(Arc<script::Script>),
 }
 
-/// A reply together with the feedback that the backend needs about it.
+/// A response, with the facts that the backend needs when its answer is judged.
 #[derive(Debug)]
 pub(crate) struct AskResult {
     pub(crate) given: ReceivedAnswer,
-    /// For [`Backend::wrong`]; only rounds needs it.
+    /// For [`Backend::wrong`]; only rounds uses it.
     slot: Option<crate::journal::OccurrenceKey>,
-    /// The time that the question was open, as far as this route can tell.
+    /// The time that the question was open, as far as this backend can tell.
     pub(crate) open_for: std::time::Duration,
-    /// `true` if an earlier run already saw this response: then it is not new to the audit.
+    /// `true` if an earlier run already saw this response, so that it is not audited again.
     pub(crate) known: bool,
 }
 
 impl Backend {
-    /// Puts `question` before a person and waits for what comes back.
+    /// Asks `question` and waits for the response.
     pub(crate) async fn put(
         &self,
         question: &OutgoingQuestion,
@@ -74,7 +73,7 @@ impl Backend {
         }
     }
 
-    /// Fails if this way cannot do the question's mode, before anything is sent.
+    /// Fails if this backend cannot ask in the question's mode, before anything is sent.
     pub(crate) fn can_put(&self, question: &OutgoingQuestion) -> Result<(), ElicitError> {
         let capability = match self {
             Self::Pushed(pushed) => pushed.capability(),
@@ -86,21 +85,21 @@ impl Backend {
         cannot_ask::declared(capability, question.mode(), self.revision())
     }
 
-    /// Remembers that the reply to a question broke its rules.
+    /// Records that the response to a question broke its rules.
     pub(crate) fn wrong(&self, put: &AskResult, reasons: &str) {
         if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
             rounds.wrong(slot, reasons);
         }
     }
 
-    /// Remembers that the answer to a question passed the author's own check.
+    /// Records that the answer to a question passed the author's own check.
     pub(crate) fn passed(&self, put: &AskResult) {
         if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
             rounds.passed(slot);
         }
     }
 
-    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
+    /// Returns the result of the step `name` from an earlier run, or permission to run it now.
     pub(crate) fn begin_step(&self, name: &str) -> StepTurn {
         match self {
             Self::Rounds(rounds) => rounds.begin_step(name),
@@ -111,7 +110,8 @@ impl Backend {
         }
     }
 
-    /// Returns the wait of this call, for what is not a question. The caller of a task polls it, and needs no progress.
+    /// Returns the wait of this call, for work that is not a question. `None` in a task, whose caller polls it and
+    /// needs no progress.
     pub(crate) fn call_wait(&self) -> Option<&call_wait::CallWait> {
         match self {
             Self::Pushed(pushed) => Some(pushed.call_wait()),
@@ -131,12 +131,12 @@ impl Backend {
         }
     }
 
-    /// Returns whether a URL that has to be visited first ends the call with an error: only 2025-11-25 has that.
+    /// Returns `true` if a URL that must be visited first ends the call with an error: only in 2025-11-25.
     pub(crate) fn turns_away(&self) -> bool {
         matches!(self, Self::Pushed(pushed) if pushed.revision() == Revision::V2025_11_25)
     }
 
-    /// For the audit.
+    /// Returns the backend's name in the audit.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Pushed(_) => "pushed",
@@ -148,31 +148,31 @@ impl Backend {
     }
 }
 
-/// The result of a step that ran before, or leave to run it.
+/// The result of a step that ran before, or permission to run it.
 pub(crate) enum StepTurn {
-    /// It ran before; this was its result.
+    /// The step ran before, with this result.
     Remembered(Box<RawValue>),
-    /// It has to run now. In rounds, the run is not given up while the memory lives.
+    /// The step has to run now. In rounds, the run is not ended while the memory lives.
     Run(StepMemory),
 }
 
 /// The storage for the result of a step that runs now.
 pub(crate) enum StepMemory {
-    /// Nowhere: the handler does not run again.
+    /// Not stored: the handler does not run again.
     Nowhere,
-    /// In the journal of the call.
+    /// Stored in the journal of the call.
     Journal(rounds::StepGuard),
-    /// In the log of a test.
+    /// Stored in the log of a test.
     Log(script::StepLog),
 }
 
 impl StepMemory {
-    /// Returns `true` if a result is remembered at all.
+    /// Returns `true` if the result is stored at all.
     pub(crate) fn is_stored(&self) -> bool {
         !matches!(self, Self::Nowhere)
     }
 
-    /// Keeps the step's result for the runs to come.
+    /// Stores the step's result for later runs.
     pub(crate) fn remember(self, value: Box<RawValue>) {
         match self {
             Self::Nowhere => {}

@@ -1,8 +1,8 @@
-//! Pushed (2025-06-18 and 2025-11-25): send `elicitation/create` and wait for the reply.
+//! The pushed backend (2025-06-18 and 2025-11-25): it sends `elicitation/create` and waits for the response.
 //!
-//! The request rides on the stream of the call it belongs to, also when it is sent from a spawned task. While a person
-//! thinks, progress on the caller's token keeps the caller's own timer from running out. An ask that ends without a
-//! reply (too late, call cancelled, future dropped) withdraws its question with `notifications/cancelled`.
+//! The request is sent on the stream of the call that it belongs to, even from a spawned task. While a person thinks,
+//! progress on the caller's token keeps the caller's own timer from running out. An ask that ends without a response
+//! (deadline passed, call cancelled, future dropped) withdraws its question with `notifications/cancelled`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Pushed {
         self.capability
     }
 
-    /// For steps, and for what a person does outside of MCP.
+    /// Returns the wait for steps, and for a person's actions outside of MCP.
     pub(crate) fn call_wait(&self) -> &CallWait {
         &self.call_wait
     }
@@ -104,7 +104,7 @@ impl Pushed {
             ServerRequest::CustomRequest(request),
             PeerRequestOptions::no_options(),
         );
-        // In a box of its own, which is gone again while a person thinks.
+        // Boxed, and freed again while a person thinks.
         let handle = Box::pin(sent).await;
         let handle = handle.map_err(|_| ElicitError::Disconnected)?;
         let mut open = Withdraw(Some(handle));
@@ -123,7 +123,7 @@ impl Pushed {
         }
     }
 
-    /// `notifications/elicitation/complete`, which only 2025-11-25 has, to the client that was asked.
+    /// Sends `notifications/elicitation/complete`, which only 2025-11-25 has, to the client that was asked.
     #[cfg(feature = "connect")]
     pub(crate) async fn tell_complete(&self, id: &str) {
         if self.revision != Revision::V2025_11_25 {
@@ -142,10 +142,10 @@ impl Pushed {
         }
     }
 
-    /// Returns what an error of the client means for the ask.
+    /// Converts an error of the client into the error of the ask.
     fn refused(&self, mode: Mode, error: &ErrorData) -> ElicitError {
         if error.code == ErrorCode::METHOD_NOT_FOUND {
-            // It declared the capability and has nothing behind it.
+            // The client declared the capability and does not implement it.
             return CannotAsk {
                 mode,
                 revision: self.revision,
@@ -161,7 +161,7 @@ impl Pushed {
     }
 }
 
-/// The `elicitationId` of 2025-11-25: the author's, or an unguessable one.
+/// Returns the `elicitationId` of 2025-11-25: the author's, or an unguessable one.
 pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, ElicitError> {
     match given {
         Some(id) => Ok(id.to_owned()),
@@ -169,7 +169,7 @@ pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, ElicitError>
     }
 }
 
-/// The exact parameters of the revision; rmcp's typed request would say `mode` to 2025-06-18 too.
+/// Returns the exact parameters of the revision; rmcp's typed request would send `mode` to 2025-06-18 too.
 fn params(question: &OutgoingQuestion, revision: Revision) -> Result<Value, ElicitError> {
     let message = question.message.clone();
     match &question.subject {
@@ -187,10 +187,10 @@ fn params(question: &OutgoingQuestion, revision: Revision) -> Result<Value, Elic
     }
 }
 
-/// rmcp sorts what came by shape; whatever it took it for, it is read again as an `ElicitResult`.
+/// Reads the result as an `ElicitResult`, whatever type rmcp took it for: rmcp tells results apart by shape.
 fn read_result(result: ClientResult, mode: Mode) -> ReceivedAnswer {
     match result {
-        // What nearly every answer is, without another way round over text.
+        // Nearly every answer; reading it here saves a round trip through text.
         ClientResult::ElicitResult(ElicitResult {
             action: ElicitationAction::Accept,
             content: Some(content @ Value::Object(_)),
@@ -206,7 +206,7 @@ fn read_result(result: ClientResult, mode: Mode) -> ReceivedAnswer {
     }
 }
 
-/// Withdraws the question when the ask ends without a reply.
+/// A guard that withdraws the question when the ask ends without a response.
 struct Withdraw(Option<RequestHandle<RoleServer>>);
 
 impl Drop for Withdraw {

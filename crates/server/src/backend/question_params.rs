@@ -1,4 +1,4 @@
-//! The parameters that rmcp sends for a question, and the reading of what comes back.
+//! The parameters that rmcp sends for a question, and the reading of the response.
 
 use mcp_elicit_core::text;
 use mcp_elicit_core::wire::{self, Mode, Revision};
@@ -9,7 +9,7 @@ use crate::error::ElicitError;
 use crate::journal::ReceivedAnswer;
 use crate::question::{OutgoingBody, OutgoingQuestion};
 
-/// The beginning of a question's message, short enough to travel with the state.
+/// Returns the beginning of a question's message, short enough to travel with the state.
 pub(crate) fn beginning(message: &str) -> String {
     const LONGEST: usize = 160;
     if message.len() <= LONGEST {
@@ -18,7 +18,7 @@ pub(crate) fn beginning(message: &str) -> String {
     format!("{}...", text::beginning(message, LONGEST))
 }
 
-/// Returns what rmcp sends for a question. Tasks use it too.
+/// Returns the parameters that rmcp sends for a question. Tasks use them too.
 pub(crate) fn params(
     question: &OutgoingQuestion,
     revision: Revision,
@@ -30,7 +30,7 @@ pub(crate) fn params(
             message,
             requested_schema: form.typed(revision)?,
         },
-        // 2026-07-28 has no elicitation id; rmcp writes the empty one it is given.
+        // 2026-07-28 has no elicitation id; rmcp sends the empty one that it is given.
         OutgoingBody::Url { url, .. } => ElicitRequestParams::UrlElicitationParams {
             meta: None,
             message,

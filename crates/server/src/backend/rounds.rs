@@ -1,4 +1,5 @@
-//! Rounds (2026-07-28): the handler runs, asks what it asks, and is dropped; it runs again when the answers are there.
+//! The rounds backend (2026-07-28): the handler runs, asks its questions, and is dropped; it runs again when the
+//! answers are there.
 //!
 //! ```text
 //! round 1   run ── ask A? ──(nothing known)── ask B? in join! ──(nothing known)── nothing left to do
@@ -8,9 +9,9 @@
 //! round 3   run ── A, B, "start", C all known ── the result
 //! ```
 //!
-//! A run is only given up while at least one ask is open, no step is running, and nothing else can move it on: no other
-//! task has kept its waker, or one more turn has changed nothing. A handler that waits on anything else, with no ask
-//! open, is left alone.
+//! A run is ended only while at least one ask is open, no step is running, and nothing else can make progress: no other
+//! task has kept the handler's waker, or one more poll has changed nothing. A handler that waits for anything else,
+//! with no ask open, keeps running.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -40,21 +41,21 @@ pub(crate) struct Rounds {
     capability: Capability,
     now_ms: u64,
     run: Mutex<RunState>,
-    /// Fires when this run is given up: asks that a spawned task still holds must end.
+    /// Cancelled when this run is ended: asks that a spawned task still holds must end.
     over: CancellationToken,
-    /// The end of the run, once it has come.
+    /// The reason why the run ended, once it has.
     end: OnceLock<End>,
     call_wait: Arc<CallWait>,
     /// The results of steps that ran in the first run of a test.
     log: Option<script::Log>,
 }
 
-/// The end of a run, for asks that a spawned task still holds.
+/// The reason why a run ended, for asks that a spawned task still holds.
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The handler returned.
     Returned,
-    /// The questions of the run have gone out.
+    /// The questions of the run have been sent.
     GivenUp,
 }
 
@@ -62,13 +63,14 @@ enum End {
 pub(crate) enum RunResult<T> {
     /// The handler finished.
     Finished(T),
-    /// It waits on these questions, and on nothing else.
+    /// The handler waits for these questions, and for nothing else.
     Waiting(InputRequests),
-    /// It asked for one thing, and asks for another now that it has the answer.
+    /// The handler asked one question, and asks another now that it has the answer.
     Changed(Changed),
 }
 
-/// A question that was answered and is not asked again, and the one that is asked instead: the beginnings of both.
+/// The beginnings of two messages: of a question that was answered and is no longer asked, and of the one that replaced
+/// it.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) was: String,
@@ -97,8 +99,8 @@ pub(crate) struct RetryInput {
 }
 
 impl Rounds {
-    /// Sorts the replies that came into the journal. The second value holds the replies to no question of ours: they go
-    /// on to the handler, which may have built its own rounds.
+    /// Sorts the responses of a retried request into the journal. The second value holds the responses to questions
+    /// that are not ours: they go on to the handler, which may have built its own rounds.
     pub(crate) fn new(
         revision: Revision,
         capability: Capability,
@@ -114,7 +116,7 @@ impl Rounds {
         let mut news = Vec::new();
         for out in journal.take_out() {
             let Some(value) = responses.remove(&out.key) else {
-                // Not answered yet: it goes out again, under the clock it had.
+                // Not answered yet: it is sent again, with its first deadline.
                 journal.send_out(out);
                 continue;
             };
@@ -155,7 +157,7 @@ impl Rounds {
         (rounds, responses)
     }
 
-    /// Steps that `log` knows do not run again.
+    /// Skips the steps that `log` knows.
     pub(crate) fn with_log(mut self, log: script::Log) -> Self {
         self.log = Some(log);
         self
@@ -169,12 +171,12 @@ impl Rounds {
         self.capability
     }
 
-    /// For steps, and for what a person does outside of MCP.
+    /// Returns the wait for steps, and for a person's actions outside of MCP.
     pub(crate) fn call_wait(&self) -> &CallWait {
         &self.call_wait
     }
 
-    /// The reply if it is known; otherwise the question is open until this run is given up.
+    /// Returns the response if it is known; otherwise the question is open until this run is ended.
     pub(crate) async fn put(
         self: &Arc<Self>,
         question: &OutgoingQuestion,
@@ -226,11 +228,11 @@ impl Rounds {
     ) -> Result<Option<AskResult>, ElicitError> {
         let mut run = self.lock();
         if run.journal.given(slot).is_none() && slot.occurrence == 0 {
-            // A reply without a state counts only under a key that the author gave: such a key is the author's word
-            // that it means the same question in every call.
+            // A response without a state counts only under a key that the author gave: by giving it, the author states
+            // that the key means the same question in every call.
             let loose = question.key.as_ref().and_then(|key| run.loose.remove(key));
             if let Some(value) = loose {
-                // It was never asked, so it was not checked yet whether it may be.
+                // It was never asked, so `may_ask` has not been checked yet.
                 guard::may_ask(question)?;
                 run.journal
                     .resolve(slot, read_reply(&value, question.mode()));
@@ -283,19 +285,19 @@ impl Rounds {
         })
     }
 
-    /// The reply for `slot` broke the rules: from now on only the reasons are remembered.
+    /// Records that the response for `slot` broke the rules: from now on only the reasons are kept.
     pub(crate) fn wrong(&self, slot: OccurrenceKey, reasons: &str) {
         self.lock()
             .journal
             .resolve(slot, ReceivedAnswer::Wrong(reasons.to_owned()));
     }
 
-    /// The reply for `slot` passed the author's own check, which does not look at it again.
+    /// Records that the response for `slot` passed the author's own check, which then skips it.
     pub(crate) fn passed(&self, slot: OccurrenceKey) {
         self.lock().journal.pass(slot);
     }
 
-    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
+    /// Returns the result of the step `name` from an earlier run, or permission to run it now.
     pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
         let mut run = self.lock();
         let count = run.steps.entry(name.to_owned()).or_default();
@@ -319,13 +321,14 @@ impl Rounds {
         }))
     }
 
-    /// Pending until this run is over; gives what that means for the ask.
+    /// Waits until this run is over, and returns the error of the ask.
     async fn given_up(&self, timeout: Duration) -> Result<AskResult, ElicitError> {
         let mut over = std::pin::pin!(self.over.cancelled());
         let mut stuck: Option<Pin<Box<tokio::time::Sleep>>> = None;
         std::future::poll_fn(|context| {
             let run = self.lock();
-            // As a part of the handler it is dropped with it, and needs no wake-up: the run waits for nothing then.
+            // An ask within the handler is dropped with it and needs no wake-up, because the run waits for nothing
+            // then.
             let part_of_it = run
                 .turn
                 .as_ref()
@@ -338,7 +341,8 @@ impl Rounds {
             if over.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(self.ended()));
             }
-            // A step that waits for the task that asks would wait for ever: the question cannot go out before it ends.
+            // A step that waits for the task that asks would wait for ever: the question cannot be sent before the step
+            // ends.
             let sleep = stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
             if sleep.as_mut().poll(context).is_ready() {
                 if in_step {
@@ -352,9 +356,9 @@ impl Rounds {
         .await
     }
 
-    /// Drives the handler until it finishes or waits on nothing but asks.
+    /// Drives the handler until it finishes or waits for nothing but asks.
     pub(crate) async fn drive<F: Future>(&self, mut handler: Pin<&mut F>) -> RunResult<F::Output> {
-        // Also when this future is dropped, as the call of a client that went away is.
+        // Also when this future is dropped, as for a client that has disconnected.
         let _over = self.over.clone().drop_guard();
         let mut settled_at = None;
         let finished = std::future::poll_fn(|context| {
@@ -386,14 +390,16 @@ impl Rounds {
                 None => (End::GivenUp, RunResult::Waiting(self.send_out())),
             },
         };
-        // It is set only once: a run ends once.
+        // Set only once, because a run ends once.
         let _first = self.end.set(end);
         ended
     }
 
-    /// A question that changed after it was answered: no reply of this request was used, and another question goes out.
+    /// Returns a question that changed after it was answered: no response of this request was used, and another
+    /// question is sent.
     ///
-    /// Where nothing else can move the run on (`alone`), that is sure. Otherwise another branch of the handler may have
+    /// If nothing else can make progress (`alone`), that is certain. Otherwise another branch of the handler may have
+    /// been faster this time, so it counts when it happens twice in a row.
     /// been faster this time, so it counts when it happens twice in a row.
     fn changed(&self, alone: bool) -> Option<Changed> {
         let mut run = self.lock();
@@ -416,7 +422,7 @@ impl Rounds {
         (alone || before).then_some(Changed { was: first, now })
     }
 
-    /// Notes what goes out. A question that was already out keeps the clock it had.
+    /// Records the questions that are sent. A question that was already out keeps its first deadline.
     fn send_out(&self) -> InputRequests {
         let mut run = self.lock();
         let before = run.journal.take_out();
@@ -445,7 +451,7 @@ impl Rounds {
         requests
     }
 
-    /// Returns what is established when the run is over.
+    /// Returns the journal when the run is over.
     pub(crate) fn take_journal(&self) -> Journal {
         std::mem::take(&mut self.lock().journal)
     }
@@ -455,7 +461,7 @@ impl Rounds {
     }
 }
 
-/// Takes the question back when the ask is dropped, as the losing branch of a `select!` is.
+/// A guard that withdraws the question when the ask is dropped, as the losing branch of a `select!` is.
 struct OpenGuard {
     rounds: Arc<Rounds>,
     slot: OccurrenceKey,
@@ -477,7 +483,7 @@ pub(crate) struct StepGuard {
 }
 
 impl StepGuard {
-    /// The step's result is remembered for the runs to come.
+    /// Stores the step's result for later runs.
     pub(crate) fn remember(self, value: Box<RawValue>) {
         self.rounds
             .lock()

@@ -14,29 +14,29 @@ use crate::question::Digest;
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     pub(super) journal: Journal,
-    /// Questions whose reply came with this very request.
+    /// Questions whose response came with this request.
     pub(super) news: Vec<FreshReply>,
-    /// Replies that came without a state, by the key the author gave.
+    /// Responses that came without a state, by the author's key.
     pub(super) loose: InputResponses,
     /// The number of times that each question was asked in this run.
     pub(super) asked: HashMap<Digest, u32>,
     pub(super) steps: HashMap<String, u32>,
     pub(super) open: Vec<Open>,
     pub(super) running_steps: usize,
-    /// Counts every change, so that the runner sees whether a turn settled anything.
+    /// The number of changes, so that the runner sees whether a poll changed anything.
     pub(super) changes: u64,
     /// The waker to notify of changes between polls.
     pub(super) runner: Option<Waker>,
     pub(super) turn: Option<TrackedWaker>,
 }
 
-/// A question whose reply came with this very request.
+/// A question whose response came with this request.
 #[derive(Debug)]
 pub(super) struct FreshReply {
     pub(super) slot: OccurrenceKey,
     pub(super) open_for: Duration,
-    /// The beginning of its message. Absent where the next run may do without the question: a visit is asked for until
-    /// what it brings is there.
+    /// The beginning of its message. Absent if the next run may not need the question: a visit is asked for only until
+    /// its result is stored.
     pub(super) message: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Open {
 }
 
 impl RunState {
-    /// The waker to poll the handler with. What changes meanwhile is seen right afterwards.
+    /// Returns the waker to poll the handler with. Changes during the poll are seen right after it.
     pub(super) fn begin_turn(&mut self, runner: &Waker) -> Waker {
         self.runner = None;
         let turn = self.turn.take().filter(|turn| turn.is_for(runner));
@@ -76,7 +76,7 @@ impl RunState {
     }
 }
 
-/// The author's key, or one made from the question; unique within the round.
+/// Returns the author's key, or one derived from the question; unique within the round.
 pub(super) fn free_key(run: &RunState, slot: OccurrenceKey, wished: Option<&str>) -> String {
     let base = wished.map_or_else(|| format!("q-{}", slot.digest), str::to_owned);
     let taken = |key: &str| run.open.iter().any(|open| open.key == key);

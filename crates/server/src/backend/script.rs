@@ -15,12 +15,12 @@ use crate::journal::{ActionWord, OccurrenceKey, ReceivedAnswer, StoredResult};
 use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
 use crate::testing::{AskedQuestion, ScriptedAnswer};
 
-/// The scripted person's answers, in order, and the questions so far.
+/// The scripted user's answers, in order, and the questions so far.
 #[derive(Debug)]
 pub(crate) struct Script {
     capability: Capability,
     stand: Arc<Mutex<RunState>>,
-    /// The log of this run, where it is to be repeated.
+    /// The log of this run, if the run is to be repeated.
     log: Option<Log>,
 }
 
@@ -46,7 +46,7 @@ impl Script {
         }
     }
 
-    /// The same person, whose answers are written to `log` in this run.
+    /// Returns the same user, whose answers are written to `log` in this run.
     pub(crate) fn logged(&self, log: Log) -> Self {
         Self {
             capability: self.capability,
@@ -80,7 +80,7 @@ impl Script {
         };
         if let Some(log) = &self.log {
             log.question(question, answer.as_ref());
-            // As with a client, all that is asked at the same time is asked before anything is answered.
+            // As with a client, concurrent questions are all asked before any is answered.
             yield_once().await;
         }
         let Some(answer) = answer else {
@@ -96,7 +96,7 @@ impl Script {
         }
     }
 
-    /// Returns the place where the result of the step `name` is remembered.
+    /// Returns the storage for the result of the step `name`.
     pub(crate) fn begin_step(&self, name: &str) -> StepMemory {
         match &self.log {
             Some(log) => StepMemory::Log(log.begin_step(name)),
@@ -110,7 +110,7 @@ impl Script {
 }
 
 impl ScriptedAnswer {
-    /// As it comes back; `None` where nothing does.
+    /// Returns the response as it is received; `None` if there is none.
     fn given(&self) -> Result<Option<ReceivedAnswer>, ElicitError> {
         let (action, content) = match self {
             Self::Accept(content) => {
@@ -130,7 +130,7 @@ impl ScriptedAnswer {
     }
 }
 
-/// The log of the first run of a handler: questions with their answers, and the results of steps.
+/// The log of a handler's first run: questions with their answers, and the results of steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Entries>>);
 
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Entries {
     }
 }
 
-/// A question of the first run. The answer is absent where the script had none.
+/// A question of the first run. The answer is absent if the script had none.
 #[derive(Clone)]
 pub(crate) struct Logged {
     pub(crate) slot: OccurrenceKey,
@@ -197,7 +197,7 @@ impl Log {
     }
 }
 
-/// A step of the first run, while it runs.
+/// A running step of the first run.
 pub(crate) struct StepLog {
     log: Log,
     name: String,
@@ -211,7 +211,7 @@ impl StepLog {
     }
 }
 
-/// Pending once, on any runtime.
+/// Yields once, on any runtime.
 async fn yield_once() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

@@ -1,8 +1,8 @@
-//! Inside a task: `tasks/get` shows the question as `input_required`, `tasks/update` brings the reply.
+//! The task backend: `tasks/get` shows the question as `input_required`, `tasks/update` brings the response.
 //!
-//! The operation behind a task lives on the server, so nothing is replayed. Its cancellation is the task's own: the
-//! token of the call that made the task fires as soon as that call is answered. An ask that ends without a reply (too
-//! late, future dropped) takes its question off the list.
+//! The operation of a task lives on the server, so nothing is replayed. The task has its own cancellation, because the
+//! token of the call that created the task is cancelled as soon as that call is answered. An ask that ends without a
+//! response (deadline passed, future dropped) removes its question from the list.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) struct InTask {
     capability: Capability,
     manager: TaskManager,
     task: TaskContext,
-    /// Keys must be unique over the life of a task, however often the author uses one.
+    /// Uses per author's key: keys must be unique over the life of a task.
     keys: Mutex<HashMap<String, u32>>,
 }
 
@@ -103,8 +103,8 @@ impl InTask {
     }
 }
 
-/// Takes a question off the list when its ask ends. rmcp only takes off what was answered or cancelled, so it gets an
-/// answer that is not waited for; one that is off the list already stays so.
+/// A guard that removes a question from the list when its ask ends. rmcp removes only questions that were answered or
+/// cancelled, so this gives an answer that is not waited for; a question that is already off the list stays so.
 struct Withdraw<'a> {
     of: &'a InTask,
     key: &'a str,

@@ -1,10 +1,10 @@
-//! The waker that a run of a handler is polled with: it tells whether anything but the runner can move the run on.
+//! The waker that a run of a handler is polled with. It knows whether anything but the runner can wake the handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
-/// One handler's waker. It passes every wake-up on to the runner.
+/// One handler's waker. It forwards every wake-up to the runner.
 #[derive(Debug)]
 pub(crate) struct TrackedWaker {
     signal: Arc<Signal>,
@@ -38,27 +38,28 @@ impl TrackedWaker {
         Self { signal, waker }
     }
 
-    /// Returns whether wake-ups still reach `runner`.
+    /// Returns `true` if wake-ups still reach `runner`.
     pub(crate) fn is_for(&self, runner: &Waker) -> bool {
         self.signal.runner.will_wake(runner)
     }
 
-    /// To be called before the handler is polled.
+    /// Resets the wake-ups and returns the waker; called before each poll of the handler.
     pub(crate) fn begin(&self) -> &Waker {
         self.signal.woken.store(false, Ordering::SeqCst);
         &self.waker
     }
 
-    /// Returns whether `waker` is this one: a future that was polled with it is part of the handler itself.
+    /// Returns `true` if `waker` is this one: a future that was polled with it is part of the handler itself.
     pub(crate) fn is(&self, waker: &Waker) -> bool {
-        // Where it points to, and not `will_wake`: copies of one waker need not share the address of their functions.
+        // Compares the data and not with `will_wake`: copies of one waker need not share the address of their
+        // functions.
         waker.data() == self.waker.data()
     }
 
-    /// Returns whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of
-    /// its waker.
+    /// Returns `true` if a wake-up has come since the poll began, or may still come: a future that waits keeps a copy
+    /// of its waker.
     pub(crate) fn may_be_woken(&self) -> bool {
-        /// `signal` and `waker`.
+        /// The copies in `signal` and `waker`.
         const OUR_OWN: usize = 2;
         Arc::strong_count(&self.signal) > OUR_OWN || self.signal.woken.load(Ordering::SeqCst)
     }
@@ -71,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns whether anything may still wake the handler after its first poll.
+    /// Returns `true` if anything may still wake the handler after its first poll.
     fn may_be_woken_after(handler: impl Future) -> bool {
         let turn = TrackedWaker::new(Waker::noop());
         let mut handler = pin!(handler);

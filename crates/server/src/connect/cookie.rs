@@ -1,12 +1,12 @@
-//! Cookies as the pages set and read them: for this host only, out of reach of scripts, back on links from elsewhere.
+//! Cookies as the pages set and read them: for this host only, hidden from scripts, sent on links from other sites.
 
 use std::time::Duration;
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-/// The values of every cookie called `name`. There can be several: another path or a parent domain may have set one
-/// too.
+/// Returns the values of every cookie called `name`. There can be several: a cookie of another path or of a parent
+/// domain may have the same name.
 pub(super) fn values<'a>(
     headers: &'a HeaderMap,
     name: &'a str,
@@ -16,7 +16,7 @@ pub(super) fn values<'a>(
         .map(|(_, value)| value)
 }
 
-/// The names of the cookies that begin with `prefix`.
+/// Returns the names of the cookies that begin with `prefix`.
 #[cfg(feature = "oauth")]
 pub(super) fn names<'a>(
     headers: &'a HeaderMap,
@@ -36,8 +36,8 @@ fn all(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|cookie| cookie.trim().split_once('='))
 }
 
-/// The name of a cookie of pages at `base`. On https browsers let only this very host set it (`__Host-`), so that a
-/// neighbouring subdomain cannot sign anybody in.
+/// Returns the name of a cookie of pages at `base`. On https, browsers let only this host set it (`__Host-`), so that a
+/// neighbouring subdomain cannot sign a visitor in.
 pub(super) fn name_at(base: &str, name: &str) -> String {
     if is_secure(base) {
         format!("__Host-mcp-elicit-{name}")
@@ -46,7 +46,8 @@ pub(super) fn name_at(base: &str, name: &str) -> String {
     }
 }
 
-/// The `Set-Cookie` that keeps `value` for `age`; the value is one of ours, without characters that end a cookie.
+/// Returns the `Set-Cookie` that stores `value` for `age`. `value` is generated here and has no characters that end a
+/// cookie.
 pub(super) fn set(base: &str, name: &str, value: &str, age: Duration) -> Option<HeaderValue> {
     let secure = if is_secure(base) { "; Secure" } else { "" };
     let age = age.as_secs();

@@ -1,4 +1,4 @@
-//! The sealed content of a link: others cannot read, change or make one.
+//! The sealed content of a link: only this server can read, change or create one.
 
 #[cfg(feature = "oauth")]
 use mcp_elicit_core::text::beginning;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::seal::{self, AssociatedData, Keys, SealError};
 
-/// One visit that was asked for.
+/// One visit that the server asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LinkToken {
     #[serde(rename = "i")]
@@ -41,7 +41,7 @@ impl LinkToken {
         seal::seal_json(keys, &bound(), self)
     }
 
-    /// The same for a cookie, which holds no long message.
+    /// Returns the token for a cookie, with the message cut.
     #[cfg(feature = "oauth")]
     pub(super) fn cut(&self) -> Self {
         const MOST: usize = 600;
@@ -64,7 +64,7 @@ impl LinkToken {
     }
 }
 
-/// A link is no `requestState`, even where both are sealed with the same keys.
+/// Binds tokens to links, so that they differ from a `requestState` sealed with the same keys.
 fn bound() -> AssociatedData {
     AssociatedData::outside_calls("", "connect")
 }

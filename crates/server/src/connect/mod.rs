@@ -1,20 +1,19 @@
-//! Pages behind url-mode questions: the person leaves a secret with this server, or lets it into an account elsewhere,
-//! and no client, model or log sees what was given.
+//! Pages behind url-mode questions: the person enters a secret for this server, or grants it access to an account
+//! elsewhere, and no client, model or log sees the secret or the grant.
 //!
-//! A connect link is sealed, short-lived, good for one completion, and bound to the principal who was asked. The
-//! visitor who opens it must be that principal, as the server's own login says: a link that was sent to another person
+//! A connect link is sealed, short-lived, usable for one completion, and bound to the principal who was asked. The
+//! visitor who opens it must be that principal, according to the server's own login: a link that reaches another person
 //! opens a page that says so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and
-//! takes the secret or leads to the provider's sign-in; when it is stored, the question that waits goes on, and a
-//! client of 2025-11-25 gets `notifications/elicitation/complete`. A person who says no on the page ends the question
+//! takes the secret or leads to the provider's sign-in. When the value is stored, the waiting question goes on, and a
+//! client of 2025-11-25 gets `notifications/elicitation/complete`. A person who declines on the page ends the question
 //! too.
 //!
-//! - [`Connect`]: the links, the pages, and the waiting
-//! - [`Session`], [`from_cookie`]: who visits, by a cookie
-//! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
-//! - `link`: what a link carries
-//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the theme of the forms crate; `cookie`: how they
-//!   remember
-//! - `pending_visits`: how visits end, and which questions wait for them
+//! - [`Connect`]: the links, the pages, and the wait for visits
+//! - [`Session`], [`from_cookie`]: the visitor's identity, from a cookie
+//! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and sign-in of visitors with it
+//! - `link`: the content of a link
+//! - `page`: the pages over HTTP; `templates`: their HTML, in the theme of the forms crate; `cookie`: their cookies
+//! - `pending_visits`: the ends of visits, and the questions that wait for them
 
 mod cookie;
 mod link;
@@ -64,7 +63,7 @@ type Save = dyn Fn(String, Secret) -> Saved + Send + Sync;
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret, for the code that stores it.
+    /// Returns the secret, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Secret;
@@ -84,7 +83,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a secret was not stored, in words for the person who left it. The person may try again.
+/// The reason why a secret was not stored, written for the person who entered it. The person may try again.
 ///
 /// ```
 /// use mcp_elicit_server::connect::CannotSave;
@@ -96,7 +95,7 @@ impl fmt::Debug for Secret {
 #[error("{0}")]
 pub struct CannotSave(pub String);
 
-/// Links and pages of one server. Cheap to clone.
+/// The links and pages of one server. Cheap to clone.
 ///
 /// ```
 /// use mcp_elicit_server::connect::{Connect, Session};
@@ -156,7 +155,7 @@ impl fmt::Debug for Connect {
     }
 }
 
-/// Puts a [`Connect`] together.
+/// A builder of [`Connect`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -171,11 +170,12 @@ impl fmt::Debug for Connect {
 pub struct ConnectBuilder(Inner);
 
 impl Connect {
-    /// Pages of the server called `server`, which browsers reach at `base`, such as `https://mcp.example.com/connect`.
+    /// Creates a builder of the pages of the server called `server`, which browsers reach at `base`, such as
+    /// `https://mcp.example.com/connect`.
     ///
-    /// `visitor` says who sends a request to a page, by the server's own login (a session cookie, a proxy's header); it
-    /// must name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does. Holding a link is not
-    /// enough.
+    /// `visitor` returns the principal behind a request to a page, by the server's own login (a session cookie, a
+    /// proxy's header); it must name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does.
+    /// Holding a link is not enough.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Connect;
@@ -208,7 +208,7 @@ impl Connect {
         }))
     }
 
-    /// The pages, to be nested where `base` points.
+    /// Returns the pages, to be nested at the path of `base`.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Connect;
@@ -220,10 +220,10 @@ impl Connect {
         page::router(self.clone())
     }
 
-    /// Sends the person to the page of `purpose` and waits until the visit ends there.
+    /// Sends the person to the page of `purpose` and waits until the visit ends.
     ///
-    /// `message` says why, to the client and on the page. Fails like any ask, a "no" on the page included; and as the
-    /// author's error when the purpose has no page, or the server does not know who is asked.
+    /// `message` gives the reason, to the client and on the page. Fails like any ask, also when the person declines on
+    /// the page; and with the author's error when the purpose has no page, or the server does not know who is asked.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Connect;
@@ -239,7 +239,7 @@ impl Connect {
         purpose: &str,
         message: &str,
     ) -> Result<(), ElicitError> {
-        // In a step: each run of the handler has to ask for the same link.
+        // In a step, because each run of the handler has to ask for the same link.
         let made = async || self.link(elicit, purpose, message);
         let (id, url): (String, String) =
             elicit.try_step(&format!("connect {purpose}"), made).await?;
@@ -264,10 +264,10 @@ impl Connect {
         }
     }
 
-    /// Returns only after the person has completed the page of `purpose`: for a tool that has found nothing stored.
+    /// Returns only after the person has completed the page of `purpose`. For tools that have found nothing stored.
     ///
     /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls
-    /// again, and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is
+    /// again, and gets `notifications/elicitation/complete` when the visit is done. On other revisions it is
     /// [`visit`](Self::visit), and fails like it.
     ///
     /// ```
@@ -292,7 +292,7 @@ impl Connect {
         let required = elicit.url_required(message, &url, id.clone())?;
         let (ended, lifetime) = (self.inner.ended(&id), self.inner.lifetime);
         let elicit = elicit.clone();
-        // The call is over by then; its connection is not.
+        // The call is over by then; its connection may still be open.
         tokio::spawn(async move {
             if let Ok(End::Done) = tokio::time::timeout(lifetime, ended).await {
                 elicit.tell_complete(&id).await;
@@ -301,7 +301,7 @@ impl Connect {
         Err(required)
     }
 
-    /// A fresh link for the person who is asked: its id and URL.
+    /// Returns the id and URL of a fresh link for the person who is asked.
     fn link(
         &self,
         elicit: &Elicit,
@@ -324,7 +324,7 @@ impl Connect {
 }
 
 impl ConnectBuilder {
-    /// The keys that seal links. Replicas need the same ones.
+    /// Sets the keys that seal links. All replicas need the same ones.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Connect;
@@ -341,7 +341,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// Sets how long a link works. 10 minutes by default.
+    /// Sets how long a link works. Defaults to 10 minutes.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::ConnectBuilder;
@@ -355,7 +355,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// Another wall clock, for tests.
+    /// Sets another wall clock, for tests.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::ConnectBuilder;
@@ -369,7 +369,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// A page that asks for one secret, called `label`, and hands it to `save` with the principal it belongs to.
+    /// Adds a page that asks for one secret, called `label`, and passes it to `save` with its principal.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::{CannotSave, ConnectBuilder, Secret};
@@ -401,7 +401,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// The pages, ready to serve.
+    /// Builds the pages, ready to serve.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Connect;
@@ -422,7 +422,7 @@ impl Inner {
         ms((self.clock)())
     }
 
-    /// Returns who a request comes from.
+    /// Returns the principal that a request comes from.
     fn visitor(&self, parts: &Parts) -> Option<String> {
         let visitor = (self.visitor)(parts);
         #[cfg(feature = "oauth")]
@@ -433,7 +433,7 @@ impl Inner {
         visitor
     }
 
-    /// Gives the end of the visit `id`.
+    /// Waits for the end of the visit `id`.
     fn ended(&self, id: &str) -> impl Future<Output = End> + Send + use<> {
         self.waiting.ended(id, self.now_ms(), self.until_ms())
     }
@@ -442,7 +442,7 @@ impl Inner {
         self.now_ms().saturating_add(ms_of(self.lifetime))
     }
 
-    /// A fresh link: its id and URL.
+    /// Returns the id and URL of a fresh link.
     fn ticket(
         &self,
         principal: String,
@@ -458,7 +458,7 @@ impl Inner {
         ticket.map_err(|error| ElicitError::Author(error.to_string()))
     }
 
-    /// Returns where the page of a ticket is. None where the system has no randomness.
+    /// Returns the address of a token's page. `None` if the system has no randomness.
     fn address(&self, ticket: &LinkToken) -> Option<String> {
         let sealed = ticket.seal(&self.keys).ok()?;
         Some(format!("{}/{sealed}", self.base))

@@ -1,4 +1,4 @@
-//! The pages as HTTP: who may see them, what they take, how they end.
+//! The pages over HTTP: who may see them, what they accept, how they end.
 
 use axum::extract::{Form, Path, State};
 use axum::response::Response;
@@ -32,7 +32,8 @@ impl Inner {
         Notice::new(self.site(), tone, head, &[line]).page(status)
     }
 
-    /// The ticket, if it is good and the visitor is who it was made for; otherwise the page that says why not.
+    /// Returns the link's token if it is valid and the visitor is its principal; otherwise the page that gives the
+    /// reason.
     pub(super) fn admit(&self, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
         let ticket = self.ticket_in(sealed)?;
         self.check_visitor(&ticket, parts)?;
@@ -55,7 +56,7 @@ impl Inner {
         Ok(ticket)
     }
 
-    /// The specification's phishing case: the visitor who follows a link must be the person who was asked.
+    /// Checks the specification's phishing case: the visitor who follows a link must be the person who was asked.
     pub(super) fn check_visitor(
         &self,
         ticket: &LinkToken,
@@ -134,7 +135,7 @@ impl Inner {
         self.say(StatusCode::OK, tone, head, line)
     }
 
-    /// Claims the end of a visit, or returns the page that says why that is not possible.
+    /// Claims the end of a visit, or returns the page that says why that is impossible.
     pub(super) fn turn(&self, ticket: &LinkToken) -> Result<VisitClaim<'_>, Box<Response>> {
         let turn = self
             .waiting
@@ -154,7 +155,7 @@ impl Inner {
         self.leave(end)
     }
 
-    /// The page of a ticket, with what went wrong last time.
+    /// Returns the page of a token, with the error of the last attempt.
     #[cfg_attr(
         not(feature = "oauth"),
         expect(clippy::unused_async, reason = "a provider may have to be asked")
@@ -237,7 +238,7 @@ async fn take(
     }
 }
 
-/// The person says no: that is an act, and the question that waits ends with it.
+/// Declines, which is a person's action: the waiting question ends with it.
 async fn decline(
     State(connect): State<Connect>,
     Path(sealed): Path<String>,
@@ -254,7 +255,7 @@ async fn decline(
     }
 }
 
-/// Checks a form that is sent to a page. Returns the token of its link, or the refusal.
+/// Checks a submitted form. Returns the token of its link, or the error page.
 fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
     if !is_from_here(&inner.base, &parts.headers) {
         return Err(Box::new(inner.say(
@@ -267,7 +268,7 @@ fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<R
     inner.admit(sealed, parts)
 }
 
-/// Browsers say where a form was sent from; what says another place is a forgery.
+/// Returns `true` if the form was sent from here. Browsers name the origin; any other origin is a forgery.
 fn is_from_here(base: &str, headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else {
         return true;

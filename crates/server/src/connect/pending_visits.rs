@@ -10,13 +10,13 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<HashMap<String, Visit>>);
 
-/// The end of a visit. Both are a person's act.
+/// The end of a visit. Each is a person's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum End {
     /// The value that was asked for is stored.
     #[serde(rename = "d")]
     Done,
-    /// The person said no on the page.
+    /// The person declined on the page.
     #[serde(rename = "n")]
     Declined,
 }
@@ -24,12 +24,12 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 struct Visit {
     end: watch::Sender<Option<End>>,
-    /// A visitor is completing it right now.
+    /// `true` while a visitor is completing it.
     busy: bool,
     until_ms: u64,
 }
 
-/// The right to end a visit. Dropped without [`end`](Self::end), the visit may be tried again.
+/// The right to end a visit. If it is dropped without [`end`](Self::end), the visit may be tried again.
 #[derive(Debug)]
 pub(super) struct VisitClaim<'a> {
     waiting: &'a Waiting,
@@ -37,7 +37,7 @@ pub(super) struct VisitClaim<'a> {
 }
 
 impl Waiting {
-    /// Gives the end of the visit, also if it ended before. After `until_ms` its link cannot be opened any more.
+    /// Waits for the end of the visit, also if it ended before. After `until_ms` its link can no longer be opened.
     pub(super) fn ended(
         &self,
         id: &str,
@@ -52,18 +52,18 @@ impl Waiting {
         async move {
             match end.wait_for(Option::is_some).await.map(|end| *end) {
                 Ok(Some(end)) => end,
-                // Forgotten, because its link has expired: it will not end any more.
+                // Forgotten, because its link has expired: the visit can no longer end.
                 _ => std::future::pending().await,
             }
         }
     }
 
-    /// Returns how the visit ended, if it did.
+    /// Returns how the visit ended, if it has.
     pub(super) fn end_of(&self, id: &str) -> Option<End> {
         self.lock().get(id).and_then(|visit| *visit.end.borrow())
     }
 
-    /// Takes the one turn there is, unless the visit has ended or another turn is under way.
+    /// Claims the visit, unless it has ended or is claimed already.
     pub(super) fn take(&self, id: &str, now_ms: u64, until_ms: u64) -> Option<VisitClaim<'_>> {
         let mut visits = self.lock();
         sweep(&mut visits, now_ms);
@@ -85,7 +85,7 @@ impl Waiting {
     }
 }
 
-/// Drops expired visits, which cannot be opened any more.
+/// Drops expired visits, which can no longer be opened.
 fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
     visits.retain(|_, visit| visit.until_ms > now_ms);
 }

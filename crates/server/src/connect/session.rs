@@ -1,4 +1,4 @@
-//! The visitor's identity, kept in a cookie that only this server can write.
+//! The visitor's identity, in a cookie that only this server can write.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{cookie, wall_clock};
 use crate::seal::{self, AssociatedData, Keys};
 
-/// A signed-in visitor in a sealed cookie: for servers that have a sign-in of their own and no session store.
+/// A signed-in visitor in a sealed cookie: for servers with their own sign-in and without a session store.
 ///
-/// After your sign-in, answer with [`set_cookie`](Self::set_cookie); give [`visitor`](Self::visitor) to
+/// Respond to your sign-in with [`set_cookie`](Self::set_cookie), and pass [`visitor`](Self::visitor) to
 /// [`Connect::builder`](super::Connect::builder):
 ///
 /// ```
@@ -26,7 +26,7 @@ use crate::seal::{self, AssociatedData, Keys};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The cookie is `HttpOnly`, `SameSite=Lax`, and on https `Secure` and of this host alone (`__Host-`).
+/// The cookie is `HttpOnly` and `SameSite=Lax`; on https it is also `Secure` and limited to this host (`__Host-`).
 #[derive(Debug, Clone)]
 pub struct Session {
     keys: Keys,
@@ -58,7 +58,7 @@ struct Visitor {
 }
 
 impl Session {
-    /// Sessions of pages that browsers reach at `base`, sealed with `keys`. They last an hour.
+    /// Creates sessions for pages that browsers reach at `base`, sealed with `keys`. They last one hour by default.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Session;
@@ -108,7 +108,7 @@ impl Session {
         self.set_cookie_at(principal, wall_clock())
     }
 
-    /// Returns who a request comes from, for [`Connect::builder`](super::Connect::builder).
+    /// Returns the hook that names a request's principal, for [`Connect::builder`](super::Connect::builder).
     ///
     /// ```
     /// use mcp_elicit_server::connect::Session;
@@ -146,14 +146,14 @@ impl Session {
             .map(|visitor| visitor.principal)
     }
 
-    /// A session is not a link or a state, and one server's is not another's.
+    /// Binds sessions to their kind and server: a session is not a link or a state.
     fn bound(&self) -> AssociatedData {
         AssociatedData::outside_calls(&self.base, "connect/visitor")
     }
 }
 
-/// Reads who visits from a cookie of your own: `principal` gets the value of the cookie called `name`, looks up whose
-/// session that is, and returns the principal. With `None`, the visitor is not signed in.
+/// Returns a hook that reads the visitor from a cookie of your own: `principal` receives the value of the cookie called
+/// `name`, looks up its session, and returns the principal, or `None` if the visitor is not signed in.
 ///
 /// ```
 /// use std::collections::HashMap;

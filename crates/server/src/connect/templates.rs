@@ -1,4 +1,4 @@
-//! The templates of the pages: one question, or one thing to say. No script, no frame, nothing from elsewhere.
+//! The templates of the pages: one question or one notice each. No script, no frame, nothing from other hosts.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
@@ -13,7 +13,7 @@ use super::Inner;
 #[cfg(feature = "oauth")]
 use super::link::LinkToken;
 
-/// The style of these pages alone, after the shared theme.
+/// The style of these pages, after the shared theme.
 const OWN_STYLE: &str = include_str!("../../assets/style.css");
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
@@ -45,7 +45,7 @@ impl Inner {
     }
 }
 
-/// The page of a ticket.
+/// The page of a token.
 #[derive(Template)]
 #[template(path = "connect/ask.html")]
 pub(super) struct Ask<'a> {
@@ -60,12 +60,12 @@ pub(super) struct Ask<'a> {
 
 /// The request to the person.
 pub(super) enum PageBody<'a> {
-    /// To leave a secret called `label`.
+    /// To enter a secret called `label`.
     Secret {
         label: &'a str,
         wrong: Option<&'a str>,
     },
-    /// To sign in elsewhere.
+    /// To sign in at another host.
     #[cfg_attr(
         not(feature = "oauth"),
         expect(dead_code, reason = "the template has one arm for each")
@@ -76,7 +76,7 @@ pub(super) enum PageBody<'a> {
     },
 }
 
-/// A host with its registered domain set apart.
+/// A host with its registrable domain set apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
     pub(super) before: String,
@@ -95,7 +95,7 @@ impl Host {
                 site: site.unwrap_or_default(),
             };
         };
-        // As it is spelled on the wire: what only looks like a known name shows itself.
+        // As it is spelled on the wire, which exposes look-alikes of known names.
         let (before, site) = link.host().ascii().split_at(link.host().prefix().len());
         Self {
             before: before.to_owned(),
@@ -110,7 +110,7 @@ impl Ask<'_> {
     }
 }
 
-/// One thing to say.
+/// A notice.
 #[derive(Template)]
 #[template(path = "connect/notice.html")]
 pub(super) struct Notice<'a> {
@@ -139,7 +139,7 @@ impl Onward {
         }
     }
 
-    /// Back to the page of a ticket, or not to connect at all.
+    /// Returns to the page of a token, or decides not to connect at all.
     #[cfg(feature = "oauth")]
     pub(super) fn again(inner: &Inner, ticket: &LinkToken) -> Option<Self> {
         let here = inner.address(ticket)?;
@@ -179,7 +179,7 @@ fn page(template: &impl Template, status: StatusCode) -> Response {
     };
     let headers = [
         (CONTENT_SECURITY_POLICY, POLICY),
-        // Not `no-referrer`, with which browsers would say that our own forms come from nowhere.
+        // With `no-referrer`, browsers would send our own forms without an origin.
         (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "no-store"),

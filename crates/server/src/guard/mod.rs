@@ -8,7 +8,7 @@ use mcp_elicit_core::secrecy::Confidence;
 use crate::error::ElicitError;
 use crate::question::{OutgoingBody, OutgoingQuestion, Prepared};
 
-/// Refuses what the specification says a server must not send, and warns of what it should not.
+/// Rejects questions that a server must not send, and warns of those that it should not.
 pub(crate) fn may_ask(question: &OutgoingQuestion) -> Result<(), ElicitError> {
     match &question.subject {
         OutgoingBody::Form(form) => may_ask_in_form(form, &question.message),
@@ -16,7 +16,7 @@ pub(crate) fn may_ask(question: &OutgoingQuestion) -> Result<(), ElicitError> {
     }
 }
 
-/// A form must not ask for credentials and should not hold links; what only looks like a credential is a warning too.
+/// Checks a form: it must not ask for credentials and should not hold links. A suspected credential is a warning too.
 fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), ElicitError> {
     let inspected = form.inspected(message);
     for suspicion in &inspected.suspicions {
@@ -34,7 +34,7 @@ fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), ElicitError> {
     Ok(())
 }
 
-/// "Safe URL Handling": no credentials and no personal data in a URL, https outside development.
+/// Checks a URL by "Safe URL Handling": no credentials and no personal data, https outside development.
 fn may_send(url: &str) -> Result<(), ElicitError> {
     let link = Link::parse(url).map_err(|fault| ElicitError::Author(fault.to_string()))?;
     if let Some(caution) = link.refused_for_asking().next() {
@@ -94,7 +94,7 @@ mod tests {
             "Who are you?",
         );
         assert!(may_ask(&fine).is_ok());
-        // The same form is refused or not by its message too, and the last one is not taken for this one.
+        // The message decides too, so the last result must not be reused for another message.
         let harmless = form(
             r#"{"type":"object","properties":{"value":{"type":"string"}}}"#,
             "Which colour?",

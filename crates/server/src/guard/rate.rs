@@ -10,7 +10,7 @@ use mcp_elicit_core::rate::RateWindow;
 /// Counts questions per principal over the last minute.
 pub(crate) struct Rates {
     limit: usize,
-    /// By principal; times are in milliseconds.
+    /// By principal; times in milliseconds.
     asked: Mutex<HashMap<String, RateWindow<u64>>>,
 }
 
@@ -30,7 +30,7 @@ impl Rates {
         }
     }
 
-    /// Counts one more question for `principal`; where there is no room, returns how long to wait.
+    /// Counts one more question for `principal`; if the limit is reached, returns the time to wait.
     pub(crate) fn ask(&self, principal: &str, now_ms: u64) -> Result<(), Duration> {
         let since = |at: u64| Duration::from_millis(now_ms.saturating_sub(at));
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The keys that seal, where they come from, and how they are exchanged for new ones.
+//! The keys that seal, their sources, and their rotation.
 
 use std::fmt;
 use std::path::Path;
@@ -23,7 +23,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key of 32 random bytes. `id` is visible to clients: letters, digits, `-` and `_`, at most 32 of them.
+    /// Creates a key from 32 random bytes. `id` is visible to clients: letters, digits, `-` and `_`, at most 32 of
+    /// them.
     ///
     /// ```
     /// use mcp_elicit_server::seal::{Key, KeyError};
@@ -40,7 +41,7 @@ impl Key {
         Ok(Self { id, bytes })
     }
 
-    /// The id.
+    /// Returns the id.
     ///
     /// ```
     /// use mcp_elicit_server::seal::Key;
@@ -65,7 +66,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why keys could not be read. No variant holds key material.
+/// The reason why keys could not be read. No variant holds key material.
 ///
 /// ```
 /// use mcp_elicit_server::seal::{KeyError, Keys};
@@ -82,7 +83,7 @@ impl fmt::Debug for Key {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// An id that is empty, too long, or has a character it must not have.
+    /// An id that is empty, too long, or has a forbidden character.
     #[error("a key id is 1 to 32 letters, digits, - or _")]
     Id,
     /// Not `id:base64 of 32 bytes`.
@@ -127,14 +128,14 @@ pub struct Keys {
 impl std::str::FromStr for Keys {
     type Err = KeyError;
 
-    /// [`Keys::parse`].
+    /// Reads the keys with [`Keys::parse`].
     fn from_str(text: &str) -> Result<Self, KeyError> {
         Self::parse(text)
     }
 }
 
 impl Keys {
-    /// Seals and opens with `key`.
+    /// Creates keys that seal and open with `key`.
     ///
     /// ```
     /// use mcp_elicit_server::seal::{Key, Keys};
@@ -149,7 +150,7 @@ impl Keys {
         }
     }
 
-    /// Opens, but never seals, with `key` too.
+    /// Adds a `key` that opens and never seals.
     ///
     /// ```
     /// use mcp_elicit_server::seal::{Key, Keys};
@@ -226,9 +227,9 @@ impl Keys {
         Self::parse(&std::fs::read_to_string(path)?)
     }
 
-    /// A fresh key that lives as long as this process.
+    /// Generates a key that lives as long as this process.
     ///
-    /// Questions that are open when the process ends cannot be answered by its successor, nor by another replica.
+    /// Questions that are open when the process ends can be answered neither by its successor nor by another replica.
     ///
     /// ```
     /// use mcp_elicit_server::ServerSettings;

@@ -1,12 +1,12 @@
-//! Protecting `requestState`: the client carries it and can neither read, change, swap nor keep it.
+//! Protection of `requestState`: the client carries it and can neither read, change, swap nor reuse it.
 //!
-//! `me1.<key id>.<base64url(nonce || ciphertext)>`, XChaCha20-Poly1305. What is bound in as associated data:
-//! the principal, the audience (this server), the method, and a digest of the name and arguments of the call. A state
-//! that does not open says nothing about why, except in the server's own log.
+//! `me1.<key id>.<base64url(nonce || ciphertext)>`, XChaCha20-Poly1305. The associated data are the principal, the
+//! audience (this server), the method, and a digest of the name and arguments of the call. The error for a state that
+//! does not open gives no reason, except in the server's own log.
 //!
-//! Each state counts once: in one process as it is, and across replicas and restarts with a [`Store`] that they share.
-//! Without one, another replica with the same keys takes a state that was used here, and the handler finishes twice, on
-//! answers the person did give.
+//! Each state counts once: by default in one process, and across replicas and restarts with a [`Store`] that they
+//! share. Without one, another replica with the same keys accepts a state that was used here, and the handler finishes
+//! twice, on answers that the person did give.
 
 mod keys;
 mod store;
@@ -37,7 +37,8 @@ pub(crate) struct AssociatedData {
 }
 
 impl AssociatedData {
-    /// For what is sealed outside any call, such as a link or a cookie: `what` it is, and at which `place` it counts.
+    /// Returns the data for a value sealed outside any call, such as a link or a cookie: `what` it is, and at which
+    /// `place` it counts.
     #[cfg(feature = "connect")]
     pub(crate) fn outside_calls(place: &str, what: &'static str) -> Self {
         Self {
@@ -62,22 +63,22 @@ impl AssociatedData {
 /// The content of the state.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Unguessable, new in every round: what single use is counted by.
+    /// Unguessable, new in every round: single use is counted by it.
     #[serde(rename = "i")]
     pub(crate) id: String,
-    /// When it stops to open, in milliseconds since 1970.
+    /// The time at which it expires, in milliseconds since 1970.
     #[serde(rename = "x")]
     pub(crate) until_ms: u64,
     #[serde(rename = "r")]
     pub(crate) round: u32,
     #[serde(rename = "j")]
     pub(crate) journal: Journal,
-    /// The state of a handler that builds its own rounds, carried inside ours.
+    /// The state of a handler that builds its own rounds, inside ours.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) by_hand: Option<String>,
 }
 
-/// Why a state does not open. Goes to the log; the client only learns that the state is not valid.
+/// The reason why a state does not open. It goes to the log; the client only learns that the state is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SealError {
     #[error("the state is malformed")]
@@ -100,7 +101,7 @@ pub(crate) enum SealError {
     Store(String),
 }
 
-/// Returns whether `state` was sealed here. Others belong to a handler that builds its own rounds.
+/// Returns `true` if `state` was sealed here. Others belong to a handler that builds its own rounds.
 pub(crate) fn is_ours(state: &str) -> bool {
     state.starts_with(PREFIX)
 }
@@ -120,7 +121,7 @@ pub(crate) fn seal(keys: &Keys, bound: &AssociatedData, plain: &[u8]) -> Result<
     ))
 }
 
-/// Opens what [`seal`] made for the same `bound`.
+/// Opens a state that [`seal`] made for the same `bound`.
 pub(crate) fn open(keys: &Keys, bound: &AssociatedData, state: &str) -> Result<Vec<u8>, SealError> {
     let rest = state.strip_prefix(PREFIX).ok_or(SealError::Malformed)?;
     let (key_id, sealed) = rest.split_once('.').ok_or(SealError::Malformed)?;
@@ -148,7 +149,7 @@ pub(crate) fn seal_json(
     seal(keys, bound, &plain)
 }
 
-/// Opens what [`seal_json`] made for the same `bound`.
+/// Opens a value that [`seal_json`] sealed for the same `bound`.
 pub(crate) fn open_json<T: DeserializeOwned>(
     keys: &Keys,
     bound: &AssociatedData,
@@ -157,12 +158,12 @@ pub(crate) fn open_json<T: DeserializeOwned>(
     parsed(&open(keys, bound, state)?)
 }
 
-/// The value in what was sealed as JSON and has been opened.
+/// Parses the value that was sealed as JSON.
 pub(crate) fn parsed<T: DeserializeOwned>(plain: &[u8]) -> Result<T, SealError> {
     serde_json::from_slice(plain).map_err(|_| SealError::Malformed)
 }
 
-/// An unguessable name: 128 random bits.
+/// Returns an unguessable name: 128 random bits.
 pub(crate) fn unguessable() -> Result<String, SealError> {
     let mut bytes = [0; 16];
     fill(&mut bytes)?;

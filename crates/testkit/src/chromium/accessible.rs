@@ -1,5 +1,5 @@
-//! Findings of axe-core on a page, in every light and width; with `MCP_ELICIT_SHOTS=FOLDER` a picture of each state
-//! is left there, for looking at.
+//! Runs axe-core on a page in every colour scheme and width. With `MCP_ELICIT_SHOTS=FOLDER`, a screenshot of each state
+//! is saved there.
 
 use std::path::PathBuf;
 
@@ -34,14 +34,14 @@ const LIGHT: Setup = Setup {
 const RUN: &str = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
     v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
 
-/// AxeReport at pages, and keeps what is wrong with them.
+/// Runs axe-core on pages and collects its findings.
 pub struct AxeReport {
     axe: String,
     wrong: Vec<String>,
 }
 
 impl AxeReport {
-    /// Returns `None`, and reports the skip, where there is no node to install axe-core with.
+    /// Returns `None`, and reports the skip, if node, which installs axe-core, is missing.
     pub fn new() -> Option<Self> {
         Some(Self {
             axe: peers::axe()?,
@@ -49,7 +49,7 @@ impl AxeReport {
         })
     }
 
-    /// AxeReport at the page as it is now.
+    /// Checks the page in its present state.
     pub async fn at(&mut self, page: &Chromium, state: &str) {
         page.at("main").await;
         page.run(&self.axe).await;
@@ -66,7 +66,7 @@ impl AxeReport {
         }
     }
 
-    /// Ends the checks; fails with every finding.
+    /// Ends the checks, and fails with all findings if there are any.
     pub fn all_well(self) {
         assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
     }

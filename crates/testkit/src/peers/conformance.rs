@@ -1,4 +1,4 @@
-//! The official conformance suite, run against a server or a client of ours.
+//! The official conformance suite, run against a server or a client of this project.
 //!
 //! ```no_run
 //! use mcp_elicit_testkit::peers::conformance;
@@ -27,12 +27,12 @@ pub struct Verdict {
     pub failed: Vec<(String, String)>,
     /// The ids of the checks that the suite only warns of, each with the reason.
     pub warned: Vec<(String, String)>,
-    /// The suite's output, for when it checked nothing.
+    /// The suite's output, for a run that checked nothing.
     pub said: String,
 }
 
 impl Verdict {
-    /// Something was checked and nothing failed.
+    /// Returns `true` if something was checked and nothing failed.
     pub fn is_good(&self) -> bool {
         self.failed.is_empty() && !self.passed.is_empty()
     }
@@ -55,17 +55,19 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One scenario against the server at this URL, on this revision. `None` (said on stderr) where the suite cannot run.
+/// Runs one scenario against the server at this URL, on this revision. Returns `None`, and reports it on stderr, if the
+/// suite cannot run.
 ///
 /// # Panics
 ///
-/// When the suite cannot be installed, does not end, or writes something that is not a verdict.
+/// If the suite cannot be installed, does not end, or writes something that is not a verdict.
 pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<Verdict> {
     run(&["server", "--url", url], scenario, revision)
 }
 
-/// One scenario that the client started by this command line must play; the suite adds its URL as the last argument and
-/// sets `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_PROTOCOL_VERSION`. `None` (said on stderr) where it cannot run.
+/// Runs one scenario against the client that this command line starts. The suite adds its URL as the last argument and
+/// sets `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_PROTOCOL_VERSION`. Returns `None`, and reports it on stderr, if
+/// the suite cannot run.
 ///
 /// # Panics
 ///
@@ -74,7 +76,7 @@ pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<Verdic
     run(&["client", "--command", command], scenario, revision)
 }
 
-/// As [`of_client`], for a scenario of an extension, which belongs to no revision and is spoken on this one.
+/// Runs a scenario of an extension as [`of_client`] does. The scenario belongs to no revision and uses this one.
 ///
 /// # Panics
 ///
@@ -87,7 +89,7 @@ pub fn of_client_beyond(command: &str, scenario: &str, revision: &str) -> Option
     )
 }
 
-/// Runs the suite with these arguments of your own, such as `["server", "--url", url, "--suite", "all"]`.
+/// Returns the suite, for arguments of your own, such as `["server", "--url", url, "--suite", "all"]`.
 pub fn suite() -> Option<Program> {
     let script = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
     tool("conformance", script)
@@ -95,7 +97,7 @@ pub fn suite() -> Option<Program> {
 
 fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
     let suite = suite()?;
-    // One folder for each run, because the suite names its results by the second.
+    // Each run has its own folder, because the suite names its results by the second.
     let results = cache().join("conformance-results");
     fs::create_dir_all(&results).expect("the results folder can be made");
     let results = tempfile::tempdir_in(&results).expect("a folder for this run can be made");
@@ -126,13 +128,13 @@ impl Verdict {
             "SUCCESS" => self.passed.push(text("id")),
             "FAILURE" => self.failed.push((text("id"), text("errorMessage"))),
             "WARNING" => self.warned.push((text("id"), text("errorMessage"))),
-            // Information and skipped checks decide nothing.
+            // Information and skipped checks do not affect the verdict.
             _ => {}
         }
     }
 }
 
-/// Every `checks.json` under the folder of one run.
+/// Returns every `checks.json` below the folder of one run.
 fn checks_in(folder: &Path) -> Vec<Value> {
     let entries = fs::read_dir(folder).expect("the folder of this run can be listed");
     let read = |path: &Path| {

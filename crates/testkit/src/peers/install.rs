@@ -1,10 +1,10 @@
-//! Installing what the peers stand on, once for each lock file, however many tests ask at the same time.
+//! Installs the packages of the peers, once for each lock file, however many tests ask at the same time.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Node of at least this major version, with npm; or why not.
+/// Checks that node has at least this major version, and npm; returns the reason if not.
 pub(super) fn node_present(major: u32) -> Result<(), String> {
     let version = version_of("node", &["--version"])?;
     version_of(npm(), &["--version"])?;
@@ -19,7 +19,7 @@ pub(super) fn node_present(major: u32) -> Result<(), String> {
     }
 }
 
-/// Python 3 of at least this minor version, that can make virtual environments; or why not.
+/// Checks that python 3 has at least this minor version and can make virtual environments; returns the reason if not.
 pub(super) fn python_present(minor: u32) -> Result<(), String> {
     let ask = "import sys, venv, ensurepip; print(*sys.version_info[:2], sep='.')";
     let version = version_of("python3", &["-c", ask])?;
@@ -29,8 +29,8 @@ pub(super) fn python_present(minor: u32) -> Result<(), String> {
     }
 }
 
-/// Installs the npm packages of this folder of `tests/peers` and lays our programs beside them, where node looks for
-/// them. Returns where.
+/// Installs the npm packages of this folder of `tests/peers` and copies the programs beside them, since node looks for
+/// packages there. Returns the folder.
 pub(super) fn node(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
     let home = cache.join(folder);
     let from = sources.join(folder);
@@ -59,7 +59,7 @@ pub(super) fn node(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
     home
 }
 
-/// The newer node that some tools need: the one on the path when it is new enough, otherwise one that PyPI carries.
+/// Returns the newer node that some tools need: the one on the path if it is new enough, else one from PyPI.
 pub(super) fn newer_node(major: u32, pinned: &str, cache: &Path) -> String {
     if node_present(major).is_ok() {
         return "node".to_owned();
@@ -83,7 +83,8 @@ pub(super) fn newer_node(major: u32, pinned: &str, cache: &Path) -> String {
         .unwrap_or_else(|why| panic!("cannot find the installed node: {why}"))
 }
 
-/// Makes the virtual environment of this folder of `tests/peers` and installs the pinned packages. Returns its interpreter.
+/// Creates the virtual environment of this folder of `tests/peers` and installs the pinned packages. Returns its
+/// interpreter.
 pub(super) fn python(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
     let home = cache.join(match folder {
         "python" => folder.to_owned(),
@@ -103,7 +104,7 @@ pub(super) fn python(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
                 .args(["-m", "venv", "--clear"])
                 .arg(&home),
         );
-        // The file pins every package, so nothing is resolved: what was tested is what is installed.
+        // The file pins every package, so nothing is resolved: the installed versions are the tested ones.
         must(
             pip_install(&interpreter)
                 .args(["--no-deps", "-r"])
@@ -114,7 +115,8 @@ pub(super) fn python(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
     interpreter
 }
 
-/// The folder that cargo builds into: the one above this executable that cargo has marked, or the workspace's own.
+/// Returns the folder into which cargo builds: the parent of this executable that cargo has marked, or the workspace's
+/// own.
 pub(super) fn target_folder(workspace: &Path) -> PathBuf {
     let exe = std::env::current_exe().unwrap_or_default();
     exe.ancestors()
@@ -126,7 +128,7 @@ fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 
-/// Returns where a virtual environment keeps its python.
+/// Returns the path of python within a virtual environment.
 fn interpreter() -> &'static str {
     if cfg!(windows) {
         "Scripts/python.exe"
@@ -160,7 +162,7 @@ fn version_of(program: &str, args: &[&str]) -> Result<String, String> {
     ))
 }
 
-/// Held until dropped; the other test processes wait meanwhile.
+/// Takes a lock that is held until dropped. Other test processes wait for it.
 fn lock(cache: &Path, name: &str) -> File {
     make(cache);
     let path = cache.join(format!("{name}.lock"));
@@ -181,7 +183,7 @@ fn stamp(home: &Path, wanted: &str) {
     write(&home.join(STAMP), wanted);
 }
 
-/// Copies when it differs, in one step: another process may be starting the program at this moment.
+/// Copies a file that differs, in one step: another process may be starting the program at this moment.
 fn lay(from: &Path, to: &Path) {
     let text = read(from);
     if fs::read_to_string(to).is_ok_and(|there| there == text) {
@@ -208,7 +210,7 @@ fn write(path: &Path, text: &str) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
-/// Runs it and shows all it said when it fails.
+/// Runs the command, and panics with its output if it fails.
 fn must(command: &mut Command) {
     let output = command
         .output()

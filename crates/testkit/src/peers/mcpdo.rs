@@ -1,16 +1,16 @@
-//! Inspector's `mcpdo`: a client of both eras that answers as configured, without looking at the form. A ready
-//! hostile client.
+//! Inspector's `mcpdo`: a client of both eras that answers as configured and ignores the form, which makes it a
+//! ready-made hostile client.
 
 use serde_json::Value;
 
 use super::{Program, tool};
 
-/// One connection, held by a daemon of its own that ends when this is dropped.
+/// One connection, held by its own daemon, which ends on drop.
 #[derive(Debug)]
 pub struct Mcpdo {
     program: Program,
     connection: String,
-    /// Its settings, secrets and socket: nothing of the person who runs the tests is touched.
+    /// The folder of its settings, secrets and socket, so that those of the person who runs the tests stay untouched.
     _home: tempfile::TempDir,
 }
 
@@ -19,16 +19,17 @@ pub struct Mcpdo {
 pub enum InspectorEra {
     /// `initialize`, then questions pushed by the server.
     Legacy,
-    /// Rounds.
+    /// Rounds of requests with answers.
     Modern,
 }
 
 impl Mcpdo {
-    /// Connects to the server at this URL, declaring form and url mode. `None` (said on stderr) where it cannot run.
+    /// Connects to the server at this URL and declares form and url mode. Returns `None`, and reports it on stderr, if
+    /// `mcpdo` cannot run.
     ///
     /// # Panics
     ///
-    /// When it cannot be installed or cannot connect; what it said is in the message.
+    /// If it cannot be installed or cannot connect. The message contains its output.
     pub fn connect(url: &str, era: InspectorEra) -> Option<Self> {
         let script = "node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js";
         let home = tempfile::tempdir().expect("a folder for this connection can be made");
@@ -71,19 +72,19 @@ impl Mcpdo {
         Some(mcpdo)
     }
 
-    /// Calls a tool with `key:=value` arguments. Gives its result, or `{"elicitationPending": {...}}`.
+    /// Calls a tool with `key:=value` arguments. Returns its result, or `{"elicitationPending": {...}}`.
     pub fn call(&self, tool: &str, arguments: &[&str]) -> Value {
         let mut said = vec!["tools/call", tool];
         said.extend(arguments);
         self.say(&said)
     }
 
-    /// Answers what is pending in `asked` with `key:=value` pairs, `--decline`, `--cancel` or `--done`. Gives what the
-    /// call comes to then, as [`call`](Self::call) does.
+    /// Answers the pending question in `asked` with `key:=value` pairs, `--decline`, `--cancel` or `--done`. Returns
+    /// the call's outcome as [`call`](Self::call) does.
     ///
     /// # Panics
     ///
-    /// When nothing is pending.
+    /// If no question is pending.
     pub fn respond(&self, asked: &Value, answer: &[&str]) -> Value {
         let id = asked["elicitationPending"]["elicitationId"].as_str();
         let id = id.unwrap_or_else(|| panic!("nothing is pending: {asked}"));
@@ -92,7 +93,7 @@ impl Mcpdo {
         self.say(&said)
     }
 
-    /// Returns what it prints, or its error.
+    /// Runs a command and returns its output, or its error.
     fn say(&self, args: &[&str]) -> Value {
         let program = self.program.clone();
         let program = program.with(["--format", "json", "--connection", &self.connection]);

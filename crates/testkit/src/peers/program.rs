@@ -1,4 +1,4 @@
-//! A program ready to start: run to its end with a limit, or kept running until dropped.
+//! A program that is ready to start: run to its end with a time limit, or kept running until dropped.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The time after which a program counts as hanging. Starting python on a busy machine takes several seconds.
+/// The time after which a program counts as hanging. The start of python on a busy machine takes several seconds.
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// A command line with its environment.
@@ -20,7 +20,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of this path or name, found as the system finds it.
+    /// Creates a command line for the program with this path or name, found as the system finds it.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             argv: vec![program.into()],
@@ -28,42 +28,42 @@ impl Program {
         }
     }
 
-    /// The same with more arguments at its end.
+    /// Appends arguments.
     #[must_use]
     pub fn with<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.argv.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The same with one more environment variable.
+    /// Adds an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    /// The program and its arguments, to put behind the `--` of another command line.
+    /// Returns the program and its arguments, for use after the `--` of another command line.
     pub fn argv(&self) -> &[String] {
         &self.argv
     }
 
-    /// As a [`Command`] for tests that need more than [`run`](Self::run) and [`start`](Self::start).
+    /// Returns a [`Command`] for tests that need more than [`run`](Self::run) and [`start`](Self::start).
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]).envs(self.env.iter().cloned());
         command
     }
 
-    /// Runs it to its end with nothing on stdin.
+    /// Runs the program to its end with nothing on stdin.
     ///
     /// # Panics
     ///
-    /// When it cannot be started, or does not end in two minutes; what it said until then is in the message.
+    /// If it cannot be started, or does not end in two minutes. The message contains its output.
     pub fn run(&self) -> Finished {
         self.run_with("")
     }
 
-    /// Runs it to its end with this text on stdin.
+    /// Runs the program to its end with this text on stdin.
     ///
     /// # Panics
     ///
@@ -93,11 +93,11 @@ impl Program {
         }
     }
 
-    /// Starts it with all three pipes; it is killed when the result is dropped.
+    /// Starts the program with all three pipes. It is killed when the result is dropped.
     ///
     /// # Panics
     ///
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(&self) -> Running {
         let mut command = self.command();
         command
@@ -110,11 +110,11 @@ impl Program {
         Running { child }
     }
 
-    /// Starts one of our own servers as `... http 0` and waits for its line `{"listening": URL}`.
+    /// Starts one of the test servers as `... http 0` and waits for its line `{"listening": URL}`.
     ///
     /// # Panics
     ///
-    /// When it ends without saying where it listens.
+    /// If it ends before it reports its URL.
     pub fn listen(&self) -> Listening {
         let program = self.clone().with(["http", "0"]);
         let mut running = program.start();
@@ -137,11 +137,11 @@ impl Program {
         Listening { running, url }
     }
 
-    /// Starts a server that listens on a port we chose, and waits until the port answers.
+    /// Starts a server that listens on a given port, and waits until the port accepts connections.
     ///
     /// # Panics
     ///
-    /// When nothing listens there in two minutes.
+    /// If nothing listens there within two minutes.
     pub fn listen_on(&self, port: u16, url: String) -> Listening {
         let mut running = self.start();
         drop(collect(running.child.stdout.take()));
@@ -154,7 +154,7 @@ impl Program {
 /// The output and the exit status of a program.
 #[derive(Debug)]
 pub struct Finished {
-    /// The phase in which it ended.
+    /// The exit status.
     pub status: ExitStatus,
     /// All of its stdout.
     pub stdout: String,
@@ -163,11 +163,11 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Every line of stdout as JSON.
+    /// Parses every line of stdout as JSON.
     ///
     /// # Panics
     ///
-    /// When a line is not JSON; stderr is in the message.
+    /// If a line is not JSON. The message contains stderr.
     pub fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
             serde_json::from_str(line)
@@ -176,11 +176,11 @@ impl Finished {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The last line of stdout as JSON: the report of our scripted clients.
+    /// Parses the last line of stdout as JSON: the report of the scripted clients.
     ///
     /// # Panics
     ///
-    /// When there is none, or it is no JSON; stderr is in the message.
+    /// If there is no line, or it is not JSON. The message contains stderr.
     pub fn last_json_line(&self) -> Value {
         let last = self.stdout.lines().last();
         let last = last
@@ -207,23 +207,23 @@ impl Drop for Running {
 /// A server that listens, killed when dropped.
 #[derive(Debug)]
 pub struct Listening {
-    /// The process; its output is read away so that it never blocks.
+    /// The process. Its output is read continuously, so that it never blocks.
     pub running: Running,
     url: String,
 }
 
 impl Listening {
-    /// Returns where clients find it.
+    /// Returns the URL for clients.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// A loopback port that was free a moment ago, for programs that cannot choose one themselves.
+/// Returns a loopback port that was free a moment ago, for programs that cannot choose one themselves.
 ///
 /// # Panics
 ///
-/// When the system has no port left.
+/// If the system has no free port.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system has a free port");
     listener
@@ -232,11 +232,11 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Waits until something accepts connections on this loopback port.
+/// Waits until this loopback port accepts connections.
 ///
 /// # Panics
 ///
-/// When nothing does for two minutes.
+/// If it does not within two minutes.
 pub fn wait_for_port(port: u16) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let pause = Duration::from_millis(25);
@@ -249,7 +249,7 @@ pub fn wait_for_port(port: u16) {
     panic!("nothing listens on {address}");
 }
 
-/// Reads a pipe to its end on a thread of its own, so that no pipe fills up while another is read.
+/// Reads a pipe to its end on its own thread, so that no pipe fills up while another is read.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (done, text) = mpsc::channel();
     if let Some(mut pipe) = pipe {

@@ -1,4 +1,4 @@
-//! Placeholders: what they stand for, and whether a message is the one that was expected.
+//! Placeholders, and the comparison of a message with the expected one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 const ANYTHING: &str = "$_";
 const MORE: &str = "...";
-/// Every object of the protocol may carry it.
+/// The member that every object of the protocol may carry.
 const ALWAYS_ALLOWED: &str = "_meta";
 
-/// The meaning of each placeholder so far.
+/// The value of each placeholder so far.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
     known: BTreeMap<String, Value>,
 }
 
-/// A message that is not the one that was expected.
+/// A message that differs from the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The location of the difference, as a JSON Pointer.
     pub pointer: String,
-    /// The expected value and the one that came.
+    /// The expected and the received value.
     pub why: String,
 }
 
@@ -55,18 +55,17 @@ fn text(text: &str) -> Text<'_> {
 }
 
 impl Bindings {
-    /// Returns what a placeholder means, once it is known.
+    /// Returns the value of a placeholder, if known.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.known.get(name)
     }
 
-    /// Says what a placeholder means.
+    /// Sets the value of a placeholder.
     pub fn set(&mut self, name: impl Into<String>, value: Value) {
         self.known.insert(name.into(), value);
     }
 
-    /// The message that a pattern stands for. A placeholder that is not known yet becomes its own name, and so is
-    /// known.
+    /// Returns the message for a pattern. An unknown placeholder gets its own name as its value.
     pub fn fill(&mut self, pattern: &Value) -> Value {
         match pattern {
             Value::String(string) => self.fill_text(string),
@@ -95,7 +94,7 @@ impl Bindings {
         }
     }
 
-    /// Returns whether `came` is the message that `pattern` expects. Learns its placeholders only when it is.
+    /// Checks that `came` is the message that `pattern` expects. Learns its placeholders only if it is.
     pub fn take(&mut self, pattern: &Value, came: &Value) -> Result<(), Mismatch> {
         let mut learned = self.clone();
         learned.compare(pattern, came, &mut String::new())?;
@@ -178,7 +177,7 @@ impl Bindings {
     }
 }
 
-/// `1` and `1.0` are the same number.
+/// Returns `true` if two numbers are equal, as `1` and `1.0` are.
 fn same_number(one: &serde_json::Number, two: &serde_json::Number) -> bool {
     one == two || (one.is_f64() != two.is_f64() && one.as_f64() == two.as_f64())
 }

@@ -1,4 +1,4 @@
-//! Reading a transcript's text.
+//! Parses a transcript's text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Event, Line, Side, Transcript};
 
-/// A transcript that cannot be read: where, and why.
+/// An error in a transcript, with its place and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     path: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub(super) fn transcript(text: &str) -> Result<Transcript, Unreadable> {
     })
 }
 
-/// Entries with the number of their first line; indented lines go on with the entry before.
+/// Returns the entries with the numbers of their first lines. Indented lines continue an entry.
 fn entries(text: &str) -> Result<Vec<(usize, String)>, Unreadable> {
     let mut entries: Vec<(usize, String)> = Vec::new();
     for (at, line) in text.lines().enumerate() {

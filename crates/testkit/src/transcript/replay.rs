@@ -1,4 +1,4 @@
-//! A replay of one side of a transcript against a real peer, without IO: the caller carries the messages.
+//! Replays one side of a transcript against a real peer, without I/O: the caller transports the messages.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{Bindings, Event, Line, Side, Transcript};
 
-/// Notifications that may always come, expected or not.
+/// Notifications that may always arrive, expected or not.
 const ALWAYS_ALLOWED: [&str; 2] = ["notifications/progress", "notifications/message"];
 
-/// One side of a transcript, being played.
+/// One side of a transcript, to be played.
 ///
-/// Call [`Replay::step`] until it returns [`ReplayStep::Done`]; hand every message of the other side to
-/// [`Replay::received`]. Messages that the other side says in a row may come in any order.
+/// Call [`Replay::step`] until it returns [`ReplayStep::Done`], and pass every message of the other side to
+/// [`Replay::received`]. Consecutive messages of the other side may arrive in any order.
 #[derive(Debug)]
 pub struct Replay<'t> {
     side: Side,
@@ -27,9 +27,9 @@ pub struct Replay<'t> {
 pub enum ReplayStep<'t> {
     /// Send this message.
     Send(String),
-    /// Wait for a message of the other side and hand it in.
+    /// Wait for a message of the other side and pass it to [`Replay::received`].
     Receive,
-    /// The person acts: a client under test is given this.
+    /// The person acts: pass this action to the client under test.
     Person {
         /// `accept`, `decline` or `cancel`.
         action: &'t str,
@@ -53,11 +53,11 @@ pub enum ReplayStep<'t> {
 /// A message that does not match the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayMismatch {
-    /// The line that was expected, from 1; none when nothing more was.
+    /// The number of the expected line, from 1; `None` if no more messages were expected.
     pub number: Option<usize>,
-    /// The difference of the message.
+    /// The difference between the messages.
     pub why: String,
-    /// The message that came.
+    /// The received message.
     pub came: String,
 }
 
@@ -84,7 +84,7 @@ impl ReplayMismatch {
 }
 
 impl<'t> Replay<'t> {
-    /// Plays `side`; the other is the one under test.
+    /// Creates a replay of `side` against the other side, which is under test.
     pub fn playing(transcript: &'t Transcript, side: Side) -> Self {
         Self {
             side,
@@ -94,12 +94,12 @@ impl<'t> Replay<'t> {
         }
     }
 
-    /// Returns what placeholders mean so far; a suite may set some before it starts.
+    /// Returns the values of placeholders so far. A suite may set some before it starts.
     pub fn bindings(&mut self) -> &mut Bindings {
         &mut self.bindings
     }
 
-    /// Returns what to do next.
+    /// Returns the next step.
     pub fn step(&mut self) -> ReplayStep<'t> {
         self.expect_more();
         if self.expected.iter().any(|line| !line.is_optional()) {
@@ -122,7 +122,7 @@ impl<'t> Replay<'t> {
         }
     }
 
-    /// Takes a message of the other side.
+    /// Accepts a message of the other side.
     pub fn received(&mut self, message: &str) -> Result<(), ReplayMismatch> {
         self.expect_more();
         let came: Value = serde_json::from_str(message).map_err(|error| {
@@ -154,7 +154,7 @@ impl<'t> Replay<'t> {
         })
     }
 
-    /// Moves the other side's next messages in a row to those that may come now.
+    /// Adds the other side's next consecutive messages to those that may arrive now.
     fn expect_more(&mut self) {
         if self.expected.iter().any(|line| !line.is_optional()) {
             return;

@@ -6,7 +6,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The server. It keeps no backups: its tools say what they would have done.
+/// The server. It keeps no backups: its tools only say what they would have done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backups;
 

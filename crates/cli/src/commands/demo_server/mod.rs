@@ -66,7 +66,7 @@ fn server(settings: ServerSettings) -> ElicitingServer<Demo> {
 async fn over_stdio(server: impl Service<RoleServer>) -> Result<Exit, Failure> {
     let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,
-        // A client may change its mind; nothing went wrong here.
+        // A client may close the connection at any time, which is no error.
         Err(ServerInitializeError::ConnectionClosed(_)) => {
             output::say("the client closed the connection before the MCP handshake");
             return Ok(Exit::Done);
@@ -96,7 +96,7 @@ async fn over_http(address: SocketAddr, settings: ServerSettings) -> Result<Exit
     let bound = listener
         .local_addr()
         .map_err(|error| Failure::usage("cannot read the bound address").because(error))?;
-    // A small frame that waits for an acknowledgement costs a pushed question 40 ms.
+    // Without this, a small frame that waits for an acknowledgement delays a pushed question by 40 ms.
     let listener = listener.tap_io(|stream| {
         let _slower_but_right = stream.set_nodelay(true);
     });

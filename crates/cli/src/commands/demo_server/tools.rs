@@ -1,4 +1,4 @@
-//! The four tools, each a straight line.
+//! The four tools.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ impl City {
     }
 }
 
-/// One field of every kind, with titles, bounds and defaults. 2025-06-18 has no list of choices.
+/// Builds a form with one field of every kind, with titles, limits and defaults. 2025-06-18 has no list of choices.
 fn profile(with_list: bool) -> Result<Form, ElicitError> {
     let mut schema = json!({
         "type": "object",

@@ -1,8 +1,9 @@
-//! A small OpenID provider for the demo, on this machine only and for the time of one demo: the person says who they are, and nobody
-//! is asked for a password.
+//! A small OpenID provider for the demo, on this machine only and for the duration of one demo. The person chooses who
+//! they are, without a password.
 //!
-//! The authorization-code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect Core 1.0), one client, ID tokens signed with Ed25519. It
-//! keeps no session: each login asks again, so that one person can be everybody in turn.
+//! It supports the authorization-code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect Core 1.0), one client, and ID
+//! tokens signed with Ed25519. It keeps no session: each login asks again, so that one person can take every part in
+//! turn.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,43 +27,43 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The id of the one key.
+/// The id of the only key.
 const KEY_ID: &str = "demo";
-/// The time that a login, and the code that it ends with, may take.
+/// The time that a login may take, and for which its code is valid.
 const LOGIN_SECONDS: u64 = 600;
 /// The validity of an ID token.
 const TOKEN_SECONDS: u64 = 300;
-/// The greatest number of logins that are on their way; the oldest makes room.
+/// The largest number of unfinished logins. The oldest is dropped to make room.
 const MOST_LOGINS: usize = 64;
 
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// Somebody who can sign in.
+/// A person who can sign in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Person {
     /// The subject.
     pub(super) subject: &'static str,
-    /// The name, without characters that mean something in HTML.
+    /// The name, without characters that are special in HTML.
     pub(super) name: &'static str,
     /// The mail address.
     pub(super) mail: &'static str,
-    /// The person's part in the demo, for the button; as plain as the name.
+    /// The person's part in the demo, for the button, without characters that are special in HTML.
     pub(super) part: &'static str,
 }
 
-/// The program that may send people here.
+/// The client that may send people here.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     /// Its id.
     pub(super) id: &'static str,
     /// Its secret.
     pub(super) secret: String,
-    /// The one address to which people are sent back.
+    /// The only address to which people are sent back.
     pub(super) redirect_uri: String,
 }
 
-/// The issuer's answers.
+/// The state of the issuer.
 pub(super) struct Issuer {
     address: String,
     client: Client,
@@ -73,13 +74,13 @@ pub(super) struct Issuer {
     refresh: Mutex<HashMap<String, usize>>,
 }
 
-/// A login on its way, under a random name that first is in the page and then is the code.
+/// An unfinished login, under a random name that is first in the page and is then replaced by the code.
 struct Login {
     nonce: Option<String>,
     challenge: String,
     state: Option<String>,
     started: u64,
-    /// The person, once it is known: the name is a code from then on.
+    /// The person, once known: the login's name is a code from then on.
     person: Option<usize>,
 }
 
@@ -112,13 +113,13 @@ struct TokenRequest {
     client_secret: Option<String>,
 }
 
-/// The system gave no randomness.
+/// The error that the system gave no randomness.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the system gives no randomness")]
 pub(super) struct NoRandomness;
 
 impl Issuer {
-    /// Makes an issuer with a new key, to be served at this address (`http://127.0.0.1:PORT`).
+    /// Creates an issuer with a new key, to be served at this address (`http://127.0.0.1:PORT`).
     pub(super) fn new(
         address: String,
         client: Client,
@@ -157,14 +158,14 @@ impl Issuer {
         self.refresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns 256 random bits, hex.
+    /// Returns 256 random bits in hexadecimal.
     fn random(&self) -> Result<String, NoRandomness> {
         let mut bytes = [0; 32];
         self.random.fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(HEXLOWER.encode(&bytes))
     }
 
-    /// Remembers a login and returns its name.
+    /// Stores a login and returns its name.
     fn begin(&self, login: Login) -> Result<String, NoRandomness> {
         let name = self.random()?;
         let mut logins = self.logins();
@@ -182,7 +183,7 @@ impl Issuer {
         Ok(name)
     }
 
-    /// Returns the login of a code, which is used up by that.
+    /// Returns the login of a code, and uses the code up.
     fn redeem(&self, request: &TokenRequest) -> Option<Login> {
         let login = self.logins().remove(request.code.as_deref()?)?;
         let verifier = request.code_verifier.as_deref()?;
@@ -266,7 +267,7 @@ async fn style() -> Response {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], theme::STYLE).into_response()
 }
 
-/// Asks who signs in.
+/// Shows the page on which the person signs in.
 async fn authorize(
     State(issuer): State<Arc<Issuer>>,
     Query(request): Query<AuthorizationRequest>,
@@ -284,7 +285,7 @@ async fn authorize(
         return issuer.send_back("error", "unsupported_response_type", state);
     }
     if request.prompt.as_deref() == Some("none") {
-        // There are no sessions here.
+        // This issuer keeps no sessions.
         return issuer.send_back("error", "login_required", state);
     }
     let login = Login {
@@ -308,7 +309,7 @@ async fn choose(State(issuer): State<Arc<Issuer>>, Form(choice): Form<Choice>) -
         return refused("This login has ended. Go back to the inbox and sign in again.");
     };
     let state = login.state.clone();
-    // The code is another secret than the name in the page.
+    // The code is a different secret from the name in the page.
     let code = issuer.begin(Login {
         person: Some(choice.person),
         ..login
@@ -368,7 +369,7 @@ impl Issuer {
         }
     }
 
-    /// Returns a button for each person. Nothing in it comes from outside: the login's name is hex.
+    /// Returns a button for each person. None of it is outside input: the login's name is hexadecimal.
     fn choices(&self, login: &str) -> String {
         let mut buttons = String::new();
         for (number, person) in self.people.iter().enumerate() {
@@ -390,7 +391,7 @@ impl Issuer {
     }
 }
 
-/// Returns id and secret of `Basic` credentials (RFC 6749, 2.3.1).
+/// Returns the id and secret of `Basic` credentials (RFC 6749, 2.3.1).
 fn basic(value: &HeaderValue) -> Option<(String, String)> {
     let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -438,7 +439,7 @@ fn seconds() -> u64 {
     now().as_millis() / 1000
 }
 
-/// Returns a secret for a client: 256 random bits, hex.
+/// Returns a secret for a client: 256 random bits in hexadecimal.
 pub(super) fn secret() -> Result<String, NoRandomness> {
     let mut bytes = [0; 32];
     SystemRandom::new()

@@ -1,8 +1,9 @@
-//! `demo --team`: two people, a server that asks and one that does not, a rule that wants both of them, and their company's login.
+//! `demo --team`: two people, a server that asks and one that does not, a rule that needs both people, and their
+//! company's login.
 //!
-//! Four programs play it as in a real setup: this one is the client, which declares no elicitation, and the issuer of the login; a
-//! gateway is started with a configuration file that is shown; the gateway starts both servers. Each person answers on the gateway's
-//! pages, in a browser of their own.
+//! Four programs take part, as in a real setup: this one is both the client, which declares no elicitation, and the
+//! issuer of the login; it starts a gateway with a configuration file that is shown; the gateway starts both servers.
+//! Each person answers on the gateway's pages, in a browser of their own.
 
 mod issuer;
 
@@ -46,13 +47,14 @@ const PEOPLE: [Person; 2] = [
     },
 ];
 
-/// The time that a person may take for an answer, and the gateway to hold the call for it.
+/// The time that a person may take for an answer, for which the gateway holds the call.
 const HOLD_SECONDS: u64 = 3600;
 /// The time that the gateway has to start.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// The time for which the gateway stays after the last call where nobody looks on, so that the last answer's page comes.
+/// The time for which the gateway keeps running after the last call if nobody is at the terminal, so that the page
+/// after the last answer still loads.
 const LAST_PAGE: Duration = Duration::from_secs(3);
-/// The time between two looks whether the gateway has started.
+/// The interval of checks for the gateway's start.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The file of the configuration.
@@ -65,7 +67,7 @@ struct Addresses {
     issuer: SocketAddr,
 }
 
-/// Plays the demo to its end.
+/// Runs the demo to its end.
 pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     let stop = stop::listen()?;
     let folder = ConfigFolder::new(keep)?;
@@ -102,10 +104,10 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The inbox of a gateway that is tried on one machine, as docs/teams.md has it.
+/// The inbox's address of a gateway that is tried on one machine, as in docs/teams.md.
 const OWN_INBOX: &str = "http://127.0.0.1:7878";
 
-/// Serves the issuer alone, for a gateway of the operator's own on this machine, until the process is stopped.
+/// Serves only the issuer, for the operator's own gateway on this machine, until the process is stopped.
 pub(crate) async fn serve_issuer(
     address: SocketAddr,
     folder: PathBuf,
@@ -130,7 +132,7 @@ pub(crate) async fn serve_issuer(
         .canonicalize()
         .map_err(unusable)?
         .join("inbox.secret");
-    // The one of an earlier run stays.
+    // The secret of an earlier run is kept.
     state_file::create_once(&file, issuer::secret().map_err(no_key)?.as_bytes())
         .map_err(unusable)?;
     let client = Client {
@@ -169,14 +171,14 @@ pub(crate) async fn serve_issuer(
 
 /// The folder of the gateway's configuration and state.
 enum ConfigFolder {
-    /// It goes with the demo.
+    /// A temporary folder, removed with the demo.
     Passing(tempfile::TempDir),
-    /// It stays.
+    /// A folder that is kept.
     Kept(PathBuf),
 }
 
 impl ConfigFolder {
-    /// Makes the folder that is to be kept, which must be empty, or one for the time of the demo.
+    /// Creates the folder to keep, which must be empty or new, or a temporary one.
     fn new(keep: Option<PathBuf>) -> Result<Self, Failure> {
         let Some(path) = keep else {
             let made = tempfile::tempdir();
@@ -192,7 +194,7 @@ impl ConfigFolder {
         let is_used = std::fs::read_dir(&path).map_err(unusable)?.next().is_some();
         if is_used {
             let message = format!("{} is not empty", path.display());
-            return Err(Failure::usage(message).hint("name a folder that is not there yet."));
+            return Err(Failure::usage(message).hint("name a folder that does not exist yet."));
         }
         Ok(Self::Kept(path))
     }
@@ -204,21 +206,22 @@ impl ConfigFolder {
         }
     }
 
-    /// Says at the end how to go on from the configuration.
+    /// Reports at the end how to go on with the configuration.
     fn say_where_it_is(&self) {
         match self {
             Self::Passing(_) => output::say(
-                "The demo's configuration is gone with it; `mcp-elicit demo --team --keep DIR` keeps it.",
+                "The demo's configuration was deleted; `mcp-elicit demo --team --keep DIR` keeps it.",
             ),
             Self::Kept(path) => output::say(format_args!(
-                "The demo's configuration stays: {}. Put your issuer, people and servers in it; docs/teams.md goes through them.",
+                "The demo's configuration is in {}. Put your issuer, people and servers in it; docs/teams.md explains each step.",
                 path.join(CONFIG).display()
             )),
         }
     }
 }
 
-/// Chooses free ports. The issuer's is kept; the others are free again for the gateway, which is started at once.
+/// Chooses free ports. The issuer's listener is kept; the other ports are released for the gateway, which starts
+/// immediately.
 async fn addresses() -> io::Result<(TcpListener, Addresses)> {
     let free = || TcpListener::bind(("127.0.0.1", 0));
     let (issuer, gateway, inbox) = (free().await?, free().await?, free().await?);
@@ -234,7 +237,7 @@ fn no_port(error: io::Error) -> Failure {
     Failure::usage("there is no free port on this machine").because(error)
 }
 
-/// Serves the issuer until this process ends, and returns the secret of the inbox there.
+/// Serves the issuer until this process ends, and returns the inbox's client secret.
 fn start_issuer(listener: TcpListener, at: &Addresses) -> Result<String, Failure> {
     let no_key = |error: NoRandomness| Failure::usage("cannot make a key").because(error);
     let secret = issuer::secret().map_err(no_key)?;
@@ -353,7 +356,7 @@ fn introduce(file: &Path) {
     ));
 }
 
-/// Says where people answer.
+/// Reports the address at which people answer.
 fn say_where(inbox: SocketAddr) {
     output::say("");
     let address = format!("http://{inbox}/");
@@ -364,12 +367,13 @@ fn say_where(inbox: SocketAddr) {
     output::say("");
 }
 
-/// Keeps the gateway running after the last call: on a terminal until Ctrl-C, since its pages are still open, and in a script for a moment.
+/// Keeps the gateway running after the last call: until Ctrl-C on a terminal, since its pages are still open, and
+/// briefly in a script.
 async fn stay(inbox: SocketAddr, stop: &CancellationToken) {
     if io::stderr().is_terminal() {
         output::say("");
         output::say(format_args!(
-            "Both calls are done. Look around at http://{inbox}/audit and http://{inbox}/account;"
+            "Both calls are done. See http://{inbox}/audit and http://{inbox}/account;"
         ));
         output::say("Ctrl-C ends the demo.");
         stop.cancelled().await;
@@ -378,7 +382,7 @@ async fn stay(inbox: SocketAddr, stop: &CancellationToken) {
     }
 }
 
-/// The gateway as a process of its own.
+/// The gateway's process.
 struct Gateway {
     child: Child,
 }
@@ -414,7 +418,7 @@ impl Gateway {
         Ok(Self { child })
     }
 
-    /// Waits until it can be reached at this address.
+    /// Waits until the gateway accepts connections at this address.
     async fn wait_until_it_listens(&mut self, at: SocketAddr) -> Result<(), Failure> {
         let listens = async {
             while TcpStream::connect(at).await.is_err() {
@@ -435,12 +439,12 @@ impl Gateway {
     }
 
     async fn end(mut self) {
-        // One that has ended is as good.
+        // It may have ended already.
         let _ = self.child.kill().await;
     }
 }
 
-/// Makes both calls, one after the other, as a client that cannot ask.
+/// Makes both calls, one after the other, as a client that cannot be asked.
 async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure> {
     let mut arguments = Map::new();
     arguments.insert("name".to_owned(), json!("2026-11-01"));
@@ -460,7 +464,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         let connection = Connection::open(&target, client, &ConnectOptions::default())
             .await
             .map_err(|error| failures::connecting(error, &target))?;
-        // As every client does. The gateway learns from it which arguments an approver may change.
+        // Every client lists the tools. From the list, the gateway learns which arguments an approver may change.
         let listed = connection.peer().list_all_tools().await;
         listed.map_err(|error| {
             Failure::connection(format!("the tools of {server} cannot be listed")).because(error)

@@ -1,4 +1,5 @@
-//! `inbox`: what servers asked through the gateway, and answers to it, from another terminal or a script.
+//! `inbox`: the questions that servers asked through the gateway, and answers to them, from another terminal or a
+//! script.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,9 +25,9 @@ use crate::args::field_answers;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// Digits of a whole id.
+/// The number of digits of a whole id.
 const WHOLE: usize = 32;
-/// The number of ended questions among which the beginning of an id is looked up.
+/// The number of ended questions among which a shortened id is looked up.
 const LATELY: usize = 2_000;
 
 /// Open the inbox, list and answer its questions, and manage access
@@ -36,7 +37,7 @@ pub(crate) struct InboxArgs {
     act: InboxCommand,
 
     /// Address of an inbox, which gets the state folder's token [default: the socket of the gateway in the state folder, or
-    /// the record itself where no gateway runs]
+    /// the record itself if no gateway runs]
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -51,9 +52,9 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 enum InboxCommand {
-    /// List pending questions, the longest waiting first
+    /// List pending questions, the oldest first
     List {
-        /// List ended questions instead, the latest first
+        /// List ended questions instead, the newest first
         #[arg(long)]
         ended: bool,
         /// Maximum number of questions
@@ -86,7 +87,7 @@ enum InboxCommand {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Print each question as it comes, from gateways that start later too, until stopped
+    /// Print each question as it arrives, including from gateways that start later, until stopped
     Watch,
     /// Sign a browser in and show the queue, or one question
     Open {
@@ -111,7 +112,7 @@ enum InboxCommand {
 enum PeopleCommand {
     /// List people with the subjects that they are bound to
     List,
-    /// Release a person from a subject, which has changed at the issuer: the next login by mail address binds them again. Their sessions end
+    /// Release a person whose subject has changed at the issuer: their sessions end, and their next login by mail address binds them again
     Unbind {
         /// The name in [people]
         name: String,
@@ -124,10 +125,10 @@ enum SessionsCommand {
     List,
     /// End one session, or all
     Revoke {
-        /// Its id, as the list has it
+        /// Its id, as shown by `inbox sessions list`
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All sessions, those of people who log in among them, and every unused login link
+        /// All sessions, including those of people who log in, and every unused login link
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -147,7 +148,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 None => None,
             };
             if let Some(address) = folder.people_inbox() {
-                // A gateway that was killed has left it behind.
+                // A gateway that was killed has left the file behind.
                 if folder.served_inbox().await.is_none() {
                     return Err(no_gateway(&folder));
                 }
@@ -208,7 +209,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
             if question["rule"].is_string() {
-                // The gateway says why before any answer is read: the form is for those who are asked.
+                // The gateway gives its reason before any answer is read: the form is only for those who are asked.
                 return args.hand_in(&inbox, &id, "accept", None, false).await;
             }
             let is_form = question["mode"] == "form";
@@ -238,7 +239,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// The interval at which a running gateway is looked for.
+/// The interval of checks for a running gateway.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
@@ -255,7 +256,7 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
             None => Ok(()),
         };
         match followed {
-            // It ended, or is only about to serve.
+            // The gateway has ended, or does not serve yet.
             Ok(()) | Err(Stopped::Inbox(InboxFault::Unreachable { .. })) => {}
             Err(Stopped::Inbox(fault)) => return Err(failed(fault)),
             Err(Stopped::Failure(failure)) => return Err(failure),
@@ -271,13 +272,13 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Why a gateway's questions are not followed any more.
+/// The reason why a gateway's questions are no longer followed.
 enum Stopped {
     Inbox(InboxFault),
     Failure(Failure),
 }
 
-/// Prints the questions of one gateway as they come, until it ends.
+/// Prints the questions of one gateway as they arrive, until it ends.
 async fn follow(
     args: &InboxArgs,
     inbox: &InboxClient,
@@ -288,7 +289,7 @@ async fn follow(
     let mut changes = std::pin::pin!(changes);
     while changes.next().await.is_some() {
         *told = false;
-        // Those that wait are listed in the order in which they came: what is new stands behind the last.
+        // Pending questions are listed in order of arrival: new ones follow the last one printed.
         let new = inbox.list(false, last.as_deref(), usize::MAX).await;
         for question in new.map_err(Stopped::Inbox)? {
             args.print(&question).map_err(Stopped::Failure)?;
@@ -310,17 +311,17 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes an audit event for what was done. A failure is reported, and does not undo it.
+/// Writes an audit event. A failure is reported, and does not undo the action.
 pub(super) async fn note(folder: &StateFolder, event: Event) {
     warn_if_not_noted(direct_record::note(folder, event, None).await);
 }
 
-/// Writes audit events for what was done, where there is a record. A failure is reported, and does not undo it.
+/// Writes audit events, if there is a record. A failure is reported, and does not undo the action.
 async fn note_all(folder: &StateFolder, events: &[(Event, Details<'_>)]) {
     warn_if_not_noted(direct_record::note_all(folder, events).await);
 }
 
-/// Writes into the audit what a command did with the thing of this id.
+/// Writes an audit event about the thing with this id.
 pub(super) async fn note_about(folder: &StateFolder, event: Event, about: (&str, &str)) {
     if !folder.record().exists() {
         return output::say("there is no record yet, so this is not in the audit");
@@ -337,12 +338,12 @@ fn warn_if_not_noted(noted: Result<(), direct_record::OpenRecordError>) {
     }
 }
 
-/// Sessions cannot be read or written.
+/// Returns the failure for sessions that cannot be read or written.
 fn unwritable(error: &std::io::Error) -> Failure {
     Failure::usage("the inbox's sessions cannot be read or written").because(error)
 }
 
-/// No gateway serves the inbox of this folder.
+/// Returns the failure for a folder whose inbox no gateway serves.
 fn no_gateway(folder: &StateFolder) -> Failure {
     Failure::connection(format!(
         "no gateway serves the inbox of the state folder {}",
@@ -351,7 +352,8 @@ fn no_gateway(folder: &StateFolder) -> Failure {
     .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
 }
 
-/// The id that begins like this, when only one question that waits does; else among those that ended lately.
+/// Returns the whole id for its beginning, which must be that of only one pending question or, if of none, of only one
+/// recently ended question.
 async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
     if id.len() >= WHOLE {
         return Ok(id.to_owned());
@@ -368,18 +370,18 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
             (Some(_), Some(_)) => {
                 return Err(
                     Failure::usage(format!("several questions begin with `{id}`")).hint(
-                        "write more of the id; `mcp-elicit inbox list --json` has all of it.",
+                        "write more of the id; `mcp-elicit inbox list --json` shows it in full.",
                     ),
                 );
             }
         }
     }
     Err(Failure::usage(format!("no question begins with `{id}`"))
-        .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
+        .hint("`mcp-elicit inbox list` shows pending questions, `--ended` shows ended ones."))
 }
 
-/// Answers as they stand on the command line, checked against the question's form. Says what is sent in another
-/// spelling than it was written in.
+/// Reads answers from the command line and checks them against the question's form. Reports each value that is sent in
+/// a different spelling.
 fn content(answers: &[String], question: &Value) -> Result<Value, Failure> {
     let form = Form::from_value(&question["requestedSchema"]).map_err(|defects| {
         Failure::refused("the question's form cannot be read").because(defects)
@@ -398,9 +400,9 @@ fn failed(fault: InboxFault) -> Failure {
             let failure = Failure::refused(told);
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
-                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
+                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` shows the valid answers."),
                 "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
-                "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
+                "too-late" => failure.hint("the first answer counts; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 "asks-people" => failure.hint("those who are asked log in to the inbox; `mcp-elicit inbox open` says where it is."),
                 _ => failure,

@@ -1,4 +1,4 @@
-//! `inbox open`: a browser is signed in to the inbox that this state folder's gateway serves.
+//! `inbox open`: signs a browser in to the inbox that the gateway of this state folder serves.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
@@ -11,22 +11,22 @@ use crate::call_session::private_link::PrivateLink;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// The time that a link that is shown in a terminal waits for its one use.
+/// The validity of a link that is shown in a terminal.
 const SHOWN_LIFE: Duration = Duration::from_secs(60 * 60);
-/// The time that a link that a browser is given waits for it.
+/// The validity of a link that is opened in a browser.
 const OPENED_LIFE: Duration = Duration::from_secs(2 * 60);
 /// The time to wait for the browser, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// No link signs a browser in where people log in by themselves.
+/// Returns the failure for an inbox in which people log in by themselves, without links.
 pub(super) fn people_log_in(inbox: &PeopleInbox, question: Option<&str>) -> Failure {
     let address = inbox.address.trim_end_matches('/');
     let page = question.map_or_else(|| format!("{address}/"), |id| format!("{address}/q/{id}"));
     let failure = Failure::usage("people log in to this inbox, so no link signs a browser in");
     match &inbox.by {
         LogInBy::Proxy => failure.hint(format!(
-            "open {page} through the proxy in front of the inbox, which says who is who."
+            "open {page} through the proxy in front of the inbox, which authenticates people."
         )),
         LogInBy::Provider => failure.hint(format!("open {page} and log in.")),
     }
@@ -52,7 +52,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
             links.drop_key(&key)?;
             let (_, link) = links.make(SHOWN_LIFE)?;
             output::say(
-                "no browser could be started here; open this link, it signs one browser in, once:",
+                "no browser could be started here; open this link; it signs one browser in, once:",
             );
             output::say(format_args!("  {link}"));
             return Ok(Exit::Done);
@@ -61,14 +61,14 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
             links.drop_key(&key)?;
             return Err(Failure::usage("no browser could be started here")
                 .because(error)
-                .hint("run it in a terminal, which is shown a link to open."));
+                .hint("run it in a terminal, where it shows a link to open."));
         }
     };
     let mut keys = vec![key];
     if at_terminal {
         let (key, link) = links.make(SHOWN_LIFE)?;
         output::say(
-            "opening the inbox in your browser; if nothing appears, open this link, it signs one browser in, once:",
+            "opening the inbox in your browser; if nothing appears, open this link; it signs one browser in, once:",
         );
         output::say(format_args!("  {link}"));
         keys.push(key);
@@ -76,7 +76,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
     let came = links.wait_for_use(&keys).await?;
     drop(page);
     if came {
-        // The other one is not needed any more.
+        // The other key is no longer needed.
         for key in &keys {
             links.drop_key(key)?;
         }
@@ -90,11 +90,11 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
     links.drop_key(&keys[0])?;
     Err(
         Failure::usage("the browser that was started has not opened the inbox")
-            .hint("run it in a terminal, which is shown a link to open."),
+            .hint("run it in a terminal, where it shows a link to open."),
     )
 }
 
-/// The links of one inbox.
+/// Creates links for one inbox.
 struct Links {
     sessions: FileSessions,
     base: String,
@@ -102,7 +102,7 @@ struct Links {
 }
 
 impl Links {
-    /// A new key, and the link with it.
+    /// Creates a key, and the link with it.
     fn make(&self, life: Duration) -> Result<(String, String), Failure> {
         let mut key = String::new();
         self.change(|table| {
@@ -128,7 +128,7 @@ impl Links {
         changed.map_err(|error| super::unwritable(&error))
     }
 
-    /// Returns whether a browser has used one of the keys in time.
+    /// Waits for a browser to use one of the keys, and returns `true` if one did in time.
     async fn wait_for_use(&self, keys: &[String]) -> Result<bool, Failure> {
         let looks = WITHIN.as_millis() / POLL_INTERVAL.as_millis();
         for _ in 0..looks {

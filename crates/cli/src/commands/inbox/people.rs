@@ -10,7 +10,7 @@ use super::{PeopleCommand, note_all, unwritable};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// Lists people, or releases one from their subject. Gateways see it at the next request.
+/// Lists people, or releases one from their subject. Gateways apply it from the next request on.
 pub(super) async fn run(
     folder: &StateFolder,
     act: Option<&PeopleCommand>,
@@ -49,7 +49,7 @@ async fn unbind(folder: &StateFolder, name: &str) -> Result<Exit, Failure> {
     if !unbound.map_err(|error| unwritable(&error))? {
         return Err(
             Failure::usage(format!("nobody named `{}` has logged in", harmless(name)))
-                .hint("`mcp-elicit inbox people list` has those who have."),
+                .hint("`mcp-elicit inbox people list` shows those who have."),
         );
     }
     let details = Details {

@@ -1,4 +1,4 @@
-//! `inbox sessions`: the browsers that are signed in, by a link or as a person, and the end of that.
+//! `inbox sessions`: the browsers that are signed in, by a link or as a person, and how to end their sessions.
 
 use mcp_elicit_forms::web::{Session, SessionStore as _};
 use mcp_elicit_inbox::direct_record::ON_COMMAND_LINE;
@@ -13,7 +13,7 @@ use super::{SessionsCommand, note, note_all, unwritable};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// Lists sessions, or ends them. Gateways see it at the next request of the browser.
+/// Lists sessions, or ends them. Gateways apply it from the browser's next request on.
 pub(super) async fn run(
     folder: &StateFolder,
     act: &SessionsCommand,
@@ -93,7 +93,7 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
         let ended = ended.map_err(|error| unwritable(&error))?;
         if ended.sessions.is_empty() {
             return Err(Failure::usage(format!("there is no session `{id}`"))
-                .hint("`mcp-elicit inbox sessions list` has them."));
+                .hint("`mcp-elicit inbox sessions list` shows them."));
         }
         note_ended(folder, &ended).await;
     }
@@ -119,7 +119,7 @@ async fn revoke_all(folder: &StateFolder) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes into the audit that sessions of people ended here, with their devices.
+/// Writes audit events for the people's sessions that ended here, with their devices.
 async fn note_ended(folder: &StateFolder, ended: &EndedLogins) {
     let sessions = ended.sessions.iter().map(|session| {
         let details = Details {

@@ -1,4 +1,4 @@
-//! Questions of the inbox as text for people. What a server wrote is made harmless first.
+//! Questions of the inbox as text for people. A server's text is made harmless first.
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Withdrawal;
@@ -8,17 +8,17 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::output;
 
-/// Letters of a message in a list.
+/// The number of characters of a message in a list.
 const GIST: usize = 100;
-/// Options of a field that are written out.
+/// The number of a field's options that are written out.
 const OPTIONS: usize = 12;
 
-/// The beginning of an id, which names the question to this command.
+/// Returns the beginning of an id, by which this command can name the question.
 pub(super) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// Returns the words on who gets an answer that was just given, where no call waited for it.
+/// Returns a note on the fate of an answer that was just given, if no call waited for it.
 pub(super) fn taken_by(given: &Value) -> &'static str {
     match (given["waitedFor"] == false, given["foundAgain"] == false) {
         (false, _) => "",
@@ -29,7 +29,7 @@ pub(super) fn taken_by(given: &Value) -> &'static str {
     }
 }
 
-/// One question on one line.
+/// Formats one question as one line.
 pub(super) fn line(question: &Value) -> String {
     let word = |name: &str| sanitize::line(question[name].as_str().unwrap_or("-"), sanitize::LABEL);
     format!(
@@ -42,7 +42,7 @@ pub(super) fn line(question: &Value) -> String {
     )
 }
 
-/// Returns the outcome of the question in a word or two: an answer that was not delivered is not shown as one that was.
+/// Returns the outcome of the question in a word or two. An answer that was not delivered is shown as such.
 fn outcome(question: &Value) -> String {
     let word = match question["delivery"].as_str() {
         Some("failed") => "not delivered",
@@ -53,7 +53,7 @@ fn outcome(question: &Value) -> String {
     sanitize::line(word, sanitize::LABEL)
 }
 
-/// Returns the outcome of an answer that did not do what it was given for.
+/// Returns the outcome of an answer that had no effect; `None` if it had.
 fn undelivered(question: &Value) -> Option<String> {
     let said = match question["delivery"].as_str()? {
         "failed" => "but the server did not accept it",
@@ -68,14 +68,14 @@ fn undelivered(question: &Value) -> Option<String> {
     ))
 }
 
-/// The call that the question is for, or all that it may be for.
+/// Returns the call that the question is for, or all calls that it may be for.
 fn call(question: &Value) -> Option<CallView> {
     let others = question["others"].as_array().into_iter().flatten();
     let others = others.filter_map(Value::as_str).map(str::to_owned);
     Some(CallView::tool(question["target"].as_str()?).or_one_of(others.collect()))
 }
 
-/// The calls that the question may be for, with their arguments; `None` where it is known which asked.
+/// Returns the calls that the question may be for, with their arguments; `None` if it is known which call asked.
 fn candidates(question: &Value) -> Option<CallView> {
     let candidates = question["candidates"].as_array()?;
     let mut calls = candidates.iter().filter_map(|one| {
@@ -88,7 +88,7 @@ fn candidates(question: &Value) -> Option<CallView> {
     Some(calls.next()?.or_one_of_calls(calls.collect()))
 }
 
-/// One question, with all a person needs to answer it.
+/// Shows one question, with everything that a person needs to answer it.
 pub(super) fn question(question: &Value) -> Result<(), Failure> {
     for line in lines(question) {
         output::print(line)?;
@@ -167,7 +167,7 @@ fn lines(question: &Value) -> Vec<String> {
         if field.required {
             example.extend([" ", &*sanitize::line(&field.name, sanitize::LABEL), "=..."]);
         }
-        // Fields of an approval are arguments of the call.
+        // The fields of an approval are arguments of the call.
         let name = if is_approval { "may change" } else { "field" };
         add(name, described(&field));
         if let Some(description) = &field.description {
@@ -187,7 +187,7 @@ fn lines(question: &Value) -> Vec<String> {
         let accept = format!("mcp-elicit inbox accept {id}{flag}{example}");
         let page = text("link");
         if let Some(rule) = text("rule") {
-            // Each of those whom a rule asks answers under their own name.
+            // Each person whom a rule asks answers under their own name.
             let verb = if is_approval { "approve" } else { "answer" };
             let page = page.map_or_else(String::new, |page| format!(" at {page}"));
             let rule = line(rule);
@@ -267,7 +267,7 @@ fn described(field: &FieldView) -> String {
         Control::Several { options, .. } => {
             Some(format!("several of {}, with commas", listed(options)))
         }
-        // The bounds say what it is.
+        // The limits already describe the value.
         Control::Number { .. }
         | Control::Text { .. }
         | Control::Email
@@ -277,12 +277,8 @@ fn described(field: &FieldView) -> String {
     };
     let hint = Some(field.hint()).filter(|hint| !hint.is_empty());
     let default = field.shown(&field.default);
-    let default = default.map(|default| {
-        format!(
-            "{} unless you say otherwise",
-            sanitize::line(&default, sanitize::LABEL)
-        )
-    });
+    let default =
+        default.map(|default| format!("{} by default", sanitize::line(&default, sanitize::LABEL)));
     for more in kind.into_iter().chain(hint).chain(default) {
         said.push_str(", ");
         said.push_str(&more);
@@ -290,7 +286,7 @@ fn described(field: &FieldView) -> String {
     said
 }
 
-/// The values to write, each with its title where that says something else.
+/// Returns the values to write, each with its title if that differs.
 fn listed(options: &[Pick]) -> String {
     let values: Vec<String> = options
         .iter()
@@ -338,7 +334,7 @@ mod tests {
             "arguments  build: 7\n           force: true",
             "for        ana",
             "through    Claude 2",
-            "count  optional, a whole number, 1 to 100, 3 unless you say otherwise\n             How many\n             copies",
+            "count  optional, a whole number, 1 to 100, 3 by default\n             How many\n             copies",
             "one of s (\u{201c}Small\u{201d}) | l (\u{201c}Large\u{201d})",
             "where  required, \u{201c}Environment\u{201d}, one of staging | production",
             "sure  optional, yes or no",

@@ -1,4 +1,4 @@
-//! From a JSON Pointer to its place in the text that was read, byte by byte: what a person is shown.
+//! Finds the place of a JSON Pointer in the source text, byte by byte, to be shown to a person.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,9 @@ use mcp_elicit_core::text::beginning;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The place of a pointer: the member with its value when that is short, else the member's name, else the beginning of
-/// the value. A pointer that leads nowhere gives the deepest place on its way; `None` is for a text that is not JSON.
+/// Returns the place of a pointer: the member with its value if that is short, else the member's name, else the
+/// beginning of the value. A pointer that does not resolve gives the deepest place on its way. Returns `None` if the
+/// text is not JSON.
 pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
     let root: &RawValue = serde_json::from_str(text).ok()?;
     let mut here = SourceSpan {
@@ -26,7 +27,7 @@ pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
     Some(here.shown(text))
 }
 
-/// Returns where a text stops being JSON.
+/// Returns the place at which a text stops being JSON.
 pub(super) fn broken_at(text: &str) -> Option<Range<usize>> {
     let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
     let line_start: usize = text
@@ -58,7 +59,7 @@ impl SourceSpan {
     }
 }
 
-/// The last member of that name, or the item of that number.
+/// Returns the last member with this name, or the item with this index.
 fn child(text: &str, value: &str, name: &str) -> Option<SourceSpan> {
     if value.starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
@@ -86,13 +87,13 @@ fn child(text: &str, value: &str, name: &str) -> Option<SourceSpan> {
     found
 }
 
-/// Returns where a piece of a text stands in it.
+/// Returns the range of a piece within its text.
 fn range_in(text: &str, piece: &str) -> Range<usize> {
     let start = piece.as_ptr() as usize - text.as_ptr() as usize;
     start..start + piece.len()
 }
 
-/// An object's members as written: in order, doubled names too.
+/// An object's members as written: in order, including duplicates.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -1,5 +1,5 @@
-//! `mcp-elicit lint`: is this question legal, clear and safe? The findings are core's; here they are shown in the
-//! source.
+//! `mcp-elicit lint`: checks that a question is legal, clear and safe. The core library finds the defects; this module
+//! shows them in the source.
 
 mod locate;
 mod show;
@@ -14,8 +14,8 @@ use crate::output;
 
 /// Check whether a requestedSchema is legal, clear and safe, and on which revisions
 ///
-/// Reports what makes it illegal, what would confuse a person who must answer (no title, two fields with one label, a
-/// hundred options) and what would endanger one (a secret asked for in a form, a link in a text, a default that
+/// Reports what makes it illegal, what would confuse a person who must answer (no title, two fields with the same label,
+/// a hundred options) and what would endanger them (a form that asks for a secret, a link in a text, a default that
 /// deletes).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

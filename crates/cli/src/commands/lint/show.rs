@@ -1,4 +1,5 @@
-//! Shows a report to a person: each finding at its place in the source, then where the question is legal.
+//! Shows a report to a person: each finding at its place in the source, then the revisions on which the question is
+//! legal.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,11 +11,11 @@ use mcp_elicit_core::wire::Revision;
 use super::locate::{broken_at, locate};
 use crate::output::{ERROR, GOOD, WARNING, harmless, say, styled};
 
-/// The number of findings that are shown, and the largest piece of source that is shown at all, in bytes.
+/// The largest number of findings that are shown, and the largest piece of source that is shown, in bytes.
 const SHOWN: usize = 60;
 const LONGEST_PIECE: usize = 4_000;
 
-/// Shows everything.
+/// Shows the whole report.
 pub(super) fn report(report: &Report, source: &str, name: &str) {
     let renderer = Renderer::styled();
     for finding in report.findings.iter().take(SHOWN) {
@@ -59,7 +60,7 @@ fn group<'a>(finding: &'a Finding, source: &'a str, name: &'a str) -> Group<'a> 
     group
 }
 
-/// The lines of a finding's place, the number of the first, and the place within them.
+/// Returns the lines that contain a finding's place, the number of the first line, and the place within them.
 fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize, Range<usize>)> {
     let place = locate(source, &finding.pointer).or_else(|| broken_at(source))?;
     let start = source[..place.start].rfind('\n').map_or(0, |at| at + 1);
@@ -76,8 +77,8 @@ fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize,
     Some((without_c1(lines), first_line, span))
 }
 
-/// The renderer spells out control characters, but not the second set (U+0080 to U+009F), which some terminals obey.
-/// The replacement is as long in bytes, so that locations stay right.
+/// Replaces the second set of control characters (U+0080 to U+009F), which some terminals obey and the renderer does
+/// not spell out. The replacement has the same length in bytes, so that locations stay right.
 fn without_c1(lines: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| matches!(c, '\u{80}'..='\u{9f}');
     if lines.contains(is_c1) {
@@ -122,7 +123,7 @@ fn verdict(report: &Report) {
         format!("{n} {one}{}", if n == 1 { "" } else { "s" })
     };
     if report.findings.is_empty() {
-        say("nothing to find fault with");
+        say("no findings");
     } else {
         let (errors, warnings) = (
             count(Severity::Error, "error"),

@@ -1,4 +1,4 @@
-//! `rules check`: every mistake of a file, at its place.
+//! `rules check`: every error in a file, with its place.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,10 +17,10 @@ use crate::output::{self, GOOD, HINT, harmless, say, styled};
 
 /// Find every mistake in a rules file, with its line and column
 ///
-/// Mistakes are, among others: unknown keys, a secret written as text, two people with one mail address, groups that contain
-/// each other, rules that can never match or name nobody, escalations that add nobody or come after the deadline, and conditions
+/// Mistakes include unknown keys, a secret written as text, two people with the same mail address, groups that contain each
+/// other, rules that can never match or name no one, escalations that add no one or come after the deadline, and conditions
 /// with names or types that do not exist. The tables `[channels.*]` are checked too: unknown keys, addresses, events, groups, and
-/// secrets written as text. Warnings leave the file usable.
+/// secrets written as text. A file with warnings can be used.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
@@ -46,7 +46,7 @@ Exit codes:
   1  mistakes
   2  the file cannot be read"#;
 
-/// The number of mistakes that are shown to a person.
+/// The largest number of errors that are shown to a person.
 const SHOWN: usize = 60;
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
@@ -110,7 +110,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     Ok(if is_right { Exit::Done } else { Exit::Refused })
 }
 
-/// Returns `true` for the configuration of a gateway, of which more is to be checked than its rules.
+/// Returns `true` if the file is a gateway's configuration, of which more than the rules has to be checked.
 fn has_gateway_tables(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();
@@ -120,7 +120,7 @@ fn has_gateway_tables(text: &str) -> bool {
     })
 }
 
-/// Adds the mistakes in the tables of channels, where the file can be read at all.
+/// Adds the errors in the tables of channels, if the file can be parsed at all.
 fn add_channels(loaded: &mut Loaded, text: &str) {
     let unread = ["invalid-toml", "file-too-large"];
     let mut known = loaded.defects.iter().map(|defect| defect.code);
@@ -131,7 +131,8 @@ fn add_channels(loaded: &mut Loaded, text: &str) {
     add_channel_defects(&mut loaded.defects, text, people);
 }
 
-/// Returns the length of what is marked at the start of a text: a word, a string with its quotes, or a list or table to its end.
+/// Returns the length of the token to mark at the start of a text: a word, a string with its quotes, or a list or table
+/// to its end.
 fn marked(rest: &str) -> usize {
     let end_at = |close: char| {
         let mut before = None;
@@ -165,7 +166,7 @@ fn secrets_of(defects: &[RuleDefect]) -> BTreeSet<(usize, Reverse<usize>)> {
         .collect()
 }
 
-/// The file as it is shown: without the secrets in it.
+/// The file as it is shown, without its secrets.
 struct Shown<'f> {
     text: &'f str,
     name: &'f str,
@@ -173,7 +174,7 @@ struct Shown<'f> {
 }
 
 impl Shown<'_> {
-    /// Returns the line of a finding, and its place in it, in characters from 0.
+    /// Returns the line of a finding, and its place in that line, in characters from 0.
     fn line(&self, finding: &RuleDefect) -> (String, usize) {
         let line = self.text.lines().nth(finding.line - 1);
         let (mut line, mut at) = (line.unwrap_or_default().to_owned(), finding.column - 1);

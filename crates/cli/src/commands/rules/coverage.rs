@@ -1,4 +1,4 @@
-//! `rules coverage`: the tools of a server, and the rules that cover each.
+//! `rules coverage`: the tools of a server, with the rules that cover each.
 
 use clap::Args;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
@@ -17,7 +17,7 @@ use crate::output::{self, WARNING, styled};
 
 /// List a server's tools with the rules that cover each, and tools without a rule
 ///
-/// Starts the server, or connects to it, and lists its tools; calls none of them.
+/// Starts the server, or connects to it, and lists its tools without calling any.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CoverageArgs {
@@ -78,7 +78,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
                 .any(|rule| rule.name() == name)
         })
     };
-    // A rule that names no server may be for the tools of another.
+    // A rule without a server may be for another server's tools.
     let unused = rules
         .rules()
         .iter()
@@ -159,7 +159,7 @@ fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns the annotations that the tool has, by the names that conditions use.
+/// Returns the tool's annotations, by the names that conditions use.
 fn annotations(tool: &Tool) -> Map<String, Value> {
     let Some(annotations) = &tool.annotations else {
         return Map::new();
@@ -175,7 +175,7 @@ fn annotations(tool: &Tool) -> Map<String, Value> {
     .collect()
 }
 
-/// Connects, and returns the name that the server reports and its tools.
+/// Connects, and returns the server's name, as it reports it, and its tools.
 async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     let stop = stop::listen()?;
     let target = args.target()?;

@@ -1,4 +1,4 @@
-//! `mcp-elicit rules`: the mistakes of a rules file, its decisions, and the tools without a rule.
+//! `mcp-elicit rules`: the errors in a rules file, its decisions, and the tools without a rule.
 
 mod check;
 mod coverage;
@@ -31,7 +31,7 @@ enum RulesCommand {
     Coverage(Box<coverage::CoverageArgs>),
 }
 
-const EXAMPLES: &str = r#"A file:
+const EXAMPLES: &str = r#"Example file:
   [people.ada]
   mail = "ada@example.com"
   [people.bob]
@@ -64,16 +64,16 @@ pub(crate) fn run(args: RulesArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// A file of rules without mistakes.
+/// A rules file without errors.
 struct RightRules {
     rules: Rules,
-    /// The issuer at which people log in, where the file has one.
+    /// The issuer at which people log in, if the file has one.
     logs_in: Option<String>,
-    /// The servers of the file by name; empty where it has none.
+    /// The names of the file's servers; empty if it has none.
     servers: Vec<String>,
 }
 
-/// Reads a file of rules that must be right.
+/// Reads a rules file, which must have no errors.
 fn right_rules(file: &Input) -> Result<RightRules, Failure> {
     let text = text_of(file)?;
     let rules = Rules::parse(&text).map_err(|defects| {
@@ -91,7 +91,7 @@ fn right_rules(file: &Input) -> Result<RightRules, Failure> {
     })
 }
 
-/// Warns of a server that the file does not have, where it has any. `shown` is its name, safe to print.
+/// Warns of a server that is not in the file, if the file has servers. `shown` is the name, safe to print.
 fn warn_of_unknown_server(server: &str, shown: &str, servers: &[String], next: &str) {
     if !servers.is_empty() && servers.iter().all(|known| known != server) {
         output::say(format_args!(

@@ -1,4 +1,4 @@
-//! `rules simulate`: the decision about one call, with the same code that decides in a gateway; or about every call in the audit.
+//! `rules simulate`: the decision about one call, made by the gateway's own code, or about every call in the audit.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::output;
 
 /// Evaluate the rules for one call, or for every call in the audit
 ///
-/// The rules are first evaluated as before the call and, if they let it proceed, as when its server asks. Without a `question`
+/// The rules are evaluated as before the call and, if they let it proceed, again as when its server asks. Without a `question`
 /// in the call, rules that need one are skipped and listed in `needs`.
 ///
 /// With --audit, re-evaluates each audited question, approval and refusal under FILE. The audit keeps no arguments or messages; a
@@ -52,7 +52,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DIR", requires = "audit")]
     state: Option<PathBuf>,
 
-    /// With --audit: only events since then: a time such as 2026-11-22T10:00:00Z, or the last `7d`
+    /// With --audit: only events since a time, such as 2026-11-22T10:00:00Z, or of the last `7d`
     #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
     since: Option<Since>,
 
@@ -111,7 +111,7 @@ struct CallInput<'a> {
     now: Option<Timestamp>,
 }
 
-/// Reads a member that is there: `null` is a value, as it is in a gateway.
+/// Reads a member that is present: `null` is a value, as in a gateway.
 fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
@@ -141,7 +141,7 @@ impl InputCaller {
         if let Some(unknown) = owner.filter(|name| !is_known(name)) {
             let shown = output::harmless(unknown);
             return Err(Failure::usage(format!("`caller.person`: no person is named `{shown}`"))
-                .hint("write the name as `[people.NAME]` has it; a gateway takes the caller for unknown."));
+                .hint("write the name as in `[people.NAME]`; a gateway treats this caller as unknown."));
         }
         let calling = CallingPerson::of_kind(self.kind, &self.issuer, owner, logs_in);
         let caller = Caller {
@@ -181,7 +181,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             "write its members by name, in an object: see `mcp-elicit rules simulate --help`.",
         ));
     }
-    // The error names the member and the place, and no value.
+    // The error names the member and the place, and contains no value.
     let mut input: CallInput<'_> = serde_json::from_str(&text).map_err(|error| {
         Failure::usage("the call cannot be read")
             .because(error)
@@ -239,7 +239,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the part of a call that is a list where an object is meant, whose values would be taken for members in their order.
+/// Returns the part of a call that is a list instead of an object; its values would be taken for members in order.
 fn part_in_order(call: &str) -> Option<String> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let is_list = |text: &str| text.trim_start().starts_with('[');
@@ -268,7 +268,7 @@ const KINDS: [&str; 6] = [
 ];
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-/// Refuses words that no question of a server has.
+/// Rejects words that no server's question has.
 fn check_words(question: &QuestionFacts) -> Result<(), Failure> {
     let fields = question.fields.values();
     let words = fields.flat_map(|field| {
@@ -366,7 +366,7 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
     };
     let mut lines = Vec::new();
     if let Admit::Free(Some(rule)) = preview.admit {
-        lines.push(format!("{} lets the call go on", named(rule)));
+        lines.push(format!("{} lets the call proceed", named(rule)));
     }
     match decided {
         Some(CallOutcome::Refused(rule, reason)) => {
@@ -390,19 +390,17 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
             lines.extend(plan_lines(plan));
         }
         Some(CallOutcome::Ask(None, _)) | None => {
-            lines.push("no rule matches: the call goes on, and its caller is asked".to_owned());
+            lines.push("no rule matches: the call proceeds, and its caller is asked".to_owned());
         }
     }
     if preview.needs_question {
-        lines.push(
-            "without a `question` in the call, rules that need one were passed over".to_owned(),
-        );
+        lines.push("without a `question` in the call, rules that need one were skipped".to_owned());
     }
     for error in &preview.errors {
         let effect = if error.matched {
             "so the rule matched"
         } else {
-            "so the rule was passed over"
+            "so the rule was skipped"
         };
         lines.push(format!(
             "{}: {}, {effect}",

@@ -1,5 +1,5 @@
-//! `rules simulate --audit`: the decisions of rules about what a gateway's audit tells of. Certain ones are counted, and of the others it is
-//! said what they depend on.
+//! `rules simulate --audit`: the decisions of rules about the calls in a gateway's audit. Certain decisions are
+//! counted; the others are shown with the facts that they depend on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -22,11 +22,11 @@ use crate::commands::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless, say};
 
-/// The beginning of what is looked at, in milliseconds since 1970.
+/// The start of the time span, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since(u64);
 
-/// Reads `--since`: a time, or a span before now.
+/// Parses `--since`: a time, or a span before now.
 pub(super) fn since(text: &str) -> Result<Since, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
@@ -39,14 +39,14 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
     Ok(Since(clock::now().as_millis().saturating_sub(millis)))
 }
 
-/// The event of a call that the audit tells of.
+/// The kind of an audited event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Its server asked.
+    /// The server asked.
     Question,
     /// The gateway asked before the call.
     Approval,
-    /// A rule refused it, or its question.
+    /// A rule refused the call or its question.
     Refusal,
 }
 
@@ -60,20 +60,21 @@ impl Kind {
     }
 }
 
-/// One line.
+/// One line of the output.
 struct Line<'r> {
     kind: Kind,
     at: u64,
     question: Option<String>,
     server: String,
     call: Option<(CallKind, String)>,
-    /// The rule that decided then, as far as it is known.
+    /// The rule that decided at the time, if known.
     was: Option<String>,
     now: Recall<'r>,
 }
 
 impl Line<'_> {
-    /// Returns `true` if the decision is certain and another than it was. Where the caller is asked, the record keeps no rule.
+    /// Returns `true` if the decision is certain and differs from the recorded one. If the caller is asked, the record
+    /// keeps no rule.
     fn is_changed(&self) -> bool {
         let [now] = self.now.candidates.as_slice() else {
             return false;
@@ -144,7 +145,7 @@ impl Line<'_> {
 
 const fn words(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Allowed => ": the call goes on",
+        Verdict::Allowed => ": the call proceeds",
         Verdict::Caller => ": the caller is asked",
         Verdict::People => ": people are asked",
         Verdict::Approval => ": approval before the call",
@@ -288,7 +289,7 @@ async fn try_all(
     Ok(exit_of(audit::verify(&links, Some(&chain))))
 }
 
-/// Opens the record in a state folder to be read, with the key of its audit.
+/// Opens the record in a state folder for reading, with the key of its audit.
 async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> {
     let unusable = format!("the keys in {} cannot be used", folder.path().display());
     let keys = folder
@@ -302,7 +303,7 @@ async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> 
     Ok((Record::new(Arc::new(store), keys, lock, clock::now), chain))
 }
 
-/// Returns the rule of each question that has one. Audits of before name it with the acts of people only.
+/// Returns the rule of each question that has one. Older audits name it only with the actions of people.
 fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
     let named = entries
         .iter()
@@ -310,7 +311,8 @@ fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
     named.collect()
 }
 
-/// Decides about the call of an entry; `None` where the entry is about no call that asks, waits for approval, or is refused.
+/// Decides about the call of an entry; `None` if the entry is not about a call that asks, waits for approval, or is
+/// refused.
 async fn line_of<'r>(
     entry: &Value,
     rules: &'r Rules,
@@ -359,7 +361,7 @@ async fn line_of<'r>(
         is_approval: kind == Kind::Approval,
         arguments: match (&arguments, &row) {
             (Some(arguments), _) => RecordedArguments::Json(arguments),
-            // They are erased with the end; those that were sealed with a lost key are there and cannot be read.
+            // Arguments are erased at the end; those sealed with a lost key exist and cannot be read.
             (None, Some(row)) if row.lifecycle.is_open() && row.arguments.is_none() => {
                 RecordedArguments::None
             }

@@ -1,7 +1,7 @@
-//! Many verdicts, one a line, in the order of the lines.
+//! Many verdicts, one per line, in the order of the lines.
 //!
-//! Lines are judged as they come: what is written is flushed before the next read could wait. A line that cannot be
-//! judged costs an error line and nothing else.
+//! Each line is judged as it arrives, and the output is flushed before a read that could wait. A line that cannot be
+//! judged gives an error line and has no other effect.
 
 use std::io::{BufReader, Read, Write};
 
@@ -13,10 +13,10 @@ use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
 use crate::input::{BYTE_ORDER_MARK, Line, next_line};
 
-/// The longest line, in bytes: the longest schema and the longest content fit.
+/// The longest line, in bytes: enough for the longest schema and the longest content.
 const LONGEST: usize = 8 << 20;
 
-/// The question of one line. Texts are judged as they stand, so that nothing is lost on the way.
+/// The question of one line. Texts are judged as written, so that nothing is lost in parsing.
 #[derive(Deserialize)]
 struct Asked<'a> {
     #[serde(borrow)]
@@ -46,7 +46,8 @@ struct Unread {
     message: String,
 }
 
-/// Judges every line of `source`. A broken line makes the exit code 2, after all others have had their verdict.
+/// Judges every line of `source`. A line that cannot be judged makes the exit code 2, after all other lines have their
+/// verdicts.
 pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit, Failure> {
     let mut source = BufReader::with_capacity(64 << 10, source);
     let mut line = Vec::new();
@@ -86,7 +87,7 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
     Ok(exit)
 }
 
-/// Writes the answer to one line; false when it could not be read.
+/// Writes the answer to one line. Returns `false` if the line could not be read.
 fn judge(line: &[u8], number: u64, answer: &mut Vec<u8>) -> Result<bool, Failure> {
     match object::<Asked<'_>>(line) {
         Ok(asked) => {
@@ -120,7 +121,7 @@ fn judge(line: &[u8], number: u64, answer: &mut Vec<u8>) -> Result<bool, Failure
     }
 }
 
-/// The id of a line that lacks something else.
+/// Returns the id of a line that lacks another member.
 fn id_of(line: &[u8]) -> Option<&RawValue> {
     #[derive(Deserialize)]
     struct OnlyId<'a> {
@@ -130,7 +131,7 @@ fn id_of(line: &[u8]) -> Option<&RawValue> {
     object::<OnlyId<'_>>(line).ok()?.id
 }
 
-/// The members of a line; a list of them in their order, which serde would take too, is none.
+/// Parses the members of a line. A list of them in order, which serde would accept too, is rejected.
 fn object<'l, T: Deserialize<'l>>(line: &'l [u8]) -> serde_json::Result<T> {
     if line.trim_ascii_start().starts_with(b"[") {
         return Err(serde::de::Error::custom(

@@ -1,4 +1,4 @@
-//! `mcp-elicit validate`: does this content answer this schema? The verdicts are core's.
+//! `mcp-elicit validate`: checks that content answers a schema. The core library decides.
 
 mod batch;
 mod verdict;
@@ -90,7 +90,7 @@ fn show(verdict: &Verdict, schema: &Input, content: &Input) {
             ));
         }
         output::say(format_args!(
-            "  {} `mcp-elicit lint {schema}` shows the places.",
+            "  {} `mcp-elicit lint {schema}` shows the positions.",
             styled(output::HINT, "next:")
         ));
     } else if verdict.valid() {

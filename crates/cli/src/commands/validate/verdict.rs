@@ -1,4 +1,4 @@
-//! One verdict, as it is written out.
+//! One verdict, as it is written.
 
 use mcp_elicit_core::answer::{Answers, CheckError};
 use mcp_elicit_core::form::{DefectCode, Defects, Form, Note, NoteCode};
@@ -14,7 +14,7 @@ pub(super) struct Broken {
     pub(super) message: String,
 }
 
-/// The defect that makes the schema illegal.
+/// A defect that makes the schema illegal.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Flaw {
     pub(super) pointer: String,
@@ -25,20 +25,20 @@ pub(super) struct Flaw {
 /// The verdict on one schema and one content.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// The schema is legal and this is what the content breaks.
+    /// The schema is legal; these are the rules that the content breaks.
     Judged {
         violations: Vec<Broken>,
         /// Fields that the form does not have.
         ignored: Vec<String>,
-        /// Rules that were not checked: where, and why.
+        /// Rules that were not checked, each with its place and the reason.
         unchecked: Vec<Note>,
     },
-    /// The schema is not legal.
+    /// The schema is illegal.
     Illegal(Vec<Flaw>),
 }
 
 impl Verdict {
-    /// Judges two inputs of whatever bytes.
+    /// Judges two inputs of arbitrary bytes.
     pub(super) fn of(schema: &[u8], content: &[u8]) -> Self {
         match std::str::from_utf8(schema) {
             Ok(text) => match Form::parse(text) {
@@ -175,7 +175,7 @@ fn unreadable(message: String) -> Broken {
     }
 }
 
-/// As `{"schema","valid","violations","defects"}`.
+/// Serializes as `{"schema","valid","violations","defects"}`.
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut verdict = serializer.serialize_struct("Verdict", 4)?;

@@ -1,6 +1,6 @@
-//! RFC 3339 dates, exactly: libraries that read dates accept more than the RFC and refuse its leap seconds.
+//! RFC 3339 dates, exactly: libraries that read dates accept more than the RFC and reject its leap seconds.
 
-/// `full-date`, with days that exist.
+/// Returns `true` for a `full-date` that exists.
 pub(super) fn is_date(text: &[u8]) -> bool {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else {
         return false;
@@ -21,7 +21,8 @@ pub(super) fn is_date(text: &[u8]) -> bool {
     (1..=days).contains(&day)
 }
 
-/// `date-time`: the offset is required, and second 60 stands only at 23:59 UTC (RFC 3339 §5.7).
+/// Returns `true` for a `date-time`: the offset is required, and second 60 is allowed only at 23:59 UTC (RFC 3339
+/// §5.7).
 pub(super) fn is_date_time(text: &[u8]) -> bool {
     let Some((date, [b'T' | b't', time @ ..])) = text.split_at_checked(10) else {
         return false;

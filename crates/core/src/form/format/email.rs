@@ -2,7 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// `Mailbox` (RFC 5321 §4.1.2). One with other letters is RFC 6531's, a different format.
+/// Returns `true` for a `Mailbox` (RFC 5321 §4.1.2). Mailboxes with non-ASCII letters belong to RFC 6531, which is
+/// another format.
 pub(super) fn is_mailbox(text: &str) -> bool {
     let local_ends = if text.starts_with('"') {
         quoted(text.as_bytes())
@@ -74,7 +75,7 @@ fn is_label(label: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || *b == b'-')
         && bytes[0] != b'-'
         && bytes[bytes.len() - 1] != b'-';
-    // "--" in the third and fourth place is kept for A-labels, which must decode (RFC 5891 §4.2.3.1).
+    // "--" in the third and fourth position is reserved for A-labels, which must decode (RFC 5891 §4.2.3.1).
     let marked = matches!(bytes, [_, _, b'-', b'-', ..]);
     shaped
         && (!marked

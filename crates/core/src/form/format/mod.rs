@@ -14,7 +14,7 @@ pub enum Format {
     Uri,
     /// An RFC 3339 full-date that exists in the calendar.
     Date,
-    /// An RFC 3339 date-time with an offset; a leap second only where one can be.
+    /// An RFC 3339 date-time with an offset; a leap second only where one can occur.
     DateTime,
 }
 
@@ -22,7 +22,7 @@ impl Format {
     /// Every format.
     pub const ALL: [Format; 4] = [Format::Email, Format::Uri, Format::Date, Format::DateTime];
 
-    /// The spelling in a schema.
+    /// Returns the spelling in a schema.
     pub const fn as_str(self) -> &'static str {
         match self {
             Format::Email => "email",
@@ -32,12 +32,12 @@ impl Format {
         }
     }
 
-    /// The format of that spelling.
+    /// Returns the format with that spelling.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
-    /// Returns the expected format, to be read after "must be ", with an example.
+    /// Returns a description of the format, to be read after "must be ", with an example.
     pub const fn expected(self) -> &'static str {
         match self {
             Format::Email => "an email address such as ada@example.com",
@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// Returns whether the text has this format.
+    /// Returns `true` if the text has this format.
     pub fn matches(self, text: &str) -> bool {
         match self {
             Format::Email => email::is_mailbox(text),

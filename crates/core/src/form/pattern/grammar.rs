@@ -1,8 +1,8 @@
-//! The syntax of patterns: ECMA-262 with the `u` flag, plus `\-`, `[\w-.]` and braces that count nothing.
+//! The syntax of patterns: ECMA-262 with the `u` flag, plus `\-`, `[\w-.]` and literal braces.
 //!
-//! A pattern is read whole, counted in states and written again in the regex crate's spelling, so that every accepted
-//! pattern means here what it means in a browser. `web/packages/form/src/check/pattern.ts` follows the same grammar and
-//! counts the same.
+//! A pattern is parsed completely, counted in states and rewritten in the regex crate's syntax, so that every accepted
+//! pattern means the same here as in a browser. `web/packages/form/src/check/pattern.ts` implements the same grammar
+//! and the same counting.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,24 +12,24 @@ use std::str::Chars;
 use super::Refused;
 use super::property;
 
-/// Spaces as ECMA-262 counts them (`WhiteSpace` and `LineTerminator`).
+/// White space as defined by ECMA-262 (`WhiteSpace` and `LineTerminator`).
 const SPACES: &str = r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
 
 /// The deepest nesting of groups.
 const DEPTH: u32 = 100;
 
-/// The cost of a Unicode property in states; as an automaton over bytes it is large.
+/// The cost of a Unicode property in states; its automaton over bytes is large.
 const PROPERTY: f64 = 64.0;
 
 /// One part of a pattern.
 pub(super) enum Part {
-    /// An expression for one character, in the regex crate's spelling, and its cost.
+    /// An expression for one character, in the regex crate's syntax, and its cost.
     One(String, f64),
     /// An assertion: `^`, `$` or a word boundary.
     Assertion(&'static str),
     /// Alternatives, or a group.
     Choice(Vec<Vec<Part>>),
-    /// A part, at least and at most so many times. Counts are floats, which hold any.
+    /// A part with its minimum and maximum number of repetitions. The counts are floats, which can hold any number.
     Repeat(Box<Part>, f64, f64),
 }
 
@@ -65,7 +65,7 @@ impl Part {
                 out.push(')');
             }
             Part::Repeat(part, least, most) => {
-                // A repetition is repeated only inside a group.
+                // A repetition can only be repeated inside a group.
                 part.spell(out);
                 let _ = if most.is_finite() {
                     write!(out, "{{{least:.0},{most:.0}}}")
@@ -88,11 +88,11 @@ fn cost(parts: &[Part]) -> f64 {
     parts.iter().map(Part::cost).sum::<f64>().max(1.0)
 }
 
-/// A pattern as it was read.
+/// A parsed pattern.
 pub(super) struct Grammar(Vec<Part>);
 
 impl Grammar {
-    /// Reads a pattern without look-around and back-references.
+    /// Parses a pattern without look-around and back-references.
     pub(super) fn parse(source: &str) -> Result<Self, Refused> {
         let mut reader = Reader {
             chars: source.chars().peekable(),
@@ -104,8 +104,8 @@ impl Grammar {
         Ok(Grammar(parts))
     }
 
-    /// The cost in states, the regex crate's spelling, and how many characters there must be where the pattern says so
-    /// of all of them: `^[\p{L} ]{1,100}$` would hold a hundred copies of the class.
+    /// Returns the cost in states, the regex crate's syntax, and the number of characters if the pattern limits the
+    /// whole text: `^[\p{L} ]{1,100}$` would contain a hundred copies of the class.
     pub(super) fn compile(&self) -> (f64, String, Option<(f64, f64)>) {
         let mut spelling = String::new();
         if let [
@@ -129,9 +129,9 @@ fn need(sound: bool) -> Result<(), Refused> {
 
 /// The meaning of an escape or of a member of a class.
 enum Member {
-    /// One character: it may begin or end a range.
+    /// One character, which may begin or end a range.
     One(char),
-    /// A set of characters, as it is written inside a class, and its cost.
+    /// A set of characters, in the syntax inside a class, and its cost.
     Set(String, f64),
 }
 
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    /// `{2}`, `{2,}` or `{2,3}`, if it stands here.
+    /// Parses `{2}`, `{2,}` or `{2,3}`, if it is next.
     fn count(&mut self) -> Option<(f64, f64)> {
         let mut ahead = self.chars.clone();
         ahead.next_if_eq(&'{')?;
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Ok(Part::Repeat(Box::new(part), least, most))
     }
 
-    /// A group, of which the `(` is read already.
+    /// Parses a group after its `(`.
     fn group(&mut self) -> Result<Part, Refused> {
         if self.eat('?') && !self.eat(':') {
             need(self.eat('<'))?;
@@ -251,7 +251,7 @@ impl Reader<'_> {
         Ok(Part::Choice(vec![parts]))
     }
 
-    /// A class, of which the `[` is read already.
+    /// Parses a class after its `[`.
     fn class(&mut self) -> Result<Part, Refused> {
         let negated = self.eat('^');
         let mut inside = String::new();
@@ -280,7 +280,7 @@ impl Reader<'_> {
                     need(low <= high)?;
                     let _ = write!(inside, "{}-{}", spelled(low), spelled(high));
                 }
-                // Beside a set there is no range, and the dash is itself (ECMA-262, B.1.2.8.1), as in the widespread
+                // Next to a set there is no range, and the dash is literal (ECMA-262, B.1.2.8.1), as in the common
                 // `[\w-.]`.
                 (first, last) => {
                     put(first, &mut inside);
@@ -289,7 +289,7 @@ impl Reader<'_> {
                 }
             }
         }
-        // ECMA: `[]` is nothing and `[^]` is anything; the regex crate takes a leading `]` as a member.
+        // In ECMA-262, `[]` matches nothing and `[^]` anything; the regex crate takes a leading `]` as a member.
         let spelling = match (inside.is_empty(), negated) {
             (true, true) => r"[\s\S]".to_owned(),
             (true, false) => r"[^\s\S]".to_owned(),
@@ -306,7 +306,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An escape, of which the backslash is read already.
+    /// Parses an escape after its backslash.
     fn escape(&mut self, in_class: bool) -> Result<Member, Refused> {
         let set = |set: &str| Ok(Member::Set(set.to_owned(), 1.0));
         let code = match self.chars.next().ok_or(Refused::Syntax)? {
@@ -345,8 +345,8 @@ impl Reader<'_> {
         char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
     }
 
-    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is not a character
-    /// here.
+    /// Parses the part after `\u`: a code point in braces, or one or two code units. A lone surrogate is not a
+    /// character here.
     fn code_point(&mut self) -> Result<u32, Refused> {
         if self.chars.peek() == Some(&'{') {
             let digits = self.braced()?;
@@ -374,7 +374,7 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// Reads the text in braces; never empty.
+    /// Parses the text in braces; never empty.
     fn braced(&mut self) -> Result<String, Refused> {
         need(self.eat('{'))?;
         let mut inside = String::new();
@@ -388,7 +388,7 @@ impl Reader<'_> {
     }
 }
 
-/// One character, which the regex crate cannot take for anything else.
+/// Returns one character, escaped so that the regex crate takes it literally.
 fn spelled(c: char) -> String {
     format!(r"\x{{{:X}}}", u32::from(c))
 }

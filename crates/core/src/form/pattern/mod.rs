@@ -1,8 +1,8 @@
 //! `pattern`: ECMA-262 syntax, matched in linear time.
 //!
 //! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's:
-//! `grammar` reads a pattern as ECMA does and spells it anew. What cannot be matched in linear time (look-around,
-//! back-references) is not enforced, and said.
+//! `grammar` parses a pattern as ECMA-262 does and rewrites it. Patterns that cannot be matched in linear time
+//! (look-around, back-references) are not enforced, and a note says so.
 
 mod grammar;
 mod property;
@@ -20,25 +20,25 @@ use grammar::Grammar;
 pub struct Pattern {
     source: Arc<str>,
     regex: Option<Regex>,
-    /// The least and the greatest number of characters, where the pattern says so of all of them.
+    /// The minimum and maximum number of characters, if the pattern limits the whole text.
     count: Option<(f64, f64)>,
 }
 
-/// The first size limit of a pattern, in bytes. Most need less; others are tried again with twice as much.
+/// The first size limit of a pattern, in bytes. Most patterns need less; others are tried again with twice as much.
 const FIRST: usize = 16 << 10;
 
-/// Why a pattern cannot be used at all.
+/// The reason why a pattern cannot be used at all.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Syntax,
     Cost,
 }
 
-/// The budget that is left for the patterns of a form.
+/// The remaining budget for the patterns of a form.
 pub(crate) struct Budget {
     /// States of automata over characters, as ECMA patterns are counted on every platform.
     states: f64,
-    /// Bytes of compiled automata, whatever the count says.
+    /// Bytes of compiled automata, independent of the count.
     memory: usize,
 }
 
@@ -57,7 +57,7 @@ impl Budget {
 }
 
 impl Pattern {
-    /// Takes what the pattern costs from `left`.
+    /// Parses a pattern and takes its cost from `left`.
     pub(crate) fn parse(source: &str, limits: &Limits, left: &mut Budget) -> Result<Self, Refused> {
         if source.len() > limits.pattern_bytes {
             return Err(Refused::Cost);
@@ -81,7 +81,7 @@ impl Pattern {
         })
     }
 
-    /// The pattern as the schema spells it.
+    /// Returns the pattern as the schema spells it.
     pub fn as_str(&self) -> &str {
         &self.source
     }
@@ -90,12 +90,12 @@ impl Pattern {
         Arc::clone(&self.source)
     }
 
-    /// Returns whether it is checked at all; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).
+    /// Returns `true` if it is enforced; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).
     pub fn enforced(&self) -> bool {
         self.regex.is_some()
     }
 
-    /// Returns whether the text contains a match. True when the pattern is not enforced.
+    /// Returns `true` if the text contains a match, and for a pattern that is not enforced.
     pub fn matches(&self, text: &str) -> bool {
         let counts = self.count.is_none_or(|(least, most)| {
             #[expect(clippy::cast_precision_loss, reason = "no text has 2^53 characters")]
@@ -109,7 +109,7 @@ impl Pattern {
 fn compile(spelling: &str, left: &mut usize) -> Result<Regex, Refused> {
     let mut room = FIRST.min(*left);
     loop {
-        // Groups are bounded by the grammar, which counts them differently.
+        // Groups are limited by the grammar, which counts them differently.
         let built = RegexBuilder::new(spelling)
             .nest_limit(1_000)
             .size_limit(room)
@@ -122,8 +122,7 @@ fn compile(spelling: &str, left: &mut usize) -> Result<Regex, Refused> {
             }
             Err(regex::Error::CompiledTooBig(_)) if room < *left => room = (room * 2).min(*left),
             Err(regex::Error::CompiledTooBig(_)) => {
-                // The trial was work too: a form of nothing but such patterns must not be tried at full price each
-                // time.
+                // The attempt costs too: a form with many such patterns must not get the full budget for each.
                 *left /= 2;
                 return Err(Refused::Cost);
             }
@@ -145,7 +144,7 @@ impl PartialEq for Pattern {
     }
 }
 
-/// Look-around and back-references.
+/// Returns `true` if the pattern has look-around or back-references.
 fn needs_backtracking(source: &str) -> bool {
     let bytes = source.as_bytes();
     let mut in_class = false;
@@ -267,7 +266,7 @@ mod tests {
             assert!(matches!(refused(source), Some(Refused::Cost)), "{source}");
         }
         assert!(matches!(refused("("), Some(Refused::Syntax)));
-        // The classic that takes exponential time in a backtracking engine.
+        // The classic case of exponential time in a backtracking engine.
         let long = format!("{}!", "a".repeat(100_000));
         assert!(!pattern("^(a+)+$").matches(&long));
     }

@@ -1,5 +1,4 @@
-//! The Unicode properties that ECMA-262 names (tables 65 to 67): the regex crate takes more names, and reads them
-//! loosely.
+//! The Unicode properties that ECMA-262 names (tables 65 to 67): the regex crate accepts more names, in more spellings.
 
 /// The general categories, short and long.
 const CATEGORIES: &str = "C Cc Cf Cn Co L LC Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs \
@@ -21,8 +20,8 @@ const BINARY: &str = "ASCII ASCII_Hex_Digit AHex Alphabetic Alpha Any Assigned B
     Soft_Dotted SD Terminal_Punctuation Term Unified_Ideograph UIdeo Uppercase Upper Variation_Selector VS White_Space space \
     XID_Continue XIDC XID_Start XIDS";
 
-/// The property in the regex crate's spelling, to stand in a class or outside one. `None` for what is none of
-/// ECMA-262's names.
+/// Returns the property in the regex crate's syntax, valid inside and outside a class. `None` if ECMA-262 does not have
+/// the name.
 pub(super) fn spelling(name: &str, negated: bool) -> Option<String> {
     let among = |list: &str, name: &str| list.split_ascii_whitespace().any(|known| known == name);
     let known = match name.split_once('=') {
@@ -39,13 +38,13 @@ pub(super) fn spelling(name: &str, negated: bool) -> Option<String> {
     known.then(|| format!(r"\{letter}{{{name}}}"))
 }
 
-/// A Rust text never holds half of a pair.
+/// Returns an expression for surrogates, which a Rust text never contains.
 const fn surrogates(negated: bool) -> &'static str {
     if negated { r"[\s\S]" } else { r"[^\s\S]" }
 }
 
-/// Returns whether a script is written as Unicode writes it: `Old_Italic`, never `old italic`. The regex crate knows
-/// which there are.
+/// Returns `true` if a script is spelled as in Unicode: `Old_Italic`, never `old italic`. The regex crate knows the
+/// existing ones.
 fn is_name(script: &str) -> bool {
     script.split('_').all(|word| {
         word.starts_with(|c: char| c.is_ascii_uppercase())

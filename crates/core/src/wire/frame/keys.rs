@@ -1,4 +1,4 @@
-//! The keys of one object, looked at for what two readers could understand differently.
+//! The keys of one object, checked for names that two readers could understand differently.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,9 +9,9 @@ use super::scan::{each_key, skip_value};
 use crate::wire::meta;
 use crate::wire::spelling::{is_nearly_ascii, is_nearly_bytes, is_nearly_unicode};
 
-/// A member of an object of a frame that decides what the frame is: it must stand once and be spelled as it is.
+/// A significant member of an object of a frame: it must occur once, in its exact spelling.
 pub(super) trait Deciding: Copy + 'static {
-    /// The names of all members of this object that decide.
+    /// The names of all significant members of this object.
     const NAMES: &'static [&'static [u8]];
 
     /// `true` if the name of such a member is never written with escapes.
@@ -20,11 +20,11 @@ pub(super) trait Deciding: Copy + 'static {
     /// Returns the member with this name.
     fn named(key: &[u8]) -> Option<Self>;
 
-    /// Returns a bit of its own.
+    /// Returns a unique bit.
     fn bit(self) -> u8;
 }
 
-/// Members of a frame that say what it is.
+/// The members that determine the kind of a frame.
 #[derive(Clone, Copy)]
 pub(super) enum FrameMember {
     Jsonrpc,
@@ -56,7 +56,7 @@ impl Deciding for FrameMember {
     }
 }
 
-/// Members of `params` that say what is called and what an answer belongs to.
+/// The members of `params` that determine the call, or the question that an answer belongs to.
 #[derive(Clone, Copy)]
 pub(super) enum CallMember {
     Name,
@@ -100,7 +100,7 @@ impl Deciding for CallMember {
     }
 }
 
-/// A member of `params._meta`: none may stand twice. Those that decide are read where they count.
+/// A member of `params._meta`: none may occur twice. Significant ones are read elsewhere.
 #[derive(Clone, Copy)]
 enum MetaMember {}
 
@@ -124,19 +124,19 @@ impl Deciding for MetaMember {
     }
 }
 
-/// The number of keys without a meaning that are kept in place before a set takes them.
+/// The most ordinary keys that are kept in the array before a set is used.
 const MAX_KEYS: usize = 8;
 
-/// The keys of one object that were seen so far.
+/// The keys of one object seen so far.
 pub(super) struct Keys<'a, M> {
-    /// The bits of the deciding members.
+    /// The bits of the significant members.
     deciding: u8,
-    /// `true` if a key is nearly a deciding one without being it.
+    /// `true` if a key nearly matches a significant one.
     pub(super) unusual: bool,
-    /// The number of places of `kept` in use.
+    /// The used length of `kept`.
     count: usize,
     kept: [&'a [u8]; MAX_KEYS],
-    /// The keys that `kept` has no place for, and those written with escapes.
+    /// The keys that do not fit into `kept`, and those written with escapes.
     more: Option<HashSet<Cow<'a, [u8]>>>,
     members: PhantomData<M>,
 }
@@ -153,7 +153,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
         }
     }
 
-    /// Takes a key in, as it is written, with the deciding member that it names.
+    /// Adds a key, as written, with the significant member that it names.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -198,7 +198,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
         Ok(())
     }
 
-    /// Takes a key in that is written with escapes.
+    /// Adds a key that is written with escapes.
     #[cold]
     fn add_escaped(&mut self, key: &[u8], location: &'static str) -> Result<(), FrameDefect> {
         let name = unescaped(key).ok_or(FrameDefect::Spelling { location })?;
@@ -215,7 +215,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
     }
 }
 
-/// Returns whether this key, as it is written, has the letters of one of these names and is none of them.
+/// Returns `true` if this key, as written, has the same letters as one of these names and is not one of them.
 pub(super) fn is_nearly_written(key: &[u8], names: &[&[u8]]) -> bool {
     if memchr::memchr(b'\\', key).is_none() {
         return is_nearly_bytes(key, names);
@@ -223,15 +223,15 @@ pub(super) fn is_nearly_written(key: &[u8], names: &[&[u8]]) -> bool {
     unescaped(key).is_some_and(|name| is_nearly_bytes(&name, names))
 }
 
-/// The text of a key that is written with escapes.
+/// Returns the text of a key that is written with escapes.
 pub(in crate::wire) fn unescaped(key: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", key, b"\""].concat();
     let text: String = serde_json::from_slice(&quoted).ok()?;
     Some(text.into_bytes())
 }
 
-/// The position behind the `_meta` that starts at `at`, which has no member twice if it is an object, and whether the name of one is
-/// nearly that of a member that decides.
+/// Returns the position after the `_meta` that starts at `at`, which must not have a duplicate member if it is an
+/// object, and whether a name nearly matches a significant one.
 pub(super) fn unambiguous_meta(text: &[u8], at: usize) -> Result<(usize, bool), FrameDefect> {
     let location = "`_meta`";
     if text.get(at) != Some(&b'{') {

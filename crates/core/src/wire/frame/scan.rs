@@ -1,13 +1,14 @@
-//! The scan of JSON text: strings and values are skipped without being read.
+//! The scan of JSON text, which skips strings and values without parsing them.
 
 use std::ops::Range;
 
-/// The value of the first member of the object in `range` with this name (which has no characters that JSON escapes).
+/// Returns the value of the first member of the object in `range` with this name (which has no characters that JSON
+/// escapes).
 ///
-/// `None` when there is none, when its key is written with escapes, or when the text is not an object.
+/// `None` if there is none, if its key is written with escapes, or if the text is not an object.
 pub(super) fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<usize>> {
     let mut found = None;
-    // What stands behind it was looked at with the frame.
+    // The text after it was checked with the frame.
     let _stopped = each_member(&frame[..range.end], range.start, |key, value| {
         if key == name.as_bytes() {
             found = Some(value);
@@ -17,13 +18,13 @@ pub(super) fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<R
     found
 }
 
-/// A member of an object that cannot be read with certainty: the name stands in it twice, a key may spell it with
-/// escapes, or the text is not an object.
+/// A member that cannot be read with certainty: its name occurs twice, a key may spell it with escapes, or the text is
+/// not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;
 
-/// The value of the only member of the object in `range` with this name; `None` when it certainly has none. For what is
-/// decided by the member: two readers of what is unclear could see different values.
+/// Returns the value of the only member of the object in `range` with this name; `None` if it certainly has none. For
+/// significant members, which two readers could otherwise read differently.
 pub(super) fn sole_member(
     frame: &[u8],
     range: &Range<usize>,
@@ -37,8 +38,8 @@ pub(super) fn sole_member(
     end.map(|_| found).ok_or(Unclear)
 }
 
-/// Calls `each` with every key (without quotes, as written) and the range of its value; stops when it says `false`.
-/// Gives the position behind the closing brace.
+/// Calls `each` with every key (without quotes, as written) and the range of its value, until it returns `false`.
+/// Returns the position after the closing brace.
 fn each_member<'a>(
     text: &'a [u8],
     from: usize,
@@ -50,8 +51,8 @@ fn each_member<'a>(
     })
 }
 
-/// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind
-/// that; stops where there is none. Gives the position behind the closing brace.
+/// Calls `skip` with every key (without quotes, as written) and the position of its value; `skip` returns the position
+/// after the value, or `None` to stop. Returns the position after the closing brace.
 pub(in crate::wire) fn each_key<'a>(
     text: &'a [u8],
     from: usize,
@@ -82,8 +83,8 @@ pub(in crate::wire) fn each_key<'a>(
     }
 }
 
-/// Calls `skip` with the position of every item of the array that starts at `at`, for the position behind that; stops where there
-/// is none. Gives the position behind the closing bracket.
+/// Calls `skip` with the position of every item of the array that starts at `at`; `skip` returns the position after the
+/// item, or `None` to stop. Returns the position after the closing bracket.
 pub(in crate::wire) fn each_item(
     text: &[u8],
     at: usize,
@@ -113,7 +114,7 @@ pub(in crate::wire) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The position behind the string that starts at `at`.
+/// Returns the position after the string that starts at `at`.
 pub(in crate::wire) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'"') {
         return None;
@@ -128,7 +129,8 @@ pub(in crate::wire) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position behind the value that starts at `at`. Brackets are counted, not matched by kind: the peer parses.
+/// Returns the position after the value that starts at `at`. Brackets are counted and not matched by kind, because the
+/// peer parses them.
 pub(in crate::wire) fn skip_value(text: &[u8], mut at: usize) -> Option<usize> {
     match text.get(at)? {
         b'"' => return skip_string(text, at),

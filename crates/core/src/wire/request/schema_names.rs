@@ -1,5 +1,5 @@
-//! The keywords of a form's schema: no other name may have the letters of one, since a reader that is not strict would show another
-//! form.
+//! The keywords of a form's schema: no other name may have the same letters as one, since a lenient reader would show
+//! another form.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const LOCATION: &str = "requestedSchema";
 /// Keywords of the schema itself.
 const OF_FORM: [&str; 5] = ["type", "properties", "required", "title", "description"];
 
-/// Keywords of a field, and of the items of one with several choices.
+/// Keywords of a field, and of the items of a field with several choices.
 const OF_FIELD: [&str; 19] = [
     "type",
     "title",
@@ -48,7 +48,7 @@ enum Part {
 }
 
 impl Part {
-    /// Returns whether the name of a member has the letters of a keyword of this part and is another.
+    /// Returns `true` if a member's name has the same letters as a keyword of this part and is not that keyword.
     fn is_odd(self, name: &[u8]) -> bool {
         match self {
             Self::Form => is_nearly_bytes(name, &OF_FORM),
@@ -67,8 +67,8 @@ impl Part {
     }
 }
 
-/// Refuses names that have the letters of a keyword and are others. What is no form is for `Form` to refuse; its nesting was
-/// bounded before.
+/// Rejects names that have the same letters as a keyword and are not that keyword. `Form` rejects schemas that are not
+/// forms; their nesting was limited before.
 pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
     let mut is_odd = false;
     let _end = inspect(schema.get().as_bytes(), 0, Part::Form, &mut is_odd);
@@ -78,7 +78,7 @@ pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Inspects the names in the part at this position. Gives the position behind it.
+/// Checks the names in the part at this position. Returns the position after it.
 fn inspect(text: &[u8], at: usize, part: Part, is_odd: &mut bool) -> Option<usize> {
     match text.get(at)? {
         b'{' => each_key(text, at, |key, at| {

@@ -1,4 +1,4 @@
-//! Keys at a field: typing, choosing, and going from one field to the next.
+//! Keys in a field: typing, choosing, and moving between fields.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use mcp_elicit_core::answer::DraftValue;
@@ -7,7 +7,7 @@ use super::{Controller, FieldInput};
 use crate::terminal::editor::Editor;
 use crate::view::{Control, Effect, Event, date_time};
 
-/// Said when the zone was proposed.
+/// Shown when the zone was proposed.
 const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
 
 impl Controller {
@@ -85,7 +85,7 @@ impl Controller {
         self.typed(index)
     }
 
-    /// Writes this machine's zone after a date and time that has none, for the person to see and change; says whether
+    /// Appends this machine's zone to a date and time without one, for the person to see and change. Returns `true` if
     /// it did.
     fn propose_zone(&mut self, index: usize) -> bool {
         let is_moment = self
@@ -104,7 +104,7 @@ impl Controller {
         true
     }
 
-    /// Up and down on a whole number count; elsewhere they do nothing.
+    /// Counts up or down in a whole number; does nothing in other fields.
     fn step(&mut self, index: usize, up: bool) -> Effect {
         if let Some(field) = self.state.fields().get(index)
             && let Control::Number {
@@ -139,7 +139,7 @@ impl Controller {
         self.typed(index)
     }
 
-    /// Updates the answer state with the field's present value.
+    /// Updates the answer state with the field's current value.
     pub(super) fn typed(&mut self, index: usize) -> Effect {
         let typed = match self.inputs.get(index) {
             Some(FieldInput::Editor(editor)) if editor.text().is_empty() => DraftValue::Nothing,
@@ -150,7 +150,7 @@ impl Controller {
         self.state.handle(Event::Edit(index, typed))
     }
 
-    /// To the field after this one, or to the buttons after the last.
+    /// Moves to the next field, or to the buttons after the last.
     fn forth(&mut self, index: usize) -> Effect {
         let last = index + 1 == self.state.fields().len();
         self.state.handle(if last {
@@ -160,7 +160,7 @@ impl Controller {
         })
     }
 
-    /// To the field before this one.
+    /// Moves to the previous field.
     fn fro(&mut self, index: usize) -> Effect {
         self.state.handle(Event::Goto(index.saturating_sub(1)))
     }

@@ -17,7 +17,7 @@ pub(super) enum FieldInput {
     Picker(Picker),
 }
 
-/// Something to press, and what it does.
+/// A button and its effect.
 #[derive(Debug)]
 pub(super) struct Button {
     pub(super) label: &'static str,
@@ -28,14 +28,14 @@ pub(super) struct Button {
 pub(super) struct Controller {
     pub(super) state: AnswerState,
     pub(super) inputs: Vec<FieldInput>,
-    /// The row in the review, fields first and then the buttons; or the button elsewhere. `None` where no
-    /// button may be pressed by a stray Enter.
+    /// The selected row of the review, fields first and then the buttons; elsewhere the selected button. `None` if a
+    /// stray Enter must not press a button.
     pub(super) at: Option<usize>,
-    /// First row of the full text being read, while it is.
+    /// The first row of the full text, while it is open.
     pub(super) reading: Option<usize>,
-    /// Said once, until the next key.
+    /// Shown once, until the next key.
     pub(super) notice: Option<&'static str>,
-    /// `true` if all fields are on the screen at once, so that Tab and arrows go between them.
+    /// `true` if all fields are on the screen at once, so that Tab and arrows move between them.
     pub(super) wide: bool,
     /// The questions that wait behind this one.
     pub(super) pending: Vec<PendingView>,
@@ -43,16 +43,15 @@ pub(super) struct Controller {
     pub(super) charset: Charset,
     /// The first row of a link's page.
     pub(super) scroll: usize,
-    /// The zone that is proposed where a time needs one.
+    /// The zone that is proposed for a time without one.
     zone: String,
-    /// The part of a link's page that has been in sight.
+    /// The part of a link's page that has been visible.
     looked: RowsSeen,
-    /// The choice that the person is asked to confirm.
+    /// The choice that the person has to confirm.
     unsure: Option<Confirmation>,
 }
 
-/// An action that is confirmed once more. Pressing its key again does not confirm it: a key that is held down decides
-/// nothing.
+/// An action that must be confirmed. Repeating its own key does not confirm it, because a key may be held down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Confirmation {
     Cancel,
@@ -61,7 +60,7 @@ enum Confirmation {
 }
 
 impl Confirmation {
-    /// Returns the words that ask; `typed` where work would be lost.
+    /// Returns the text of the confirmation; `typed` if work would be lost.
     fn question(self, typed: bool) -> &'static str {
         match (self, typed) {
             (Self::Cancel, true) => "Cancel and drop what you typed? Press y, or n to stay.",
@@ -83,18 +82,18 @@ impl Confirmation {
     }
 }
 
-/// The part of a link's page that has been in sight.
+/// The part of a link's page that has been visible.
 #[derive(Clone, Copy, Default)]
 struct RowsSeen {
-    /// Columns of the page these rows were counted on.
+    /// The columns of the page for which these rows were counted.
     width: usize,
-    /// Every row before this one was in sight.
+    /// Every row before this one was visible.
     rows: usize,
-    /// Rows in sight now, by which a page of keys moves.
+    /// The number of visible rows, by which Page Up and Page Down move.
     step: usize,
-    /// `true` if there are more rows than are in sight.
+    /// `true` if there are more rows than are visible.
     longer: bool,
-    /// `true` if the last row was in sight, and all before it.
+    /// `true` if the last row was visible, and all before it.
     whole: bool,
 }
 
@@ -141,7 +140,7 @@ impl Controller {
         controller
     }
 
-    /// Returns what can be pressed at this stage.
+    /// Returns the buttons of this stage.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let button = |label, does| Button { label, does };
         let link = self.state.question().as_link().is_some();
@@ -172,13 +171,13 @@ impl Controller {
         }
     }
 
-    /// Takes in one key.
+    /// Handles one key.
     pub(super) fn press(&mut self, mut key: KeyEvent) -> Effect {
-        // What programs that type send for Enter.
+        // The code that typing programs send for Enter.
         if key.code == KeyCode::Char('j') && key.modifiers == KeyModifiers::CONTROL {
             key = KeyEvent::from(KeyCode::Enter);
         }
-        // Terminals that tell a held key from a pressed one: only what types and moves repeats.
+        // On terminals that distinguish held keys: only typing and moving repeats.
         let decides = key.modifiers.contains(KeyModifiers::CONTROL)
             || matches!(key.code, KeyCode::Enter | KeyCode::Esc);
         if key.kind == KeyEventKind::Repeat && decides {
@@ -193,7 +192,7 @@ impl Controller {
         effect
     }
 
-    /// Notes what of the page is in sight: a link is agreed to only after all of it was.
+    /// Records the visible part of the page: a link can be accepted only after all of it was visible.
     pub(super) fn looked_at(&mut self, frame: &Frame, width: usize) {
         if self.state.stage() != Stage::Confirm || self.reading.is_some() {
             return;
@@ -202,7 +201,7 @@ impl Controller {
         if looked.width != width && !looked.whole {
             (looked.width, looked.rows) = (width, 0);
         }
-        // A row is seen twice, since the marks above and below take one each.
+        // One row overlaps, since the marks above and below take one each.
         looked.step = frame.seen.len().saturating_sub(1).max(1);
         looked.longer = frame.seen.len() < frame.total;
         self.scroll = frame.start;
@@ -212,7 +211,7 @@ impl Controller {
         looked.whole |= looked.rows >= frame.total && frame.total > 0;
     }
 
-    /// Takes in pasted text, which never presses anything.
+    /// Inserts pasted text, which never presses a button.
     pub(super) fn paste(&mut self, text: &str) -> Effect {
         self.notice = None;
         self.unsure = None;
@@ -243,7 +242,7 @@ impl Controller {
                 _ => {}
             }
         }
-        // Also where nothing was typed: the key may be held down since the question before.
+        // Also if nothing was typed: the key may be held down since the previous question.
         match key.code {
             KeyCode::Esc => self.ask_about(Confirmation::Cancel),
             KeyCode::Char('r') if control && self.state.offers_from_now_on() => {
@@ -279,7 +278,7 @@ impl Controller {
             KeyCode::PageUp => Some(row.saturating_sub(10)),
             KeyCode::PageDown | KeyCode::Char(' ') => Some(row.saturating_add(10)),
             KeyCode::Home => Some(0),
-            // The page knows its last row.
+            // The page limits it to its last row.
             KeyCode::End => Some(usize::MAX),
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => None,
             KeyCode::Char('o') if control => None,
@@ -361,14 +360,14 @@ impl Controller {
         Effect::Show
     }
 
-    /// Returns whether the page is a link's and longer than the screen, so that arrows scroll it.
+    /// Returns `true` if the page is a link's and longer than the screen, so that arrow keys scroll it.
     pub(super) fn scrolls(&self) -> bool {
         self.state.stage() == Stage::Confirm
             && self.state.question().as_link().is_some()
             && self.looked.longer
     }
 
-    /// Returns whether a part of the link's page was not in sight yet.
+    /// Returns `true` if a part of the link's page was not visible yet.
     fn must_read_on(&self) -> bool {
         self.state.question().as_link().is_some() && !self.looked.whole
     }
@@ -380,7 +379,7 @@ impl Controller {
         }
     }
 
-    /// Focuses the button that is proposed at a new stage, which `key` led to: none that answers where Enter led there,
+    /// Focuses the default button of a new stage, which `key` led to. After Enter, no answering button is focused,
     /// since Enter may still be held down.
     fn reset_focus(&mut self, key: Option<KeyCode>) {
         self.at = match self.state.stage() {

@@ -1,6 +1,6 @@
 //! Line mode: for pipes, screen readers and terminals that cannot move their cursor.
 //!
-//! One line answers one field. Nothing is redrawn, nothing depends on colour or on where things stand.
+//! One line answers one field. Nothing is redrawn, and nothing depends on colour or position.
 
 mod parse_line;
 
@@ -18,38 +18,37 @@ use crate::view::{
     date_time, phrases,
 };
 
-/// The interval at which the handle and the deadline are read while a line is awaited.
+/// The interval at which the handle and the deadline are checked while a line is awaited.
 const TICK: Duration = Duration::from_millis(100);
-/// Lines in a row that led nowhere, after which input that is not a person is given up on.
+/// The number of consecutive useless lines after which input that is not from a person is abandoned.
 const TRIES: u32 = 20;
-/// Columns; a pipe has none of its own.
+/// The columns; a pipe has none of its own.
 const WIDTH: usize = 78;
 /// The most waiting questions that are listed.
 const LISTED: usize = 5;
 
-/// The settings of line mode besides the question.
+/// The settings of line mode.
 pub(super) struct Plain<'a> {
     pub(super) lines: &'a mut Lines,
     pub(super) out: &'a mut (dyn Write + Send),
-    /// Keeps secrets off the terminal while they are typed.
+    /// Hides secrets while they are typed.
     pub(super) echo: &'a Echo,
-    /// The zone that is proposed to a person where a time needs one.
+    /// The zone that is proposed to a person for a time without one.
     pub(super) zone: &'a str,
     pub(super) handle: &'a QuestionHandle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
-    /// Opens a link once the person agreed.
+    /// Opens a link after the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
-    /// `true` if to offer declining every later question too.
+    /// `true` to offer declining every later question too.
     pub(super) offer_always: bool,
-    /// `true` if a person types the lines: then the answer is reviewed before it is sent, and tries are not
-    /// counted.
+    /// `true` if a person types the lines: the answer is then reviewed before it is sent, and attempts are not counted.
     pub(super) person: bool,
     /// `true` if a line of this question was an answer.
     pub(super) answered: bool,
 }
 
 impl Plain<'_> {
-    /// Asks and waits for the action.
+    /// Asks the question and waits for the action.
     pub(super) fn ask(mut self, question: &QuestionView) -> Result<Submission, FrontendError> {
         let mut state = AnswerState::new(question.clone());
         if self.offer_always {
@@ -59,7 +58,7 @@ impl Plain<'_> {
         let mut tries = 0;
         let mut fresh = true;
         loop {
-            // Before the prompt, so that nothing that is typed after it is seen.
+            // Before the prompt, so that the text typed after it stays hidden.
             let _hidden = self.hide(&state)?;
             self.prompt(&state, fresh)?;
             let before = state.stage();
@@ -100,8 +99,8 @@ impl Plain<'_> {
         }
     }
 
-    /// Returns whether a pipe has said enough when it ends: something was answered, and only optional fields are left,
-    /// for which an empty line would do as well.
+    /// Returns `true` if the end of a pipe may complete the answer: something was answered, and only optional fields
+    /// are left, which an empty line would skip.
     fn may_end_here(&self, state: &AnswerState) -> bool {
         let Stage::Field(here) = state.stage() else {
             return false;
@@ -114,7 +113,7 @@ impl Plain<'_> {
             })
     }
 
-    /// Hides what a person types into a field that asks for a credential, and says so.
+    /// Hides typed text in a field that asks for a credential, and says so.
     fn hide(&mut self, state: &AnswerState) -> io::Result<Option<Hidden>> {
         let Stage::Field(index) = state.stage() else {
             return Ok(None);
@@ -167,7 +166,7 @@ impl Plain<'_> {
         if let Some(link) = question.as_link() {
             writeln!(self.out)?;
             self.say("It asks you to open this address:")?;
-            // Never wrapped: an address is read and copied whole.
+            // Never wrapped, so that the address can be copied whole.
             writeln!(self.out, "  {}", phrases::address(link))?;
             self.say(&phrases::goes_to(link))?;
         }
@@ -270,7 +269,7 @@ impl Plain<'_> {
         Ok(())
     }
 
-    /// A line, or what happened before one came.
+    /// Reads a line, or returns the event that came first.
     fn line(&mut self, question: &QuestionView) -> Result<Result<String, Event>, FrontendError> {
         loop {
             let waited = self.lines.next(TICK)?;
@@ -320,7 +319,7 @@ impl Plain<'_> {
         })
     }
 
-    /// A date and time without a zone, with the zone of this machine; only a person is asked about it.
+    /// Appends this machine's zone to a date and time without one; only a person is asked about it.
     fn with_zone(
         &self,
         state: &AnswerState,
@@ -358,7 +357,7 @@ impl Plain<'_> {
         Ok(())
     }
 
-    /// Opens the link that was agreed to.
+    /// Opens the link that was accepted.
     fn done(&mut self, question: &QuestionView, outcome: &Outcome) -> io::Result<()> {
         match (outcome, question.as_link()) {
             (Outcome::Visit, Some(link)) => match (self.open)(link.as_str()) {

@@ -1,4 +1,4 @@
-//! The meaning of a line, given the state that the form is in.
+//! The meaning of a line, which depends on the state of the form.
 
 use mcp_elicit_core::answer::DraftValue;
 
@@ -7,17 +7,17 @@ use crate::view::{AnswerState, Control, Event, FieldView, Pick, Stage};
 /// The meaning of a line.
 #[derive(Debug)]
 pub(super) enum ParsedLine {
-    /// Something happened to the question.
+    /// An event of the question.
     Event(Event),
-    /// The field with this index was answered; the next one comes if the answer is right.
+    /// The field with this index was answered; if the answer is valid, the next one follows.
     Answer(usize, DraftValue),
-    /// Explain the choices.
+    /// A request for an explanation of the choices.
     Help,
-    /// Nothing happened; tell the person why.
+    /// The line has no meaning; tell the person why.
     Unclear(String),
 }
 
-/// Parses one line. Commands begin with a colon; `:=` gives the rest of the line literally.
+/// Parses one line. Commands begin with a colon; `:=` takes the rest of the line literally.
 pub(super) fn parse(state: &AnswerState, line: &str) -> ParsedLine {
     let line = line.trim();
     match line {
@@ -123,7 +123,7 @@ fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> Par
     }
 }
 
-/// Yes or no in the words everyone uses; the form itself knows more of them, or says what is wrong.
+/// Reads common words for yes and no; the form itself accepts more of them, or reports the error.
 fn flag(said: &str) -> DraftValue {
     match said.to_ascii_lowercase().as_str() {
         "y" | "yes" | "true" => DraftValue::Flag(true),
@@ -132,8 +132,8 @@ fn flag(said: &str) -> DraftValue {
     }
 }
 
-/// The option meant by a line: its very value or label, its number in the list (`2` or `#2`), or the
-/// beginning of exactly one label. An option that is itself called `2` wins over the number.
+/// Returns the option for a line: its exact value or label, its number in the list (`2` or `#2`), or the beginning of
+/// exactly one label. An option whose label is `2` takes precedence over the number.
 fn pick<'a>(options: &'a [Pick], said: &str) -> Result<&'a Pick, String> {
     let said = said.trim();
     let exact = options

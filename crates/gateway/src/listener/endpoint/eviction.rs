@@ -1,7 +1,8 @@
-//! Room for new sessions and their children. Many clients open a session for each call and never end it: where a table is full, the
-//! session that has been idle longest ends, and its client opens another when it hears 404 (2025-11-25, transports, session management).
+//! Eviction of sessions and their children. Many clients open a session for each call and never end it: if a table is
+//! full, the session that has been idle longest ends, and its client opens another after a 404 (2025-11-25, transports,
+//! session management).
 //!
-//! A session that is at work never ends for another one: it has a call, a question, or a stream that its client listens to.
+//! A busy session is never evicted: one with a call, a question, or a stream that its client listens to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,34 +13,34 @@ use crate::config::Target;
 use crate::runtime::StartError;
 use crate::transports::child_limit::{ChildLimit, ChildSlot};
 
-/// Sessions at once with one server, over all clients.
+/// The most sessions with one server, over all clients.
 const SESSIONS: usize = 1_000;
-/// Sessions at once of one caller with one server.
+/// The most sessions of one caller with one server.
 const SESSIONS_EACH: usize = 200;
-/// The time that a child may take to end with its session.
+/// The time in which a child has to end with its session.
 const ENDING: Duration = Duration::from_secs(6);
-/// The time that a session waits for a child of another to end by itself, where every one is at work.
+/// The time that a session waits for another's child to end by itself, if all are busy.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// A session that may end for another one.
+/// A session that may be evicted.
 pub(super) trait Evictable {
-    /// Returns the caller, as the record tells it apart.
+    /// Returns the caller's name in the record.
     fn caller(&self) -> &str;
-    /// Returns when it was last used, in milliseconds since 1970.
+    /// Returns the time of the last use, in milliseconds since 1970.
     fn last_used(&self) -> u64;
     /// Returns `true` if it has a call or a question.
     fn has_work(&self) -> bool;
 }
 
-/// Every session that could make room is at work.
+/// Every candidate for eviction is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// Takes out the session that ends for one more of this caller; `None` where there is room already. A caller that holds many loses one of
-/// its own.
+/// Takes out the session to evict for one more of this caller; `None` if there is room. A caller with many sessions
+/// loses one of its own.
 ///
 /// # Errors
-/// When every session that could end is at work.
+/// If every candidate is busy.
 pub(super) fn make_room<S: Evictable>(
     sessions: &mut HashMap<String, Arc<S>>,
     caller: &str,
@@ -55,8 +56,7 @@ pub(super) fn make_room<S: Evictable>(
     take_idle(sessions, only).map(Some).ok_or(Full)
 }
 
-/// Takes out a session that has nothing to do: the one that was used longest ago, of the caller who holds the most. Where `only` is given,
-/// of that caller.
+/// Takes out the least recently used idle session of the caller with the most; of caller `only`, if given.
 fn take_idle<S: Evictable>(
     sessions: &mut HashMap<String, Arc<S>>,
     only: Option<&str>,
@@ -65,7 +65,8 @@ fn take_idle<S: Evictable>(
     for held in sessions.values() {
         *held_by.entry(held.caller()).or_default() += 1;
     }
-    // A request or a stream that is being served holds its session, too. None begins meanwhile: each finds its session in the table.
+    // A request or a stream that is being served also holds its session. None can begin meanwhile, because each looks
+    // up its session in the table.
     let is_served = |held: &Arc<S>| Arc::strong_count(held) > 1;
     let mut candidates: Vec<_> = sessions
         .iter()
@@ -81,7 +82,7 @@ fn take_idle<S: Evictable>(
     sessions.remove(&name)
 }
 
-/// The children of all servers, and the endpoints whose sessions end for further ones.
+/// The children of all servers, and the endpoints whose sessions may be evicted.
 #[derive(Default)]
 pub(crate) struct SharedChildren {
     pub(super) limit: Arc<ChildLimit>,
@@ -98,11 +99,11 @@ impl SharedChildren {
         endpoints.push(endpoint);
     }
 
-    /// Returns the place of one more child of this endpoint. Where there are too many, an idle session ends for it: one of the same server
-    /// first.
+    /// Returns a slot for one more child of this endpoint. If there are too many, an idle session is evicted,
+    /// preferably of the same server.
     ///
     /// # Errors
-    /// When every child is at work.
+    /// If every child is busy.
     pub(super) async fn slot(&self, of: &McpEndpoint) -> Result<ChildSlot, StartError> {
         if let Some(slot) = self.limit.count() {
             return Ok(slot);
@@ -130,7 +131,7 @@ impl SharedChildren {
 }
 
 impl McpEndpoint {
-    /// Takes out a session that has nothing to do, and a child.
+    /// Takes out an idle session with a child.
     fn take_idle(&self) -> Option<Arc<super::ClientSession>> {
         match &self.server.target {
             Target::Program(_) => take_idle(&mut self.sessions(), None),
@@ -174,7 +175,7 @@ mod tests {
         table.insert(format!("{caller} {last_used}"), Arc::new(held));
     }
 
-    /// Returns the caller and the time of the session that ends for one more of this caller.
+    /// Returns the caller and the time of the session that is evicted for one more of this caller.
     fn ends(table: &mut Table, caller: &str) -> Result<Option<(String, u64)>, Full> {
         let ended = make_room(table, caller)?;
         Ok(ended.map(|held| (held.caller.clone(), held.last_used)))
@@ -217,7 +218,7 @@ mod tests {
             add(&mut table, "filler", 20_000 + at, false);
             assert!(ends(&mut table, "newcomer").unwrap().is_some());
         }
-        // Nobody who held few has lost one.
+        // No caller with few sessions has lost one.
         assert!(table.keys().filter(|name| name.starts_with('c')).count() >= 898);
     }
 
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(ends(&mut table, "other"), Ok(None));
         table.remove("busy 7");
         add(&mut table, "busy", 7, false);
-        // A stream that is open holds its session.
+        // An open stream holds its session.
         let served = table.get("busy 7").cloned();
         assert_eq!(ends(&mut table, "busy"), Err(Full));
         drop(served);

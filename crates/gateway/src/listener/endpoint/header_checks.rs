@@ -1,4 +1,4 @@
-//! Checks of a request's headers, and the refusals.
+//! Checks of a request's headers, and their refusals.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::headers::{METHOD, NAME, PARAM_PREFIX, RequestFacts, VERSION, repeats};
 use crate::runtime::StartError;
 
-/// Headers of a client's request that go on to the server.
+/// Headers of a client's request that are forwarded to the server.
 const CARRIED: [&str; 5] = [
     "authorization",
     "traceparent",
@@ -20,25 +20,25 @@ const CARRIED: [&str; 5] = [
     "x-request-id",
 ];
 
-/// The credentials of a request that go on to the server.
+/// The credentials of a request that are forwarded to the server.
 #[derive(Clone, Debug)]
 pub(super) enum Credentials {
     /// None.
     Withheld,
     /// Those in this header, as `Authorization`.
     Passed(HeaderName),
-    /// The caller's token as far as the upstream transport, which exchanges it.
+    /// The caller's token, for the upstream transport to exchange.
     Exchanged,
 }
 
 impl Credentials {
-    /// Returns `true` if the client can bring what the server wants.
+    /// Returns `true` if the client can provide the credentials that the server wants.
     pub(super) fn are_passed(&self) -> bool {
         matches!(self, Self::Passed(_))
     }
 }
 
-/// Returns the headers that go on to the server; credentials only where they are meant for it.
+/// Returns the headers for the server; credentials only if they are meant for it.
 pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderMap {
     let goes = |name: &HeaderName| {
         *name != AUTHORIZATION
@@ -62,11 +62,11 @@ pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderM
     all
 }
 
-/// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
+/// Checks that headers repeat the message correctly (2026-07-28, transports); the error is the first that does not.
 fn headers_match(headers: &HeaderMap, said: &RequestFacts) -> Result<(), &'static str> {
     let same = |name: &HeaderName, value: Option<&str>| {
         let mut all = headers.get_all(name).iter();
-        // Of two, another reader might take the other.
+        // With two, another reader might use the other.
         match (all.next(), value, all.next()) {
             (Some(header), Some(value), None) => repeats(header, value),
             (header, value, other) => header.is_none() && value.is_none() && other.is_none(),
@@ -89,11 +89,11 @@ fn headers_match(headers: &HeaderMap, said: &RequestFacts) -> Result<(), &'stati
     Ok(())
 }
 
-/// Revisions with a session, of which a server may have agreed on any.
+/// Revisions with sessions, any of which a server may have negotiated.
 const WITH_SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A request within a session that names a revision nobody speaks is refused (2025-06-18, transports, protocol version
-/// header).
+/// Returns the refusal of a request within a session that names an unsupported revision (2025-06-18, transports,
+/// protocol version header).
 pub(super) fn wrong_in_session(headers: &HeaderMap) -> Option<Response> {
     let spoken = |version: &HeaderValue| {
         WITH_SESSIONS
@@ -107,7 +107,7 @@ pub(super) fn wrong_in_session(headers: &HeaderMap) -> Option<Response> {
     })
 }
 
-/// Why a request of the rounds era goes no further (2026-07-28, transports, and `_meta` of each request).
+/// Returns the refusal of an invalid request of the rounds era (2026-07-28, transports, and `_meta` of each request).
 pub(super) fn wrong_in_rounds(
     headers: &HeaderMap,
     said: &RequestFacts,
@@ -138,10 +138,10 @@ pub(super) fn wrong_in_rounds(
         })
 }
 
-/// The longest answer, in bytes, that is looked at for whether it refuses what is not a message.
+/// The longest response, in bytes, that is checked for being the refusal of an invalid message.
 const REFUSAL: usize = 1_024;
 
-/// Returns the status of a response in a session: a refusal of something that is not a message says so in its status.
+/// Returns the status of a response in a session: the refusal of an invalid message has its own status.
 pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
     if frame.len() > REFUSAL {
         return StatusCode::OK;
@@ -156,7 +156,7 @@ pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
     }
 }
 
-/// Errors of the rounds era that have a status of their own (2026-07-28, transports).
+/// Returns the status of an error of the rounds era (2026-07-28, transports).
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     let index = FrameIndex::at(frame).unwrap_or_default();
     let code = Frame::new(frame, &index)
@@ -174,7 +174,7 @@ pub(crate) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// The answer to a request that came from elsewhere.
+/// Returns the response to a request from elsewhere.
 pub(super) fn from_elsewhere() -> Response {
     let why = "this address was reached under a name that is not its own, or from a page of another site: see `public-url` and `allow-origins`";
     refusal(StatusCode::FORBIDDEN, -32600, why)

@@ -1,4 +1,4 @@
-//! Clients over Streamable HTTP: sessions with streams for the pushed era, single requests for the rounds era.
+//! Clients over Streamable HTTP: sessions with streams in the pushed era, single requests in the rounds era.
 
 pub(crate) mod eviction;
 pub(crate) mod header_checks;
@@ -51,12 +51,12 @@ use response::{DisconnectGuard, Opening, stream, take};
 /// The address that a request came from.
 type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 
-/// The time that a session may be idle before it is ended.
+/// The time after which an idle session is ended.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 /// The interval of checks that callers may still be served.
 const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 
-/// The session that ended for another one, if one did.
+/// The evicted session, if any.
 type Evicted = Option<Arc<ClientSession>>;
 
 /// The parts that the endpoints of all servers share.
@@ -74,7 +74,7 @@ pub(crate) struct McpEndpoint {
     origin_guard: OriginGuard,
     /// The exchange of callers' tokens for the server's.
     exchange: Option<Arc<TokenExchange>>,
-    /// Its addresses, for one of which an access token has to be.
+    /// Its addresses, one of which must be an access token's audience.
     resources: Vec<String>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     children: Arc<SharedChildren>,
@@ -89,22 +89,21 @@ struct EndpointState {
     resource: Arc<Resource>,
 }
 
-/// One session of a client, or what the rounds-era requests of one principal share.
+/// One session of a client, or the shared state of one principal's rounds-era requests.
 struct ClientSession {
     pool: Arc<Pool>,
     client: Arc<ResponseStreams>,
     /// The binding of the caller.
     principal: String,
-    /// The credentials of its requests that go on to the server.
+    /// The credentials of its requests that are forwarded to the server.
     credentials: Credentials,
     stream_ids: AtomicU64,
-    /// Milliseconds since 1970.
+    /// The time of the last use, in milliseconds since 1970.
     used: AtomicU64,
 }
 
 impl McpEndpoint {
-    /// A server to be served to whoever is admitted.
-    /// Runs in a tokio runtime.
+    /// Creates the endpoint of a server for admitted callers. Must be called in a tokio runtime.
     pub(crate) fn new(
         runtime: Runtime,
         server: Server,
@@ -150,7 +149,7 @@ impl McpEndpoint {
         endpoint
     }
 
-    /// The routes of this server, to be put under its path, where it is this resource.
+    /// Returns the routes of this server, to be nested under its path, where it is this resource.
     pub(crate) fn router(self: &Arc<Self>, resource: Resource) -> Router {
         Router::new()
             .route("/", get(listen).post(post).delete(end))
@@ -167,7 +166,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Tells who still waits for an answer that none will come.
+    /// Tells waiting clients that no answer will come.
     pub(crate) fn stop(&self) {
         for held in self.all() {
             held.pool.stop();
@@ -186,7 +185,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Returns the caller of a request; the refusal where it comes from a page elsewhere, or proves no caller.
+    /// Returns the caller of a request; the refusal if it comes from a page elsewhere, or has no valid caller.
     async fn caller(
         &self,
         headers: &HeaderMap,
@@ -204,7 +203,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Counts a request of this caller before its message is known; the refusal where it has too many.
+    /// Counts a request of this caller before its message is known; the refusal if it has too many.
     fn begin_request(
         &self,
         caller: &ProvenCaller,
@@ -218,7 +217,7 @@ impl McpEndpoint {
         })
     }
 
-    /// Returns the response to a request that proves no caller, which is written down.
+    /// Returns and records the response to a request without a valid caller.
     async fn refusal(&self, refused: Unauthenticated, resource: &Resource) -> Response {
         let callers = &self.runtime.callers;
         let server = &self.server.settings.server;
@@ -227,10 +226,10 @@ impl McpEndpoint {
         refused.response(resource, callers.issuer())
     }
 
-    /// Asks the issuer again about the tokens of callers that wait for something or listen, where it may have ended them.
+    /// Asks the issuer again about the tokens of waiting or listening callers, if it may have revoked them.
     #[cfg(feature = "teams")]
     async fn ask_again(&self) {
-        // Under the lock: a session that is held here would count as served, and make no room for another.
+        // Under the lock: a session held here would count as being served, and could not be evicted.
         let callers: BTreeSet<String> = self
             .sessions()
             .values()
@@ -243,7 +242,7 @@ impl McpEndpoint {
         futures::future::join_all(asked).await;
     }
 
-    /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until their time is over.
+    /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until they expire.
     fn end_revoked(&self) {
         let callers = &self.runtime.callers;
         let (mut expired, mut ended) = (Vec::new(), Vec::new());
@@ -266,7 +265,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Returns how many sessions, calls and questions are open.
+    /// Returns the numbers of open sessions, calls and questions.
     pub(crate) fn open(&self) -> (usize, usize, usize) {
         // Under the lock, as above.
         let sessions = self.sessions();
@@ -298,7 +297,7 @@ impl McpEndpoint {
         });
     }
 
-    /// Returns what starts sessions for this caller, whose frames go there.
+    /// Returns the starter of sessions for this caller, whose frames go to `client`.
     fn starts(
         self: &Arc<Self>,
         caller: &Arc<CurrentCaller>,
@@ -327,7 +326,7 @@ impl McpEndpoint {
             Target::Program(program) => {
                 let counted = beside.slot.or_else(|| self.children.limit.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
-                // Nobody waits here: these threads are those of all clients.
+                // Without waiting: these threads serve all clients.
                 let room_wait = Duration::ZERO;
                 let (program, most) = (program.clone(), self.max_frame);
                 let (child, stdout) =
@@ -366,14 +365,15 @@ impl McpEndpoint {
         }
     }
 
-    /// Returns the caller whose tasks are kept apart from those of others: one that is verified, at a server that sees the gateway alone.
+    /// Returns the caller whose tasks are kept apart from others': an authenticated one, at a server that sees only the
+    /// gateway.
     fn task_caller(&self, caller: &ProvenCaller) -> Option<String> {
         let is_verified = matches!(caller.kind(), ProofKind::Key | ProofKind::Subject);
         let is_alone = matches!(self.credentials(), Credentials::Withheld);
         (is_verified && is_alone).then(|| caller.binding().to_owned())
     }
 
-    /// Returns the credentials of a request that go on to the server.
+    /// Returns the credentials that are forwarded to the server.
     fn credentials(&self) -> Credentials {
         match &self.server.credentials {
             UpstreamCredentials::Usual if self.runtime.callers.forwards_credentials() => {
@@ -401,7 +401,7 @@ impl McpEndpoint {
         })
     }
 
-    /// Returns what the rounds-era requests of one principal share, with a server: no client ever names it.
+    /// Returns the shared state of one principal's rounds-era requests with a server, which no client can name.
     async fn shared(
         self: &Arc<Self>,
         caller: ProvenCaller,
@@ -414,8 +414,8 @@ impl McpEndpoint {
         Ok(held)
     }
 
-    /// Returns what the rounds-era requests of one principal share, and the session that ended for it. One whose server has ended makes
-    /// room for another.
+    /// Returns the shared state of one principal's rounds-era requests, and the evicted session. One whose server has
+    /// ended is replaced.
     fn find_or_add_shared(
         self: &Arc<Self>,
         caller: ProvenCaller,
@@ -446,7 +446,7 @@ impl McpEndpoint {
         Ok((held, evicted))
     }
 
-    /// Starts the first server of a pool, in the place of one that nobody needs where too many run.
+    /// Starts the first server of a pool, evicting an idle one if too many run.
     async fn begin(&self, pool: &Pool) -> Result<(), Box<Response>> {
         let started = async {
             let slot = match &self.server.target {
@@ -462,7 +462,7 @@ impl McpEndpoint {
         }
     }
 
-    /// A session for a client that opens one, under a name that nobody can guess.
+    /// Opens a session for a client, under an unguessable name.
     async fn own(
         self: &Arc<Self>,
         caller: ProvenCaller,
@@ -514,7 +514,7 @@ impl McpEndpoint {
             )));
         };
         let held = self.sessions().get(name).cloned();
-        // Another principal's session is not there, as far as this one can tell.
+        // Another principal's session looks like a missing one.
         match held.filter(|held| held.principal == caller.binding() && !name.contains(' ')) {
             Some(held) => {
                 held.touch();
@@ -544,20 +544,20 @@ impl Evictable for ClientSession {
 }
 
 impl ClientSession {
-    /// Ends the session and all its streams: who still waits for an answer is told that none will come.
+    /// Ends the session and all its streams, and tells waiting clients that no answer will come.
     fn end(&self) {
         self.pool.tell_all(|| Event::SessionEnded);
         self.client.end();
         self.pool.end();
     }
 
-    /// Notes that it is in use.
+    /// Records that it is in use.
     fn touch(&self) {
         self.used.store(clock::now().as_millis(), Ordering::Relaxed);
     }
 }
 
-/// Ends the sessions of revoked callers as long as the endpoint is there.
+/// Ends the sessions of revoked callers while the endpoint exists.
 async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
     loop {
         tokio::time::sleep(REVOCATION_CHECK).await;
@@ -574,7 +574,7 @@ async fn end_revoked_callers(endpoint: Weak<McpEndpoint>) {
     }
 }
 
-/// Ends the session that made room for another, if one did.
+/// Ends the evicted session, if any.
 fn end_evicted(evicted: Evicted) {
     if let Some(held) = evicted {
         tracing::debug!("an idle session ended for another");
@@ -582,7 +582,7 @@ fn end_evicted(evicted: Evicted) {
     }
 }
 
-/// Returns the response where no session may be opened, since all are at work.
+/// Returns the response if no session may be opened, since all are busy.
 fn full() -> Response {
     let status = StatusCode::SERVICE_UNAVAILABLE;
     let why = "too many sessions are at work";
@@ -611,7 +611,7 @@ async fn post(
         Ok(message) => message,
         Err(response) => return *response,
     };
-    // The body may have taken its time, and the caller's key may have been revoked meanwhile.
+    // The body may have been slow, and the caller's key may have been revoked meanwhile.
     if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
         return endpoint.refusal(refused, &resource).await;
     }
@@ -668,7 +668,7 @@ async fn respond(
         Ok((name, held)) => {
             let response = take(&held, message, headers, Some(name.clone()), false).await;
             if ServerChallenge::is(response.status()) {
-                // The client opens another session when it has what is wanted.
+                // The client opens another session when it has the required credentials.
                 endpoint.sessions().remove(&name);
                 held.end();
             }
@@ -678,7 +678,7 @@ async fn respond(
     }
 }
 
-/// GET: the session's own stream, or one that was lost.
+/// Handles GET: the session's own stream, or a lost one.
 async fn listen(
     State(EndpointState { endpoint, resource }): State<EndpointState>,
     from: PeerAddress,

@@ -1,4 +1,4 @@
-//! A message of a client as it comes: a body, read whole and looked at once.
+//! A client's message in a request body, read and scanned once.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use mcp_elicit_core::wire::{Envelope, FrameDefect, method};
 use super::header_checks::refusal;
 use crate::frame::one_line_of;
 
-/// The largest buffer that is made for a body before it has come, in bytes.
+/// The largest initial buffer for a body, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;
 
-/// The time that a body may take to arrive.
+/// The time limit for a body.
 const BODY: Duration = Duration::from_secs(60);
 
-/// A message of a client, looked at.
+/// A scanned message of a client.
 pub(super) struct Message {
     pub(super) frame: Bytes,
     pub(super) index: FrameIndex,
@@ -27,7 +27,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Reads the body of a request; what is said where it is no message, or longer than `most` bytes.
+    /// Reads the body of a request; the response if it is not a message, or longer than `most` bytes.
     pub(super) async fn read(
         headers: &HeaderMap,
         body: Body,
@@ -69,7 +69,7 @@ impl Message {
     }
 }
 
-/// Says what is wrong with a body that is not a message.
+/// Describes the error of a body that is not a message.
 fn unread(frame: &[u8], most: usize) -> String {
     match Envelope::parse_within(frame, most) {
         Ok(_) => "the message is not a request, a notification or a response".to_owned(),
@@ -78,7 +78,7 @@ fn unread(frame: &[u8], most: usize) -> String {
 }
 
 impl Message {
-    /// Returns whether it has this method.
+    /// Returns `true` if it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
         self.parts().method() == Some(name)
     }
@@ -91,7 +91,7 @@ impl Message {
 
     /// Returns its parts.
     pub(super) fn parts(&self) -> Frame<'_> {
-        // It is text: nothing else is read.
+        // It is text, since anything else is rejected.
         let text = std::str::from_utf8(&self.frame).unwrap_or_default();
         Frame::of_text(text, &self.index)
     }
@@ -103,8 +103,8 @@ enum Unread {
     Broken,
 }
 
-/// The whole body, each part of it copied as soon as it comes: it is in the processor's cache then, and what it came in
-/// can take the next part.
+/// Reads the whole body. Each part is copied as soon as it arrives, while it is in the processor's cache and its buffer
+/// can be reused.
 async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Unread> {
     let length = headers
         .get(CONTENT_LENGTH)

@@ -21,13 +21,13 @@ use crate::headers::{SESSION, VERSION};
 use crate::listener::response_streams::StreamEvent;
 use crate::server_challenge::ServerChallenge;
 
-/// The time that an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
-/// a session that loses its connection needs an event to go on from.
+/// The time after which a slow answer gets a stream: a client without a response may give up, and one with a session
+/// that loses its connection needs an event to resume from.
 const SOON: Duration = Duration::from_millis(500);
-/// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
+/// The same for a request of the rounds era, where errors have HTTP statuses, which a stream cannot express.
 const LATER: Duration = Duration::from_secs(10);
 
-/// Takes a message in, and gives what comes of it.
+/// Handles a message, and returns the response.
 pub(super) async fn take(
     held: &Arc<ClientSession>,
     message: &Message,
@@ -46,8 +46,8 @@ pub(super) async fn take(
         return refusal(StatusCode::BAD_REQUEST, -32600, NEEDS_ID);
     }
     if message.shape != Shape::Request {
-        // Requests that come without a session are given up by closing their streams: a notification could name another
-        // client's (2026-07-28, transports).
+        // Requests without a session are cancelled by closing their streams: a notification could name another client's
+        // request (2026-07-28, transports).
         if !(in_rounds && message.has_method(method::CANCELLED)) {
             let taken = held
                 .pool
@@ -83,7 +83,7 @@ pub(super) async fn take(
     response
 }
 
-/// One JSON body when the answer is all there is, else a stream.
+/// Responds with one JSON body if it is the whole answer, else with a stream.
 async fn answer(
     mut told: mpsc::UnboundedReceiver<StreamEvent>,
     left: DisconnectGuard,
@@ -118,7 +118,7 @@ async fn answer(
     stream(Opening::StreamEvent(first), told, left)
 }
 
-/// The server wants credentials: the client hears it as the server said it.
+/// Returns the server's challenge, unchanged.
 fn challenged(challenge: &ServerChallenge, frame: Bytes) -> Response {
     let mut response = (
         challenge.status,
@@ -136,11 +136,11 @@ fn challenged(challenge: &ServerChallenge, frame: Bytes) -> Response {
 
 /// The beginning of a stream.
 pub(super) enum Opening {
-    /// With nothing: it is there for what may come.
+    /// Nothing yet: a stream without a request.
     Nothing,
-    /// With something that says that it is there, since its answer takes a while.
+    /// An event that announces the stream, since its answer is slow.
     Primer,
-    /// With what came first.
+    /// The first message.
     StreamEvent(StreamEvent),
 }
 
@@ -178,17 +178,17 @@ pub(super) fn stream(
     (headers, Body::from_stream(rest)).into_response()
 }
 
-/// Notices when the client leaves before its answer.
+/// A guard that detects a client's disconnect before its answer.
 pub(super) struct DisconnectGuard {
     held: Arc<ClientSession>,
     stream_id: StreamId,
     in_rounds: bool,
-    /// `true` if the client knows events without data.
+    /// `true` if the client supports events without data.
     primes: bool,
 }
 
 impl DisconnectGuard {
-    /// Watches a stream that nobody waits for an answer on.
+    /// Creates a guard for a stream without a request.
     pub(super) fn watching(held: Arc<ClientSession>, stream_id: StreamId) -> Self {
         Self {
             held,
@@ -202,7 +202,8 @@ impl DisconnectGuard {
         self.held.client.close(self.stream_id);
     }
 
-    /// An event to go on from (2025-11-25, transports: its data is empty), or a comment for those who could not.
+    /// Returns an event to resume from (2025-11-25, transports: its data are empty), or a comment for clients that do
+    /// not support it.
     fn primer(&self) -> String {
         if self.primes {
             format!("id: {}-0\nretry: 1000\ndata: \n\n", self.stream_id.0)
@@ -215,7 +216,7 @@ impl DisconnectGuard {
 impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         self.held.pool.is_over_at(self.stream_id);
-        // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
+        // In the pushed era the stream can be resumed; in the rounds era disconnecting cancels the request.
         if self.in_rounds && self.held.client.close(self.stream_id) {
             self.held
                 .pool

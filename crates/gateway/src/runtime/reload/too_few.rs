@@ -1,5 +1,5 @@
-//! Open questions that fewer people can answer than must agree, after the file was read again. They stay open: nobody's vote is made
-//! up, and they wait until the file names more people, for an escalation or for their time-out.
+//! Open questions that too few people can answer after a reload. They stay open, without invented votes, until the file
+//! names more people, an escalation, or their timeout.
 
 use mcp_elicit_policy::quorum::Membership;
 use mcp_elicit_policy::{People, Rules};
@@ -7,10 +7,10 @@ use mcp_elicit_record::Record;
 use mcp_elicit_record::store::{Filter, Page};
 use mcp_elicit_record::team::Team;
 
-/// The most open questions that are judged.
+/// The most open questions that are checked.
 const MOST: usize = 10_000;
 
-/// The people of the file, towards the caller of one question.
+/// The people in the file, from the view of one question's caller.
 struct InFile<'a> {
     people: &'a People,
     caller: Option<&'a str>,
@@ -30,7 +30,7 @@ impl Membership for InFile<'_> {
     }
 }
 
-/// Returns the number of people who can answer, where it is smaller than the number of those who must agree.
+/// Returns the number of people who can answer, if it is smaller than the number who must confirm.
 fn too_few(team: &Team, people: &People) -> Option<usize> {
     let people = InFile {
         people,
@@ -104,10 +104,10 @@ subject = "cy"
         assert_eq!(too_few(&team, before.people()), None);
         let two = file(r#"["ada", "bob"]"#);
         assert_eq!(too_few(&team, two.people()), None);
-        // The file with one member and this rule has a mistake; without the rule it has none.
+        // A file with one member and this rule is invalid; without the rule it is valid.
         let one = Rules::parse(&format!("{PEOPLE}ops = [\"bob\"]\n")).unwrap();
         assert_eq!(too_few(&team, one.people()), Some(1));
-        // Whom a claim makes a member, the file does not tell.
+        // The file does not list the members by a claim.
         let claim = file(r#"{ claim = "ops" }"#);
         assert_eq!(too_few(&team, claim.people()), None);
     }

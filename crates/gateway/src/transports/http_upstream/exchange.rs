@@ -1,4 +1,4 @@
-//! One exchange with the server: a request goes out, and what comes of it is read, be it one body or a stream of events.
+//! One exchange with the server: a request, and its response as one body or a stream of events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,45 +20,45 @@ use crate::frame::{Frame, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
 
-/// The time to wait before a lost stream is opened again, unless the server said; each failure doubles it.
+/// The default pause before a lost stream is opened again; each failure doubles it.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// The longest that a server may make one wait before a stream is opened again.
+/// The longest accepted pause before a stream is opened again.
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
-/// The shortest, however soon the server wants one back; grows where a stream brings nothing but ids.
+/// The shortest pause, whatever the server requests; grows if a stream sends nothing but ids.
 const SHORTEST_RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// The number of times in a row that opening a lost stream may fail or bring nothing before it is abandoned.
+/// The number of consecutive attempts on a lost stream that may fail or return nothing before it is abandoned.
 const TRIES: u32 = 5;
-/// A stream that was open for this long was not a failure, whatever it brought.
+/// A stream that was open for this long was not a failure, whatever it sent.
 const OPEN: Duration = Duration::from_secs(1);
 
 /// The state of a stream that may be lost and resumed.
 #[derive(Default)]
 struct StreamCursor {
     last_id: Option<String>,
-    /// The time that the server wants one to wait.
+    /// The pause that the server requests.
     retry: Option<Duration>,
-    /// The number of times in a row that it brought nothing.
+    /// The number of consecutive times that it sent nothing.
     failures: u32,
-    /// The number of times in a row that it brought no message.
+    /// The number of consecutive times that it sent no message.
     idle: u32,
 }
 
 /// The media type of a stream of events.
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// Returns `true` if a response says that it is a stream of events. Media types are the same in every letter case.
+/// Returns `true` if the response is a stream of events. Media types are case-insensitive.
 fn is_event_stream(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     let start = kind.and_then(|kind| kind.as_bytes().get(..EVENT_STREAM.len()));
     start.is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM.as_bytes()))
 }
 
-/// The part of an answer that is remembered.
+/// The part of a response that is remembered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Learned {
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     Revision,
-    /// The arguments of the tools that headers repeat.
+    /// The tools' arguments that headers repeat.
     Tools,
     Nothing,
 }
@@ -68,14 +68,14 @@ enum Learned {
 enum Ended {
     /// With the response to its call.
     Answered,
-    /// After it had said something, or had been there for a while.
+    /// After it had sent something, or been open for a while.
     Said,
     /// At once.
     Empty,
 }
 
 impl StreamCursor {
-    /// Returns whether it is worth opening again, after it ended like this.
+    /// Returns `true` if the stream should be opened again after this end.
     fn goes_on(&mut self, ended: Ended) -> bool {
         self.failures = if ended == Ended::Empty {
             self.failures + 1
@@ -86,14 +86,14 @@ impl StreamCursor {
     }
 
     fn retry_pause(&self) -> Duration {
-        // A server that is polled for a while is not slowed down by much.
+        // Polling for a while is not slowed down much.
         let shortest = SHORTEST_RETRY_PAUSE * 2_u32.pow((self.idle / 4).min(4));
         let retry_pause = self.retry.unwrap_or(RETRY_PAUSE).min(LONGEST_RETRY_PAUSE);
         retry_pause.max(shortest) * 2_u32.saturating_pow(self.failures.min(TRIES))
     }
 }
 
-/// Why an exchange brought no response of the server's.
+/// The reason why an exchange has no response of the server.
 struct ExchangeError {
     /// In words.
     why: String,
@@ -111,7 +111,7 @@ impl From<String> for ExchangeError {
 }
 
 impl HttpUpstream {
-    /// Sends a request and reads what comes of it.
+    /// Sends a request and reads the response.
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
         let id = outgoing.index.id_in(&outgoing.frame);
         let noted = if outgoing.has_method(method::INITIALIZE) {
@@ -130,7 +130,7 @@ impl HttpUpstream {
             }
         } else if let Some(lost) = session.filter(|_| status == Some(StatusCode::NOT_FOUND)) {
             match self.reopen(&lost, &outgoing.headers).await {
-                // The server has said that it did not take the request.
+                // The server has said that it did not handle the request.
                 Ok(()) => sent = self.post(&outgoing).await,
                 Err(why) => {
                     tracing::warn!(%why, "the server does not know the session any more, and no other can be opened");
@@ -195,7 +195,7 @@ impl HttpUpstream {
             }
         };
         if let Some((frame, index)) = response_to(&body, id) {
-            // Told already where the status was one of success. An error under no id came before the request was read.
+            // Already reported if the status was a success. An error without an id came before the request was read.
             if delivery.is_some() {
                 let fate = if answers(&body, id) {
                     Fate::Accepted
@@ -251,8 +251,8 @@ impl HttpUpstream {
         Ok(one_line_of(Bytes::from(body)))
     }
 
-    /// Reads a call's stream to its response; a stream that is lost before is taken up where it was, as often as the
-    /// server closes it (2025-11-25, transports: polling).
+    /// Reads a call's stream to its response; a stream that is lost before is resumed, as often as the server closes it
+    /// (2025-11-25, transports: polling).
     async fn read_stream(
         &self,
         response: Response,
@@ -279,14 +279,15 @@ impl HttpUpstream {
                     self.read_events(response, call, &mut thread, noted, id)
                         .await?
                 }
-                // It does not know the stream (any more).
+                // It does not know the stream, or no longer.
                 Ok(response) if response.status().is_client_error() => return lost(),
                 Ok(_) | Err(_) => Ended::Empty,
             };
         }
     }
 
-    /// Reads a stream to its end. It has answered with the response to the request of this id, or with any where there is none.
+    /// Reads a stream to its end. It is answered by the response to the request of this id, or by any response if there
+    /// is none.
     async fn read_events(
         &self,
         response: Response,
@@ -351,11 +352,11 @@ impl HttpUpstream {
         }
     }
 
-    /// Opens another session in the place of one that the server does not know any more (2025-11-25, transports, session management): the
-    /// client on stdio knows of none. Those that find it lost together open one.
+    /// Opens another session in place of one that the server no longer knows (2025-11-25, transports, session
+    /// management), which the client on stdio does not see. Requests that lose it together open one.
     ///
     /// # Errors
-    /// When there is none, in words.
+    /// If there is none, in words.
     async fn reopen(&self, lost: &HeaderValue, headers: &HeaderMap) -> Result<(), String> {
         let _one_at_a_time = self.reopening.lock().await;
         let opening = {
@@ -412,7 +413,7 @@ impl HttpUpstream {
         Ok(())
     }
 
-    /// Returns the one response in what the server sent, be it a body or a stream of events.
+    /// Returns the one response of the server, from a body or a stream of events.
     async fn response_in(&self, response: Response) -> Result<Bytes, String> {
         if !is_event_stream(&response) {
             return self.body(response).await;
@@ -434,7 +435,7 @@ impl HttpUpstream {
         found.ok_or_else(|| "the server's stream ended before its answer".to_owned())
     }
 
-    /// Every later request of the session names the revision that was agreed on.
+    /// Records the negotiated revision, which every later request of the session names.
     fn note_revision(&self, frame: wire::Frame<'_>) {
         let revision = revision_in(frame);
         if revision.is_some() {
@@ -458,7 +459,8 @@ impl HttpUpstream {
         Ok(request.send().await?)
     }
 
-    /// The stream on which a server of the pushed era says what belongs to no request, opened again as often as it is closed.
+    /// Reads the stream on which a server of the pushed era sends messages that belong to no request, opened again as
+    /// often as it is closed.
     pub(super) async fn listen_for_session(self: Arc<Self>, headers: HeaderMap) {
         let mut thread = StreamCursor::default();
         loop {
@@ -486,15 +488,15 @@ impl HttpUpstream {
     }
 }
 
-/// Returns the revision that the response to `initialize` agrees on.
+/// Returns the revision in the response to `initialize`.
 fn revision_in(frame: wire::Frame<'_>) -> Option<HeaderValue> {
     let revision = frame.member(FramePart::Result, "protocolVersion")?;
     let revision: String = serde_json::from_str(revision).ok()?;
     HeaderValue::from_str(&revision).ok()
 }
 
-/// The body as the response to the request of this id. A server that refuses a request before it has read it answers
-/// with an error whose id is null.
+/// Returns the body as the response to the request of this id. A server that rejects a request before reading it
+/// responds with an error whose id is null.
 fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
     let body = body.slice_ref(body.trim_ascii());
     let index = FrameIndex::at(&body).filter(|index| index.shape() == Some(Shape::Response))?;
@@ -510,7 +512,7 @@ fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
     }
 }
 
-/// Returns whether the response names the request of this id as what it answers.
+/// Returns `true` if the response has the id of this request.
 fn answers(body: &Bytes, id: Option<&Id>) -> bool {
     let body = body.trim_ascii();
     let index = FrameIndex::at(body).unwrap_or_default();

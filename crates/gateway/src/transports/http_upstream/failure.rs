@@ -1,4 +1,4 @@
-//! The failure of a connection with a server over HTTP, in words for a person: which address, what failed, and what to do.
+//! Connection failures of a server over HTTP, in words for a person: the address, the failure, and the fix.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use mcp_elicit_core::fault::chain;
 use reqwest::Url;
 
-/// Returns what failed, without anything of the address but its origin.
+/// Returns the failure, with only the origin of the address.
 pub(super) fn words(error: &reqwest::Error, at: &Url) -> String {
     let at = at.origin().ascii_serialization();
     let causes: Vec<&(dyn Error + 'static)> = chain(error).skip(1).collect();

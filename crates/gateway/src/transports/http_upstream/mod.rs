@@ -42,31 +42,31 @@ pub(crate) use token_exchange::TokenExchange;
 pub struct HttpTarget {
     /// Its endpoint.
     pub url: String,
-    /// The token that is sent for clients that bring no `Authorization` of their own.
+    /// The token for clients that send no `Authorization`.
     pub token: Option<BearerToken>,
 }
 
-/// An address that no server can be at.
+/// An unusable address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAddress {
     /// Not a URL.
     #[error("`{url}` is not a URL: {why}")]
     NoUrl {
-        /// The text that stands there.
+        /// The text.
         url: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A URL of another kind.
     #[error("`{url}` cannot be spoken to: only http and https are spoken")]
     Scheme {
-        /// The text that stands there.
+        /// The text.
         url: String,
     },
 }
 
 impl HttpTarget {
-    /// Returns whether a server can be at this URL.
+    /// Checks that a server can be at this URL.
     pub fn check(url: &str) -> Result<(), NoAddress> {
         Self::read(url).map(drop)
     }
@@ -86,7 +86,7 @@ impl HttpTarget {
 
     fn authorization(&self) -> Option<HeaderValue> {
         let token = self.token.as_ref()?;
-        // A token is made of what may stand in a header.
+        // A token contains only characters that a header allows.
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.secret())).ok()?;
         value.set_sensitive(true);
         Some(value)
@@ -103,10 +103,10 @@ pub(crate) struct HttpUpstream {
     state: Mutex<State>,
     /// Notifications and answers, sent one after the other; a request waits for those before it.
     queue: mpsc::UnboundedSender<Outgoing>,
-    /// The number of messages in the queue or on their way out of it.
+    /// The number of messages in the queue or in transmission.
     queued: AtomicUsize,
     me: Weak<Self>,
-    /// Held while a session is opened in the place of one that the server forgot.
+    /// Held while a session is opened in place of one that the server forgot.
     reopening: tokio::sync::Mutex<()>,
     runtime: Handle,
     /// The exchange of callers' tokens for the server's own.
@@ -118,24 +118,24 @@ struct State {
     session_id: Option<HeaderValue>,
     /// The client's `initialize`, for a server that forgets the session.
     opening: Option<Bytes>,
-    /// The revision of the session; `None` where every request speaks for itself.
+    /// The revision of the session; `None` if every request describes itself.
     revision: Option<HeaderValue>,
-    /// Headers of the clients' requests that are on their way, by their streams.
+    /// Headers of the clients' requests in progress, by their streams.
     carried: HashMap<StreamId, HeaderMap>,
-    /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
+    /// The client's last `Authorization`, or the operator's before it sends one: for requests without.
     authorization: Option<HeaderValue>,
     calls: HashMap<CallId, AbortHandle>,
     listening: Option<AbortHandle>,
-    /// The arguments of a call that headers are to repeat.
+    /// The arguments of calls that headers repeat.
     params: param_headers::ParamHeaders,
 }
 
-/// The side that puts into headers the arguments that a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
+/// The side that adds the headers for a tool's arguments (2026-07-28, transports, custom headers from tool parameters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderSource {
-    /// The client: it speaks HTTP and the era that has such headers, and the server judges what it leaves out.
+    /// The client: it speaks HTTP and the era with such headers, and the server checks for missing ones.
     Client,
-    /// The gateway, for a client that knows nothing of them.
+    /// The gateway, for a client without such headers.
     Gateway,
 }
 
@@ -145,7 +145,7 @@ struct Outgoing {
     index: FrameIndex,
     call: Option<CallId>,
     headers: HeaderMap,
-    /// The answers in it.
+    /// The delivery of the answers in it.
     delivery: Option<DeliveryId>,
 }
 
@@ -154,7 +154,7 @@ impl Outgoing {
         self.call.is_some() || self.index.shape() == Some(Shape::Request)
     }
 
-    /// Returns its parts; `None` where it is not text.
+    /// Returns its parts; `None` if it is not text.
     fn parts(&self) -> Option<wire::Frame<'_>> {
         wire::Frame::new(&self.frame, &self.index)
     }
@@ -164,14 +164,14 @@ impl Outgoing {
     }
 }
 
-/// The upstream's answer, or why there is none.
+/// The upstream's response, or the reason why there is none.
 type Sent = Result<Response, reqwest::Error>;
 
-/// Why a message has no answer of the upstream.
+/// The reason why a message has no response of the upstream.
 enum Unsent {
     /// Sending failed.
     Failed(reqwest::Error),
-    /// It was not sent: there is no token for the server. In words.
+    /// It was not sent, because there is no token for the server. In words.
     NoToken(String),
 }
 
@@ -188,7 +188,7 @@ impl From<String> for Unsent {
 }
 
 impl HttpUpstream {
-    /// A server at this URL. Runs in a tokio runtime.
+    /// Creates a server at this URL. Must be called in a tokio runtime.
     pub(crate) fn new(
         at: &HttpTarget,
         max_frame: usize,
@@ -201,7 +201,8 @@ impl HttpUpstream {
             .tcp_nodelay(true)
             .redirect(reqwest::redirect::Policy::none());
         if url.scheme() == "http" {
-            // Nothing is followed to https, and reading the system's certificates takes longer than all the rest.
+            // Redirects are not followed to https, and reading the system's certificates takes longer than everything
+            // else.
             client = client.tls_certs_only([]);
         }
         let client = client.build().map_err(|error| address(error.to_string()))?;
@@ -232,10 +233,10 @@ impl HttpUpstream {
         let _set_once = self.exchange.set(exchange);
     }
 
-    /// Returns the headers as they go to the server: with a token of its own where callers' tokens are exchanged.
+    /// Returns the headers for the server: with an exchanged token in place of a caller's, if configured.
     ///
     /// # Errors
-    /// When there is none, in words.
+    /// If there is none, in words.
     async fn authorized(&self, mut headers: HeaderMap) -> Result<HeaderMap, String> {
         if let Some(exchange) = self.exchange.get()
             && let Some(callers) = headers.remove(AUTHORIZATION)
@@ -246,7 +247,7 @@ impl HttpUpstream {
         Ok(headers)
     }
 
-    /// Returns `true` if a request that the server refused like this is worth another try with a new token.
+    /// Returns `true` if a request with this refusal should be retried with a new token.
     fn renews_token(&self, status: StatusCode, headers: &HeaderMap) -> bool {
         if status == StatusCode::UNAUTHORIZED
             && let Some(exchange) = self.exchange.get()
@@ -258,7 +259,7 @@ impl HttpUpstream {
         false
     }
 
-    /// Posts a message, once more where its token is not taken any more.
+    /// Posts a message, and repeats it if its token is no longer accepted.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, Unsent> {
         let headers = self.authorized(outgoing.headers.clone()).await?;
         let response = self.post_with(outgoing, headers).await?;
@@ -293,7 +294,7 @@ impl HttpUpstream {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
         let session = self.session_headers();
-        // A server with a session speaks the pushed era, whatever the client's frame says of itself.
+        // A server with a session speaks the pushed era, whatever the client's frame says about itself.
         if session.is_empty() {
             let parts = outgoing.parts();
             let mut headers = parts.map(rounds_headers).unwrap_or_default();
@@ -333,10 +334,10 @@ impl HttpUpstream {
         headers
     }
 
-    /// Sends a request on a task of its own.
+    /// Sends a request in a separate task.
     fn start(self: Arc<Self>, outgoing: Outgoing) {
         let call = outgoing.call;
-        // Under the lock: an exchange that is over at once must not be noted after it was forgotten.
+        // Under the lock: an exchange that ends at once must not be recorded after it was forgotten.
         let mut state = self.state();
         let task = self.runtime.spawn(self.clone().exchange(outgoing));
         if let Some(call) = call {
@@ -344,7 +345,7 @@ impl HttpUpstream {
         }
     }
 
-    /// The exchange that runs here is over. What it brought may have started another of the same call, which stays.
+    /// Forgets the exchange that runs here. It may have started another of the same call, which stays.
     fn forget(&self, call: CallId) {
         let mut state = self.state();
         let here = tokio::task::try_id();
@@ -366,13 +367,13 @@ impl HttpUpstream {
     }
 }
 
-/// Messages that may wait for a server that does not take them, before more is refused.
+/// The messages that may wait for a server that does not accept them, before more are refused.
 const QUEUED: usize = 1_024;
 
-/// The time that a server may take to say whether it accepts an answer, or has a notification.
+/// The time limit for a server to accept an answer or a notification.
 const ACCEPTS: Duration = Duration::from_secs(60);
 
-/// The delivery of answers that were sent.
+/// The result of sent answers.
 enum Fate {
     Accepted,
     Refused(String),
@@ -380,7 +381,7 @@ enum Fate {
 }
 
 impl Fate {
-    /// By the status of the response to the message that the answers were in.
+    /// Returns the result for the status of the response to the answers' message.
     fn of_status(status: StatusCode) -> Self {
         if status.is_success() {
             Self::Accepted
@@ -391,7 +392,7 @@ impl Fate {
         }
     }
 
-    /// Why the answers were not accepted, in words; nothing where they were.
+    /// Returns the reason why the answers were not accepted, in words; empty if they were.
     fn why(&self) -> String {
         match self {
             Self::Accepted => String::new(),
@@ -399,7 +400,7 @@ impl Fate {
         }
     }
 
-    /// By how sending to this address failed.
+    /// Returns the result for a failure of sending to this address.
     fn of_failure(error: &Unsent, at: &Url) -> Self {
         let error = match error {
             Unsent::Failed(error) => error,
@@ -416,12 +417,12 @@ impl Fate {
     }
 }
 
-/// Returns what a status says, in words.
+/// Returns a status in words.
 fn words_of(status: StatusCode) -> String {
     let code = status.as_u16();
     match status {
         StatusCode::UNAUTHORIZED => {
-            format!("the server wants to be shown an authorization (HTTP status {code})")
+            format!("the server requires authorization (HTTP status {code})")
         }
         StatusCode::FORBIDDEN => {
             format!("the authorization shown is not enough for the server (HTTP status {code})")
@@ -431,7 +432,7 @@ fn words_of(status: StatusCode) -> String {
 }
 
 impl HttpUpstream {
-    /// Sends a message that has no response of its own.
+    /// Sends a message without a response of its own.
     async fn deliver_alone(&self, outgoing: &Outgoing) {
         let sent = tokio::time::timeout(ACCEPTS, self.post(outgoing)).await;
         let mut challenge = None;
@@ -451,7 +452,7 @@ impl HttpUpstream {
         self.tell_fate(outgoing.delivery, fate, challenge.as_ref());
     }
 
-    /// Tells the session what became of answers that were sent.
+    /// Tells the session the result of sent answers.
     fn tell_fate(
         &self,
         delivery: Option<DeliveryId>,
@@ -470,8 +471,8 @@ impl HttpUpstream {
     }
 }
 
-/// Removes the headers of a client in which an approved call could be told something that nobody who approved it has seen. As in `_meta`,
-/// the trace to which it belongs goes on, in its own form.
+/// Removes headers of a client that could tell an approved call something that its approvers have not seen. As in
+/// `_meta`, the trace headers stay, in their own format.
 fn remove_unshown(headers: &mut HeaderMap) {
     for name in ["tracestate", "baggage", "x-request-id"] {
         headers.remove(name);
@@ -504,7 +505,7 @@ impl ServerTransport for HttpUpstream {
         delivery: Option<DeliveryId>,
         beside: Beside,
     ) {
-        // The relay lets out only frames whose parts can be found.
+        // The relay sends only frames whose parts can be found.
         let (index, frame) = (frame.index(), frame.to_bytes());
         let mut headers = self.headers_for(stream);
         if beside == Beside::Shown {
@@ -522,8 +523,8 @@ impl ServerTransport for HttpUpstream {
             headers,
             delivery,
         };
-        // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
-        // lock, so nothing gets in between.
+        // With nothing before it, a request need not be queued. Frames come one at a time, under the relay's lock, so
+        // nothing gets in between.
         if self.queued.load(Ordering::Acquire) == 0
             && outgoing.is_request()
             && let Some(server) = self.me.upgrade()
@@ -554,7 +555,7 @@ impl ServerTransport for HttpUpstream {
     }
 
     fn abandon(&self, call: CallId) {
-        // Closing the stream gives the request up where there is no session (2026-07-28, transports).
+        // Closing the stream cancels the request if there is no session (2026-07-28, transports).
         let mut state = self.state();
         if state.session_id.is_none()
             && let Some(task) = state.calls.remove(&call)
@@ -587,12 +588,12 @@ impl ServerTransport for HttpUpstream {
         let authorization = state.authorization.clone();
         drop(state);
         let me = self.me.upgrade();
-        // A server that does not take it keeps the session until it times out there.
+        // A server that does not accept it keeps the session until it times out there.
         self.runtime.spawn(async move {
             let headers = authorization.map(|value| HeaderMap::from_iter([(AUTHORIZATION, value)]));
             let headers = match (headers, me) {
                 (Some(headers), Some(me)) => me.authorized(headers).await,
-                // No credentials go to a server that is not known any more.
+                // No credentials go to a server that is no longer known.
                 (None, _) | (_, None) => Ok(HeaderMap::new()),
             };
             if let Ok(headers) = headers {

@@ -1,5 +1,5 @@
-//! Arguments that headers repeat (2026-07-28, transports, custom headers from tool parameters): which those are, the server
-//! says in its list of tools (`x-mcp-header`). A client over HTTP sends the headers itself; for any other it is done here.
+//! Arguments that headers repeat (2026-07-28, transports, custom headers from tool parameters), as the server's list of
+//! tools declares (`x-mcp-header`). A client over HTTP sends the headers itself; for any other they are added here.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) struct ParamHeaders {
 }
 
 impl ParamHeaders {
-    /// Learns from the answer to `tools/list`.
+    /// Learns from the response to `tools/list`.
     pub(super) fn learn(&mut self, frame: Frame<'_>) {
         if self.by_tool.is_empty()
             && memmem::find(frame.text().as_bytes(), MARK.as_bytes()).is_none()
@@ -44,7 +44,7 @@ impl ParamHeaders {
         }
     }
 
-    /// Adds what this call lacks.
+    /// Adds the missing headers of this call.
     pub(super) fn complete(&self, frame: Frame<'_>, headers: &mut HeaderMap) {
         if self.by_tool.is_empty() {
             return;
@@ -67,9 +67,9 @@ impl ParamHeaders {
     }
 }
 
-/// Removes the headers that a client sent beside its call and that do not repeat the argument they are named after. The server might act
-/// on them, and neither a rule nor a person has seen them. Which argument that is, the server has said where its tools are known; else
-/// it is the one of that name, as most are.
+/// Removes the headers that a client sent beside its call and that do not repeat their argument. The server might act
+/// on them, and neither a rule nor a person has seen them. If its tools are known, the server has declared the
+/// argument; otherwise it is assumed to be the one of that name.
 pub(super) fn remove_unrepeated<'f>(
     known: &ParamHeaders,
     frame: impl FnOnce() -> Option<Frame<'f>>,
@@ -104,7 +104,7 @@ pub(super) fn remove_unrepeated<'f>(
             ),
         }
         let mut values = headers.get_all(&name).iter();
-        // Of two, another reader might take the other.
+        // With two, another reader might use the other.
         let only = values.next().filter(|_| values.next().is_none());
         let repeats_all = |value| {
             let mut texts = texts.iter();
@@ -116,13 +116,14 @@ pub(super) fn remove_unrepeated<'f>(
     }
 }
 
-/// Returns the value at the end of this way.
+/// Returns the value at this path.
 fn at<'v>(arguments: &'v Value, way: &[String]) -> Option<&'v Value> {
     way.iter()
         .try_fold(arguments, |value, step| value.get(step))
 }
 
-/// Collects the values of the members with these letters in their names, as a header can repeat them; `None` for one that it cannot.
+/// Collects the values of the members with these letters in their names, in header form; `None` for one that a header
+/// cannot repeat.
 fn collect_named(value: &Value, wanted: &str, texts: &mut Vec<Option<String>>) {
     let Value::Object(members) = value else {
         return;
@@ -141,7 +142,7 @@ fn letters(name: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Returns a value as a header repeats it, before its encoding.
+/// Returns a value in header form, before its encoding.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -150,7 +151,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The marked properties, each with the way to it.
+/// Collects the marked properties, each with its path.
 fn marked(schema: &Value, way: &mut Vec<String>, found: &mut Vec<(Vec<String>, HeaderName)>) {
     let nothing = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&nothing);
@@ -236,7 +237,7 @@ mod tests {
             ]
         );
         assert_eq!(left(&known, None), ["traceparent"]);
-        // Where the server has said which argument it is, no other is meant.
+        // If the server has declared the argument, no other is meant.
         let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run","inputSchema":{"type":"object","properties":{
             "region":{"type":"string","x-mcp-header":"Dry"},"at":{"properties":{"n":{"x-mcp-header":"N"}}}}}}]}}"#;
         let listed = FrameIndex::at(list.as_bytes()).unwrap();

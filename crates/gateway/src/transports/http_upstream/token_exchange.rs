@@ -1,4 +1,4 @@
-//! Tokens for one server, exchanged for those of callers (RFC 8693). A caller's own token never goes there.
+//! Tokens for one server, exchanged for those of callers (RFC 8693). A caller's own token is never sent there.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use mcp_elicit_oidc::Provider;
 use mcp_elicit_record::clock::now;
 use sha2::{Digest as _, Sha256};
 
-/// The time before its end at which a token is no longer used.
+/// The time before its expiry at which a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(30);
-/// The most tokens that are kept.
+/// The most cached tokens.
 const MOST: usize = 10_000;
 
 type Digest = [u8; 32];
@@ -37,7 +37,7 @@ impl fmt::Debug for TokenExchange {
 }
 
 impl TokenExchange {
-    /// The exchange at this provider for this resource.
+    /// Creates the exchange at this provider for this resource.
     pub(crate) fn new(provider: Provider, resource: String, scopes: Vec<String>) -> Arc<Self> {
         Arc::new(Self {
             provider,
@@ -50,7 +50,8 @@ impl TokenExchange {
     /// Returns the `Authorization` for the server in place of a caller's.
     ///
     /// # Errors
-    /// When the caller has no token but an API key, which is nobody's but the gateway's, or the issuer gives none. In words.
+    /// If the caller has no token but an API key, which is for the gateway only, or if the issuer returns none. In
+    /// words.
     pub(super) async fn authorization(
         &self,
         callers: &HeaderValue,
@@ -89,7 +90,7 @@ impl TokenExchange {
         Ok(Some(value))
     }
 
-    /// Drops the token that was exchanged for a caller's: the server does not take it any more.
+    /// Drops the token that was exchanged for a caller's, because the server no longer accepts it.
     pub(super) fn drop_for(&self, callers: &HeaderValue) {
         if let Some(token) = bearer(callers) {
             let digest: Digest = Sha256::digest(token.as_bytes()).into();

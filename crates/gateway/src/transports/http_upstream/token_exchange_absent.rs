@@ -1,4 +1,4 @@
-//! The exchange of tokens in a build without the feature `teams`: there is none.
+//! The replacement in builds without the feature `teams`, which exchange no tokens.
 
 use std::future::Ready;
 

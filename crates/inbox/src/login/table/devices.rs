@@ -1,9 +1,9 @@
-//! The devices of people: browsers that show a notification when a question waits, even while no page is open.
+//! The devices of people: browsers that show a notification when a question waits, even if no page is open.
 //!
-//! A device goes on where the session that it was added in runs out of time, since a person wants to be told overnight. It ends when that
-//! session is ended, by its person, an administrator, the issuer or further logins; when its browser signs out or somebody else signs in
-//! there; and when the push service does not know it any more. The issuer's name of the session stays with it: a logout token ends it also
-//! after the session.
+//! A device outlives the expiry of its session, since a person wants to be notified overnight. It ends when that
+//! session is ended by its person, an administrator, the issuer or further logins; when its browser signs out or
+//! another person signs in there; and when the push service no longer knows it. It keeps the issuer's name of the
+//! session, so that a logout token ends it even after the session.
 
 use std::fmt;
 use std::io;
@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use super::{BROWSER, LoginSession, LoginTable, Logins, hash, seconds};
 use crate::viewer::SignedIn;
 
-/// The most devices of one person; a further one takes the place of the oldest.
+/// The most devices of one person; a further one replaces the oldest.
 const MOST_OF_ONE: usize = 10;
 /// The most devices in all.
 const MOST: usize = 20_000;
 
-/// The subscription that a browser made at its push service.
+/// The subscription of a browser at its push service.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceKeys {
-    /// The address at which the push service takes messages for the browser. Whoever knows it can send to it.
+    /// The address at which the push service accepts messages for the browser. It allows anyone who knows it to send.
     pub endpoint: String,
     /// The public key of the browser, in base64url.
     pub p256dh: String,
@@ -32,13 +32,13 @@ pub struct DeviceKeys {
     pub auth: String,
 }
 
-/// A device that was added.
+/// A newly registered device.
 pub struct AddedDevice {
     /// The browser's new cookie.
     pub cookie: String,
     /// The device's public name.
     pub id: String,
-    /// Those that it took the place of.
+    /// The devices that it replaced.
     pub replaced: Vec<Device>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for AddedDevice {
     }
 }
 
-/// A device that was not added.
+/// The reason why a device was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceRefused {
     /// The session of its person has been ended.
@@ -62,7 +62,7 @@ pub enum DeviceRefused {
     TooMany,
 }
 
-/// The beginning of a device among the recipients of the record's messages.
+/// The prefix of a device among the recipients of the record's messages.
 const RECIPIENT: &str = "device:";
 
 /// Writes the device of this public name as a recipient for the record.
@@ -70,7 +70,7 @@ pub fn recipient(id: &str) -> String {
     format!("{RECIPIENT}{id}")
 }
 
-/// Returns the public name of the device that is a recipient of the record.
+/// Returns the public name of the device in a recipient of the record.
 pub fn id_of_recipient(recipient: &str) -> Option<&str> {
     recipient.strip_prefix(RECIPIENT)
 }
@@ -81,7 +81,7 @@ impl fmt::Debug for DeviceKeys {
     }
 }
 
-/// A browser that is told of questions.
+/// A browser that is notified of questions.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Device {
     /// SHA-256 of the browser's cookie, in hexadecimal digits.
@@ -89,7 +89,7 @@ pub struct Device {
     person: String,
     issuer: String,
     subject: String,
-    /// The public name of the session in which the browser was signed in last.
+    /// The public name of the session in which the browser was last signed in.
     session: String,
     /// The issuer's name of that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,17 +119,17 @@ impl Device {
         &self.person
     }
 
-    /// Returns the public name of the session in which the browser was signed in last.
+    /// Returns the public name of the session in which the browser was last signed in.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// Returns what the browser calls itself, made inert.
+    /// Returns the browser's own name, made safe to show.
     pub fn browser(&self) -> &str {
         &self.browser
     }
 
-    /// Returns when it was added, in seconds since 1970.
+    /// Returns the time of its registration, in seconds since 1970.
     pub fn made(&self) -> u64 {
         self.made
     }
@@ -145,7 +145,7 @@ impl Device {
 }
 
 impl LoginTable {
-    /// Returns the devices of a person, the latest first. Those of somebody who had the same name before are not among them.
+    /// Returns the devices of a person, the latest first, without those of another person who had the same name before.
     pub fn devices_of<'t>(&'t self, person: &'t str) -> impl Iterator<Item = &'t Device> {
         let of = self.devices.iter().rev();
         of.filter(move |device| device.person == person && self.is_current(device))
@@ -163,7 +163,7 @@ impl LoginTable {
             .is_some_and(|known| known.issuer == device.issuer && known.subject == device.subject)
     }
 
-    /// The sessions were ended: so are the devices that were signed in by them, which are returned.
+    /// Removes and returns the devices of sessions that were ended.
     pub(super) fn end_devices_of(&mut self, ended: &[LoginSession]) -> Vec<Device> {
         taken(&mut self.devices, |device| {
             let mut ended = ended.iter();
@@ -171,8 +171,8 @@ impl LoginTable {
         })
     }
 
-    /// The issuer has ended a session of its own, or all of a subject: so have their devices, also those whose session here has run out
-    /// of time. They are returned.
+    /// Removes and returns the devices of an issuer's session, or of all sessions of a subject, that the issuer has
+    /// ended, including those whose session here has expired.
     pub(super) fn end_devices_at(
         &mut self,
         issuer: &str,
@@ -187,8 +187,8 @@ impl LoginTable {
         })
     }
 
-    /// A new session has taken the place of `before` in a browser: its devices go on where the person is the same. The others are
-    /// returned.
+    /// Moves the devices of session `before` to the session that replaces it in a browser, if the person is the same.
+    /// The others are removed and returned.
     pub(super) fn hand_devices_on(&mut self, before: &str, to: &LoginSession) -> Vec<Device> {
         let ended = taken(&mut self.devices, |device| {
             device.session == before && !device.is_of(&to.person, &to.issuer, &to.subject)
@@ -210,10 +210,10 @@ impl LoginTable {
 }
 
 impl Logins {
-    /// Adds the browser of a person as a device, in the place of what was known of it; or returns the refusal.
+    /// Registers the browser of a person as a device, replacing its earlier data; or returns the refusal.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or there is no randomness.
+    /// If the file cannot be read or written, or there is no randomness.
     pub fn add_device(
         &self,
         who: &SignedIn,
@@ -228,7 +228,7 @@ impl Logins {
             if !table.has_session(&who.session) {
                 return Ok(Err(DeviceRefused::SessionEnded));
             }
-            // The endpoint is the browser's, whoever was signed in there.
+            // The endpoint belongs to the browser, whichever person was signed in there.
             let mut replaced = taken(&mut table.devices, |device| {
                 device.keys.endpoint == keys.endpoint || Some(&device.digest) == before.as_ref()
             });
@@ -267,11 +267,11 @@ impl Logins {
         })
     }
 
-    /// Somebody has signed in at the browser of this cookie: its device goes on where the person is the same and their session has not
-    /// been ended meanwhile. It ends otherwise, and is returned.
+    /// Handles a sign-in at the browser with this cookie: its device stays if the person is the same and their session
+    /// has not been ended meanwhile. Otherwise it is removed and returned.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         if !self
@@ -299,19 +299,19 @@ impl Logins {
         })
     }
 
-    /// Ends the device of the browser with this cookie, and returns it.
+    /// Removes the device of the browser with this cookie, and returns it.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         self.end_devices(|device| device.digest == digest)
     }
 
-    /// Ends the devices that `ends` chooses, and returns them.
+    /// Removes the devices that `ends` selects, and returns them.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_devices(&self, ends: impl Fn(&Device) -> bool) -> io::Result<Vec<Device>> {
         if !self.table()?.devices.iter().any(&ends) {
             return Ok(Vec::new());
@@ -320,7 +320,7 @@ impl Logins {
     }
 }
 
-/// Takes the devices that `ends` chooses out of the list.
+/// Takes the devices that `ends` selects out of the list.
 fn taken(devices: &mut Vec<Device>, ends: impl Fn(&Device) -> bool) -> Vec<Device> {
     let (ended, kept) = std::mem::take(devices).into_iter().partition(ends);
     *devices = kept;
@@ -448,7 +448,7 @@ mod tests {
         let table = logins.table().unwrap();
         let sessions: Vec<&str> = table.devices_of("ada").map(Device::session).collect();
         assert_eq!(sessions, [again.session.as_str()]);
-        // Somebody else takes the browser, which sends no cookie of a device.
+        // Another person takes the browser, which sends no device cookie.
         log_in(&logins, &rules, "bob", Some(&cookie));
         assert!(logins.table().unwrap().devices_of("ada").next().is_none());
     }
@@ -470,7 +470,7 @@ mod tests {
         let device = add(&ada, 1, Some(&device));
         let device = add(&ada, 2, Some(&device));
         assert_eq!(of("ada"), 1);
-        // Signed in anew, the device is that of the new session.
+        // After another sign-in, the device belongs to the new session.
         let (_, again) = log_in(&logins, &rules, "ada", Some(&first));
         logins.device_signed_in(&device, &again).unwrap();
         logins.end(|session| session.id() == ada.session).unwrap();
@@ -484,7 +484,7 @@ mod tests {
         logins.device_signed_in(&device, &bob).unwrap();
         assert_eq!((of("ada"), of("bob")), (0, 0), "nobody is told for another");
         add(&ada, 4, None);
-        // Somebody else takes the very browser.
+        // Another person takes the same browser.
         add(&bob, 4, None);
         assert_eq!((of("ada"), of("bob")), (0, 1));
         logins.unbind("bob").unwrap();
@@ -509,7 +509,7 @@ mod tests {
         let refused = logins.add_device(&again, "b", None, &keys(2), START);
         assert_eq!(refused.unwrap().err(), Some(DeviceRefused::SessionEnded));
         assert_eq!(logins.table().unwrap().devices_of("ada").count(), 1);
-        // Ended between the login and the look at the device of its browser.
+        // Ended between the login and the check of its browser's device.
         let ended = logins.device_signed_in(&device, &again).unwrap();
         assert_eq!(ended.len(), 1);
         assert_eq!(logins.table().unwrap().devices_of("ada").count(), 0);
@@ -524,7 +524,7 @@ mod tests {
         for endpoint in 0..2 * MOST_OF_ONE {
             let added = logins.add_device(&ada, "b", None, &keys(endpoint), START);
             let added = added.unwrap().unwrap();
-            // The oldest gives way.
+            // The oldest is replaced.
             assert_eq!(added.replaced.len(), usize::from(endpoint >= MOST_OF_ONE));
         }
         let table = logins.table().unwrap();

@@ -1,4 +1,4 @@
-//! The logins of a state folder: those who may log in, and how sessions begin, are found and end.
+//! The logins of a state folder: the people who may log in, and the start, lookup and end of sessions.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ use super::{Admission, BROWSER, Identity, LoginRefused, LoginSession, LoginTable
 use crate::shared_file::SharedFile;
 use crate::viewer::SignedIn;
 
-/// The most sessions of one person; a further login ends the one that was used longest ago.
+/// The most sessions of one person; a further login ends the least recently used one.
 pub(super) const MOST_OF_ONE: usize = 20;
 /// The most sessions in all.
 const MOST: usize = 20_000;
-/// The most bytes of a name, a mail address or a value of the claim.
+/// The longest name, mail address or value of the claim, in bytes.
 const LONGEST: usize = 255;
 /// The most values of the claim of groups.
 const MOST_CLAIMS: usize = 500;
-/// The time that a session is used, or claims stay the same, before that is written down again.
+/// The interval at which the use of a session, or unchanged claims, are recorded again.
 const NOTED_EVERY: u64 = 60;
 /// The time for which the id of a logout token is remembered, in seconds: longer than any is accepted.
 const REMEMBERED: u64 = 600;
 
-/// A login that has begun a session.
+/// A login that has started a session.
 pub struct LoggedIn {
     /// The cookie of the session.
     pub cookie: String,
     /// The person.
     pub signed_in: SignedIn,
-    /// Devices that have ended by it.
+    /// Devices that it ended.
     pub devices: Vec<Device>,
-    /// `true` if it is the first of a person of the file, who is bound to this subject from now on.
+    /// `true` if it is the first login of a person in the file, who is now bound to this subject.
     pub is_bound: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct EndedLogins {
 }
 
 impl std::fmt::Debug for EndedLogins {
-    /// Formats how many there are: names belong in no log.
+    /// Formats the numbers: names belong in no log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EndedLogins")
             .field("sessions", &self.sessions.len())
@@ -68,7 +68,7 @@ impl std::fmt::Debug for EndedLogins {
     }
 }
 
-/// The session of a person who was recognized without one: no form is bound to it, and no session has this name.
+/// The session of a person who was identified without one: no form is bound to it, and no session has this name.
 pub(crate) const NO_SESSION: &str = "none";
 
 /// The logins of one state folder, in a file that gateways and commands share.
@@ -76,24 +76,24 @@ pub(crate) const NO_SESSION: &str = "none";
 pub struct Logins(pub(super) SharedFile<LoginTable>);
 
 impl Logins {
-    /// The logins in this file, which is made at the first change.
+    /// Creates the logins in this file, which is created at the first change.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self(SharedFile::at(path))
     }
 
-    /// Returns everything as it is now.
+    /// Returns a snapshot.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn table(&self) -> io::Result<Arc<LoginTable>> {
         Ok(self.0.read()?.unwrap_or_default())
     }
 
-    /// Makes a session for this identity, in the place of `before`; or returns the refusal. At the limit of a person's sessions the one
-    /// ends whose cookie never came back, else the one that was used longest ago.
+    /// Creates a session for this identity, replacing `before`; or returns the refusal. At the limit of a person's
+    /// sessions, one whose cookie never came back is ended, else the least recently used one.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or there is no randomness.
+    /// If the file cannot be read or written, or there is no randomness.
     pub fn log_in(
         &self,
         identity: &Identity,
@@ -120,7 +120,7 @@ impl Logins {
             let seconds_now = seconds(now);
             let replaced = before.map(hash);
             let mut before = None;
-            // Devices of those that have run out of time go on.
+            // Devices of expired sessions stay.
             table.sessions.retain(|session| {
                 let is_replaced = Some(&session.digest) == replaced.as_ref();
                 if is_replaced {
@@ -177,10 +177,10 @@ impl Logins {
         })
     }
 
-    /// Returns the person of an identity without a session, as a proxy names one with each request; or the refusal.
+    /// Returns the person of an identity without a session, which a proxy names with each request; or the refusal.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn recognize(
         &self,
         identity: &Identity,
@@ -206,10 +206,11 @@ impl Logins {
         }))
     }
 
-    /// Returns `true` while the session of this public name goes on, and its person may log in. That is no use of it.
+    /// Returns `true` while the session of this public name is live, and its person may log in. This does not count as
+    /// a use.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn is_live(
         &self,
         session: &str,
@@ -221,10 +222,11 @@ impl Logins {
         Ok(session.is_some_and(|session| person_in(&table, session, admission).is_some()))
     }
 
-    /// Returns the person of this cookie, and notes the use. `None` where the session has ended, or the person may not log in any more.
+    /// Returns the person of this cookie, and records the use. `None` if the session has ended, or the person may no
+    /// longer log in.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn find(
         &self,
         cookie: &str,
@@ -255,10 +257,10 @@ impl Logins {
         Ok(Some(signed_in))
     }
 
-    /// Notes the claims of a person who is logged in as this identity, where they have changed or are old.
+    /// Records the claims of a person who is logged in as this identity, if they have changed or are old.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn refresh(&self, person: &str, identity: &Identity, now: Timestamp) -> io::Result<()> {
         let now = seconds(now);
         let table = self.table()?;
@@ -279,10 +281,10 @@ impl Logins {
         })
     }
 
-    /// Ends the sessions that `ends` chooses, with their devices; returns them.
+    /// Ends the sessions that `ends` selects, with their devices; returns them.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end(&self, ends: impl Fn(&LoginSession) -> bool) -> io::Result<EndedLogins> {
         if !self.table()?.sessions.iter().any(&ends) {
             return Ok(EndedLogins::default());
@@ -297,11 +299,11 @@ impl Logins {
         })
     }
 
-    /// Ends the sessions of a logout token, with their devices: those of the issuer's session, or all of the subject. `None` if the token
-    /// was used before.
+    /// Ends the sessions of a logout token, with their devices: those of the issuer's session, or all of the subject.
+    /// `None` if the token was used before.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn end_by_token(
         &self,
         issuer: &str,
@@ -335,10 +337,11 @@ impl Logins {
         })
     }
 
-    /// Releases a person from the subject that the first login has bound; the sessions end. Returns `false` if nothing was bound.
+    /// Unbinds a person from the subject of the first login, and ends the sessions. Returns `false` if nothing was
+    /// bound.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn unbind(&self, person: &str) -> io::Result<bool> {
         self.0.change(|table| {
             table.sessions.retain(|session| session.person != person);
@@ -348,7 +351,7 @@ impl Logins {
     }
 }
 
-/// Returns the person of a session; `None` where the person may not log in any more.
+/// Returns the person of a session; `None` if the person may no longer log in.
 fn person_in(
     table: &LoginTable,
     session: &LoginSession,
@@ -364,12 +367,12 @@ fn person_in(
         sid: None,
         auth_at: None,
     };
-    // The file may name others by now: the session is the person's whom it was made for.
+    // The file may have changed: the session belongs to the person for whom it was created.
     let person = admitted(table, &identity, admission.people, admission.allow);
     (person.as_ref() == Ok(&signed_in.person)).then_some(signed_in)
 }
 
-/// The person of an identity, and whether it may log in.
+/// Returns the person of an identity, and whether it may log in.
 fn admitted(
     table: &LoginTable,
     identity: &Identity,

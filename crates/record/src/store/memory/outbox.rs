@@ -1,4 +1,4 @@
-//! Messages on their way to people, in memory.
+//! Queued messages to people, in memory.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
 };
 
-/// The messages, and the questions that they are made of.
+/// The messages, and their questions.
 #[derive(Default)]
 pub(super) struct Outbox {
     messages: BTreeMap<String, Notification>,
-    /// For each question of a rule, the events that people were told of, and the version that may hold more.
+    /// For each question of a rule, the number of events that people were told of, and the version that may have more.
     telling: BTreeMap<String, (usize, Option<u64>)>,
 }
 
 impl Outbox {
-    /// Notes a row as it is written.
+    /// Records a row as it is written.
     pub(super) fn note(&mut self, row: &Row) {
         if row.team.is_some() {
             let telling = self.telling.entry(row.id.clone()).or_default();

@@ -1,4 +1,4 @@
-//! The file of a store: opened when it is first needed, brought to this version's schema, and used by one thread at a time.
+//! The file of a store: opened on demand, migrated to this version's schema, and used by one thread at a time.
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::super::{ChainKey, Durability, StoreError};
 use crate::state_file;
 
-/// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
+/// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
 const MIGRATIONS: [&str; 11] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
@@ -24,30 +24,30 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../listed.sql"),
 ];
 
-/// The time that a statement waits for another process that writes.
+/// The time that a statement waits for another writing process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The number of prepared statements that are kept.
+/// The number of cached prepared statements.
 const STATEMENTS: usize = 64;
-/// The number of writes after which the log is brought into the main file: about a thousand pages.
+/// The number of writes after which the log is moved into the main file: about a thousand pages.
 const CHECKPOINT_AFTER: usize = 128;
 /// The number of writes after which that is overdue, and nothing is written inline any more.
 const CHECKPOINT_OVERDUE: usize = 2 * CHECKPOINT_AFTER;
 
-/// The number of tries of a file that others are about to make, and their interval.
+/// The number of attempts to open a file that others are creating, and their interval.
 const OPEN_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An open file or one that will be, and what is known of it.
+/// The file, open or not, and its state.
 pub(super) struct File {
     path: PathBuf,
     connection: Option<Connection>,
-    /// The durability of transactions now; `None` while the database was not told.
+    /// The current durability of transactions; `None` before it is set.
     durability: Option<Durability>,
-    /// The number of writes since the log was last brought into the main file.
+    /// The number of writes since the log was last moved into the main file.
     writes_in_log: usize,
     /// The key of the audit's chain.
     pub(super) key: Option<ChainKey>,
-    /// `true` if the file is opened although that key does not fit the audit.
+    /// `true` if the file is opened even if that key does not match the audit.
     pub(super) opens_with_any_key: bool,
 }
 
@@ -63,7 +63,7 @@ impl File {
         }
     }
 
-    /// Returns the connection, opened now if it was not. The audit goes on with the key of this store.
+    /// Returns the connection, which is opened if necessary. The audit continues with the key of this store.
     pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         if self.connection.is_none() {
             let mut connection = connect(&self.path)?;
@@ -75,7 +75,7 @@ impl File {
         self.connection.as_mut().ok_or(StoreError::Closed)
     }
 
-    /// Closes the file, which brings what was written into it.
+    /// Closes the file, which moves the log into it.
     pub(super) fn close(&mut self) -> Result<(), StoreError> {
         match self.connection.take().map(Connection::close) {
             Some(Err((_still_open, error))) => Err(error.into()),
@@ -83,7 +83,7 @@ impl File {
         }
     }
 
-    /// Makes the next transactions survive this.
+    /// Sets the durability of the next transactions.
     pub(super) fn set_durability(&mut self, durability: Durability) -> Result<(), StoreError> {
         if self.durability == Some(durability) {
             return Ok(());
@@ -97,7 +97,7 @@ impl File {
         Ok(())
     }
 
-    /// Does this without waiting for another process; gives `None` where it would have to.
+    /// Runs `work` without waiting for another process; returns `None` if it would have to.
     pub(super) fn unless_busy<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
@@ -115,12 +115,12 @@ impl File {
         }
     }
 
-    /// Notes that so much was written, for [`Self::checkpoint_when_due`].
+    /// Counts writes, for [`Self::checkpoint_when_due`].
     pub(super) fn wrote(&mut self, count: usize) {
         self.writes_in_log += count;
     }
 
-    /// Brings the log into the main file after some writes. Readers are not waited for.
+    /// Moves the log into the main file after some writes, without waiting for readers.
     pub(super) fn checkpoint_when_due(&mut self) {
         if self.writes_in_log < CHECKPOINT_AFTER {
             return;
@@ -131,8 +131,8 @@ impl File {
         }
     }
 
-    /// Brings everything into the main file and cuts the log, in which erased values are still to be found. Readers are not waited
-    /// for: it is tried again with the next sweep.
+    /// Moves everything into the main file and truncates the log, which still contains erased values. Readers are not
+    /// waited for: the next sweep tries again.
     pub(super) fn cut_log(&mut self) -> Result<(), StoreError> {
         let connection = self.connection()?;
         connection.busy_timeout(Duration::ZERO)?;
@@ -143,8 +143,8 @@ impl File {
     }
 }
 
-/// Opens the file. Where several processes make it at once, SQLite tells some of them that it is locked without letting them
-/// wait: these try again.
+/// Opens the file. If several processes create it at once, SQLite reports a lock to some of them without waiting: these
+/// try again.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     for _ in 0..OPEN_TRIES {
         match open(path) {
@@ -155,7 +155,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     open(path)
 }
 
-/// Returns whether another process has the file locked.
+/// Returns `true` if another process has the file locked.
 fn is_busy(fault: &StoreError) -> bool {
     let StoreError::Database(error) = fault else {
         return false;
@@ -174,8 +174,8 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // While a new file is laid out nothing in it is worth waiting for the disk; what is in an old one is. The log is brought into
-    // the main file by whoever may wait for the disk.
+    // While a new file is created, nothing in it is worth syncing; the contents of an old one are. The log is moved
+    // into the main file by threads that may wait for the disk.
     connection.execute_batch(if is_new {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
     } else {

@@ -1,4 +1,4 @@
-//! Approvals that are good for a while, in SQLite.
+//! Approvals that are valid for a while, in SQLite.
 
 use mcp_elicit_core::lifecycle::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Messages on their way to people, in SQLite.
+//! Queued messages to people, in SQLite.
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::TransactionBehavior;
@@ -30,7 +30,7 @@ const FINISH: &str = "UPDATE notification SET state = ?3, why = ?4, message = ?5
 const AGAIN: &str = "UPDATE notification SET state = 'due', due_at = ?2, until = max(until, ?3), done_at = NULL \
      WHERE id = ?1 AND state = 'failed'";
 
-/// Messages that nothing is done about any more, of long ago.
+/// Deletes old messages that need no further action.
 const PURGE: &str =
     "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1";
 
@@ -76,7 +76,7 @@ impl File {
         let text = format!("{TAKE}{NOTIFICATION}");
         let values = (millis(now), millis(lease_end), counted(most));
         let mut taken = all(self, &text, values, notification)?;
-        // What an update returns has no order.
+        // The results of an update are unordered.
         taken.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
         Ok(taken)
     }

@@ -5,22 +5,22 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed};
 use super::file::File;
 
-/// A new row, its links written beside it.
+/// Inserts a row; its links are written separately.
 const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
      arguments, content, claimed, due_at, findable, params, team) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
-/// A change of a row, its links written beside it.
+/// Updates a row; its links are written separately.
 const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
      arguments = ?9, content = ?10, claimed = ?11, due_at = ?12, team = ?13 WHERE id = ?1 AND version = ?2";
 
 const INSERT_LINK: &str = "INSERT INTO audit (number, entry, hash) VALUES (?1, ?2, ?3)";
 
-/// The last link of the audit.
+/// Selects the last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
 
 impl File {
-    /// Writes all that is wanted, each for itself, and on the disk where any of it must survive a loss of power.
+    /// Makes each write independently, and syncs if any of them must survive a loss of power.
     pub(super) fn write_group(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreError> {
         let nothing = |write: &Write| matches!(write, Write::Change(changes) if changes.is_empty());
         if wanted.iter().all(nothing) {
@@ -34,7 +34,7 @@ impl File {
         Ok(done)
     }
 
-    /// Refuses a chain whose last link was made with another key: what would be added could never be proved.
+    /// Rejects a chain whose last link was made with another key, because added links could never be proved.
     pub(super) fn fit_key(&self, connection: &Connection) -> Result<(), StoreError> {
         let Some(key) = self.key.as_ref().filter(|_| !self.opens_with_any_key) else {
             return Ok(());
@@ -52,7 +52,7 @@ impl File {
         }
     }
 
-    /// The chain of an older version goes on with this one's key: from here on it cannot be made whole by whoever lacks that.
+    /// Continues the chain of an older version with this store's key: from here on it cannot be made valid without it.
     pub(super) fn go_on_keyed(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let Some(key) = &self.key else {
             return Ok(());
@@ -67,14 +67,14 @@ impl File {
     }
 }
 
-/// Everything in one transaction, each for itself.
+/// Makes all writes in one transaction, each independently.
 fn write_all(
     connection: &mut Connection,
     key: Option<&ChainKey>,
     wanted: &[Write],
 ) -> Result<Vec<bool>, StoreError> {
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Nobody else can move its end until the transaction is over.
+    // No other process can extend it until the transaction is over.
     let (number, hash) = last_link(&step)?.unwrap_or_default();
     let mut chain = Chain { number, hash, key };
     let mut done = Vec::with_capacity(wanted.len());
@@ -124,7 +124,7 @@ impl Chain<'_> {
     }
 }
 
-/// Several rows changed, or none.
+/// Changes several rows, or none.
 fn change_all(
     step: &Transaction<'_>,
     chain: &mut Chain<'_>,
@@ -172,7 +172,7 @@ fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Changes a row; `false` where it has another version than was seen.
+/// Changes a row; returns `false` if it has another version than was read.
 fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreError> {
     let lifecycle = &row.lifecycle;
     let changed = step.prepare_cached(CHANGE_ROW)?.execute(rusqlite::params![
@@ -193,7 +193,7 @@ fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreErr
     Ok(changed == 1)
 }
 
-/// Returns the people's side of a row as it is stored.
+/// Returns the team of a row as stored.
 fn team_text(row: &Row) -> Result<Option<String>, StoreError> {
     let text = row.team.as_ref().map(serde_json::to_string);
     Ok(text.transpose()?)
@@ -211,9 +211,9 @@ pub(super) fn counted(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The audit entry for a chain of an older version that goes on with a key.
+/// The audit entry for a chain of an older version that continues with a key.
 const GOES_ON: &str = r#"{"event":"chain-keyed"}"#;
 
-/// The last link, and the hash of the one before.
+/// Selects the last link, and the hash of the one before.
 const LAST_TWO: &str = "SELECT entry, hash, coalesce((SELECT hash FROM audit WHERE number = last.number - 1), '') \
      FROM audit AS last ORDER BY number DESC LIMIT 1";

@@ -1,4 +1,4 @@
-//! A look at a file before it is opened to be read: only a gateway's record is brought to this version's schema.
+//! The check of a file before it is opened: only a gateway's record is migrated to this version's schema.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,10 @@ const TABLES: &str =
     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('question', 'audit')";
 
 impl Sqlite {
-    /// Checks that a file is a gateway's record. Nothing is written into it.
+    /// Checks that a file is a gateway's record, without writing to it.
     ///
     /// # Errors
-    /// When it is something else, or cannot be read.
+    /// If it is something else, or cannot be read.
     pub async fn recognize(path: &Path) -> Result<(), StoreError> {
         let path = path.to_owned();
         let looked = tokio::task::spawn_blocking(move || {

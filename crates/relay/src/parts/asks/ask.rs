@@ -1,4 +1,4 @@
-//! One open question: its parts, and its state from its arrival until its answer is out or it has ended.
+//! One open question: its parts, and its state from its arrival until its answer is sent or it has ended.
 
 use std::time::Duration;
 
@@ -13,33 +13,33 @@ use crate::parts::past_calls::size_of;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskedVia, CallId, CallSummary};
 
-/// One open question, from its arrival until its answer is out or it has ended.
+/// One open question, from its arrival until its answer is sent or it has ended.
 pub(crate) struct Ask {
     asked: NewAsk,
-    /// Its size in bytes, as it waits.
+    /// Its size in bytes.
     size: usize,
     reusable: bool,
     state: AskState,
 }
 
-/// A question that comes up.
+/// A new question.
 pub(crate) struct NewAsk {
-    /// The call that it came up in, as far as one can tell.
+    /// The call that it belongs to, as far as it is known.
     attribution: Attribution,
     /// The way in which the server asked.
     origin: Origin,
     request: ElicitRequest,
-    /// Members of its params that are unknown here.
+    /// Unknown members of its params.
     unknown: UnknownMembers,
     /// The parsed form, in form mode.
     form: Option<Form>,
-    /// The way in which it is asked.
+    /// The first place where it is shown.
     via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
     entry: String,
-    /// The server's own frame, when the client may have it as it is.
+    /// The server's own frame, if the client may have it as it is.
     frame: Option<Box<str>>,
-    /// The size in bytes of the calls that it may be for as well.
+    /// The size in bytes of the other calls that it may belong to.
     candidates_size: usize,
     open_for: Duration,
 }
@@ -50,7 +50,7 @@ pub(crate) struct NewAsk {
     reason = "every question is in the record soon, and a box would be one more allocation"
 )]
 enum AskState {
-    /// It is being recorded; nobody has seen it.
+    /// Being recorded, and not shown yet.
     Recording,
     /// It is in the record.
     Recorded(Recorded),
@@ -68,7 +68,7 @@ struct Recorded {
 
 /// The stage of a question that is in the record. Once the client has answered, its own reply is kept where the server may have it as it is.
 enum Stage {
-    /// Somebody is asked.
+    /// Shown and open.
     Open,
     /// The client answered; the record decides whether it was the first.
     Submitting { reply: Option<ClientReply> },
@@ -80,7 +80,7 @@ enum Stage {
 
 /// A client's answer as the client wrote it.
 pub(crate) struct ClientReply {
-    /// The response as the client wrote it, where the server may have all of it.
+    /// The response as the client wrote it, if the server may have all of it.
     frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
     result: Box<str>,
@@ -110,11 +110,11 @@ struct WrongAnswers {
     reason: String,
 }
 
-/// The number of times that a question is asked in a client's own dialog, as on the pages.
+/// The number of times that a question is asked in a client's own dialog, the same as on the pages.
 const ATTEMPTS: u32 = 3;
 
 impl NewAsk {
-    /// A question that came up in these calls, is asked so and is open for so long.
+    /// Creates a question for these calls, with its first place and the time for which it is open.
     pub(crate) fn new(
         attribution: Attribution,
         origin: Origin,
@@ -142,7 +142,7 @@ impl NewAsk {
         Self { entry, ..self }
     }
 
-    /// Adds the members of its params that are unknown here.
+    /// Adds the unknown members of its params.
     pub(crate) fn unknown(self, unknown: UnknownMembers) -> Self {
         Self { unknown, ..self }
     }
@@ -153,7 +153,7 @@ impl NewAsk {
         Self { frame, ..self }
     }
 
-    /// Counts the calls that it may be for as well, which are kept with it.
+    /// Counts the size of the other calls that it may belong to, which are kept with it.
     pub(crate) fn candidates(self, candidates: &[CallSummary]) -> Self {
         let candidates_size = candidates.iter().map(size_of).sum();
         Self {
@@ -177,7 +177,7 @@ impl NewAsk {
         self.form.as_ref()
     }
 
-    /// Returns the size in bytes of what is kept of it.
+    /// Returns the size in bytes of its kept parts.
     pub(crate) fn size(&self) -> usize {
         let request = match &self.request {
             ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
@@ -229,7 +229,7 @@ impl Shown {
 }
 
 impl ClientReply {
-    /// A reply with this `ElicitResult`, JSON, of which the record has `recorded` if it was the first.
+    /// Creates a reply with this `ElicitResult` (JSON), recorded as `recorded` if it was the first.
     pub(crate) fn new(result: &str, recorded: String) -> Self {
         Self {
             frame: None,
@@ -243,7 +243,7 @@ impl ClientReply {
         Self { frame, ..self }
     }
 
-    /// Returns the response as the client wrote it, where the server may have all of it.
+    /// Returns the response as the client wrote it, if the server may have all of it.
     pub(crate) fn as_it_came(&self) -> Option<&str> {
         self.frame.as_deref()
     }
@@ -255,10 +255,10 @@ impl ClientReply {
 }
 
 impl Ask {
-    /// A question that is to be recorded.
+    /// Creates a question that is to be recorded.
     pub(super) fn new(asked: NewAsk) -> Self {
         Self {
-            // The answer to one that may be another call's is found by none.
+            // The answer to an ambiguous question is not reused.
             reusable: !asked.attribution.is_ambiguous(),
             size: asked.size(),
             asked,
@@ -266,22 +266,22 @@ impl Ask {
         }
     }
 
-    /// Returns the call that it came up in, as far as one can tell.
+    /// Returns the call that it belongs to, as far as it is known.
     pub(crate) fn call(&self) -> Option<CallId> {
         self.asked.attribution.call()
     }
 
-    /// Returns the calls that it may belong to instead, some of which may have ended meanwhile.
+    /// Returns the other calls that it may belong to, some of which may have ended meanwhile.
     pub(crate) fn others(&self) -> &[CallId] {
         self.asked.attribution.others()
     }
 
-    /// Returns the call that it came up in, and those that it may belong to instead.
+    /// Returns all calls that it may belong to.
     pub(crate) fn candidates(&self) -> Vec<CallId> {
         self.asked.attribution.candidates()
     }
 
-    /// Returns the last call that was on its way when it came, where the call is a guess.
+    /// Returns the last call in progress when it came, if the call is a guess.
     pub(crate) fn newest(&self) -> Option<CallId> {
         self.asked.attribution.newest()
     }
@@ -301,12 +301,12 @@ impl Ask {
         &self.asked.request
     }
 
-    /// Returns the members of its params that are unknown here.
+    /// Returns the unknown members of its params.
     pub(crate) fn unknown(&self) -> &UnknownMembers {
         &self.asked.unknown
     }
 
-    /// Returns its size in bytes, as it waits.
+    /// Returns its size in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -316,17 +316,17 @@ impl Ask {
         self.asked.form.as_ref()
     }
 
-    /// Returns the way in which it is asked.
+    /// Returns the first place where it is shown.
     pub(crate) fn via(&self) -> AskedVia {
         self.asked.via
     }
 
-    /// Returns its key in `inputRequests`; empty where neither side asks in rounds.
+    /// Returns its key in `inputRequests`; empty if neither side uses rounds.
     pub(crate) fn entry(&self) -> &str {
         &self.asked.entry
     }
 
-    /// Returns the server's own frame, when the client may have it as it is.
+    /// Returns the server's own frame, if the client may have it as it is.
     pub(crate) fn server_frame(&self) -> Option<&str> {
         self.asked.frame.as_deref()
     }
@@ -336,7 +336,7 @@ impl Ask {
         self.asked.open_for
     }
 
-    /// Returns `true` if its answer is for the next call when the server refuses it.
+    /// Returns `true` if its answer is kept for the next call when the server refuses it.
     pub(crate) fn is_reusable(&self) -> bool {
         self.reusable
     }
@@ -347,12 +347,12 @@ impl Ask {
         Some(&wrong.reason)
     }
 
-    /// Returns `true` while nobody has seen it.
+    /// Returns `true` while it is not shown yet.
     pub(crate) fn is_recording(&self) -> bool {
         matches!(self.state, AskState::Recording)
     }
 
-    /// Returns `true` while somebody is asked and nobody has answered.
+    /// Returns `true` while it is shown and unanswered.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.stage(), Some(Stage::Open))
     }
@@ -415,7 +415,7 @@ impl Ask {
         }
     }
 
-    /// Returns the client's own reply, where what is recorded is it.
+    /// Returns the client's own reply, if it is the recorded answer.
     pub(crate) fn own_reply(&self, recorded: &str) -> Option<&ClientReply> {
         let reply = self.stage()?.reply()?;
         (reply.recorded == recorded).then_some(reply)
@@ -429,7 +429,7 @@ impl Ask {
         }
     }
 
-    /// It is in the record under this id, and can be answered at this address.
+    /// Records its id in the record, and the address at which it can be answered.
     pub(super) fn recorded(&mut self, id: String, link: Option<String>) {
         self.state = AskState::Recorded(Recorded {
             id,
@@ -439,7 +439,7 @@ impl Ask {
         });
     }
 
-    /// Its answer is for no other call.
+    /// Excludes its answer from reuse.
     pub(super) fn not_reusable(&mut self) {
         self.reusable = false;
     }
@@ -495,12 +495,12 @@ impl Ask {
         }
     }
 
-    /// It belongs to no call any more: the client answers it with a request of its own.
+    /// Detaches it from any call: the client answers it with a separate request.
     pub(crate) fn leave_call(&mut self) {
         self.asked.attribution.leave_call();
     }
 
-    /// It is taken to belong to this call now.
+    /// Reassigns it to this call.
     pub(crate) fn reassign(&mut self, to: CallId) {
         self.asked.attribution.reassign(to);
     }
@@ -524,7 +524,8 @@ impl Ask {
         }
     }
 
-    /// An answer is in the record. `false` where that is known, or the question is not recorded yet.
+    /// Records that an answer is in the record. Returns `false` if that is known, or if the question is not recorded
+    /// yet.
     pub(crate) fn answered(&mut self) -> bool {
         let Some(row) = self.row_mut() else {
             return false;
@@ -539,7 +540,7 @@ impl Ask {
         }
     }
 
-    /// The answer is being taken out of the record. Returns the record's id.
+    /// Records that the answer is being taken out of the record. Returns the record's id.
     pub(crate) fn begin_delivery(&mut self) -> Option<String> {
         let row = self.row_mut()?;
         let reply = row.stage.take_reply();
@@ -562,7 +563,7 @@ impl Ask {
         count < ATTEMPTS
     }
 
-    /// Returns what is asked, with the reason why it is asked again.
+    /// Returns the question, with the reason why it is asked again.
     pub(crate) fn request_again(&self) -> ElicitRequest {
         let mut request = self.asked.request.clone();
         if let Some(reason) = self.reason() {
@@ -574,7 +575,7 @@ impl Ask {
     }
 }
 
-/// A message with the reason why it is asked again.
+/// Returns a message with the reason why it is asked again.
 pub(crate) fn message_again(message: &str, reason: &str) -> String {
     format!("{message}\n\nThe last answer cannot be used: {reason}")
 }

@@ -1,24 +1,24 @@
-//! The attribution of a question to calls: to one for certain, or to one of several.
+//! The attribution of a question to calls: certainly to one, or to one of several.
 
 use crate::CallId;
 
-/// The calls that a question may be for.
+/// The calls that a question may belong to.
 #[derive(Default)]
 pub(crate) struct Attribution {
-    /// The call it is taken to be for.
+    /// The assumed call.
     call: Option<CallId>,
-    /// Others that it may be for, the likeliest first.
+    /// The other possible calls, the likeliest first.
     others: Vec<CallId>,
-    /// The last call that was on its way when it came, where that is a guess.
+    /// The last call in progress when it came, if the call is a guess.
     newest: Option<CallId>,
-    /// `true` if the server said for which call it is.
+    /// `true` if the server named the call.
     is_certain: bool,
-    /// `true` if it may be for a call that has ended here.
+    /// `true` if it may belong to a call that has ended here.
     may_be_past: bool,
 }
 
 impl From<CallId> for Attribution {
-    /// That is certain.
+    /// Creates a certain attribution.
     fn from(call: CallId) -> Self {
         Self {
             call: Some(call),
@@ -29,7 +29,8 @@ impl From<CallId> for Attribution {
 }
 
 impl Attribution {
-    /// A question for one of these calls, the likeliest first. `newest` was the last on its way: no later one is meant.
+    /// Creates an attribution to one of these calls, the likeliest first. `newest` was the last in progress: no later
+    /// one is meant.
     pub(crate) fn among(calls: impl IntoIterator<Item = CallId>, newest: Option<CallId>) -> Self {
         let mut calls = calls.into_iter();
         Self {
@@ -40,43 +41,43 @@ impl Attribution {
         }
     }
 
-    /// Returns the call it is taken to be for.
+    /// Returns the assumed call.
     pub(crate) fn call(&self) -> Option<CallId> {
         self.call
     }
 
-    /// Returns others that it may be for, the likeliest first.
+    /// Returns the other possible calls, the likeliest first.
     pub(crate) fn others(&self) -> &[CallId] {
         &self.others
     }
 
-    /// Returns the last call that was on its way when it came, where the call is a guess.
+    /// Returns the last call in progress when it came, if the call is a guess.
     pub(super) fn newest(&self) -> Option<CallId> {
         self.newest
     }
 
-    /// It is for no call any more.
+    /// Removes the attribution to any call.
     pub(super) fn leave_call(&mut self) {
         self.call = None;
     }
 
-    /// It is taken to be for this call now.
+    /// Changes the assumed call.
     pub(super) fn reassign(&mut self, to: CallId) {
         self.call = Some(to);
         self.others.retain(|call| *call != to);
     }
 
-    /// It may be for a call that has ended here.
+    /// Records that it may belong to a call that has ended here.
     pub(crate) fn add_past(&mut self) {
         self.may_be_past = true;
     }
 
-    /// Returns `true` if it may be for a call that has ended here.
+    /// Returns `true` if it may belong to a call that has ended here.
     pub(super) fn may_be_past(&self) -> bool {
         self.may_be_past
     }
 
-    /// Returns `true` if the server said for which call it is.
+    /// Returns `true` if the server named the call.
     pub(crate) fn is_certain(&self) -> bool {
         self.is_certain
     }
@@ -86,7 +87,7 @@ impl Attribution {
         !self.others.is_empty() || self.may_be_past
     }
 
-    /// Returns all calls that may be meant.
+    /// Returns all possible calls.
     pub(crate) fn candidates(&self) -> Vec<CallId> {
         self.call
             .into_iter()

@@ -1,11 +1,11 @@
-//! Open questions: what is asked, in which call, and how far the answer is.
+//! Open questions: their content, their calls, and the state of their answers.
 //!
 //! | file | contents |
 //! | --- | --- |
 //! | `ask` | one question: its parts, and its state from its arrival to its end |
 //! | `attribution` | the calls that it may belong to |
 //! | `origin` | the way in which the server asked |
-//! | `reply_check` | a reply checked against a question |
+//! | `reply_check` | the check of a reply against a question |
 
 mod ask;
 mod attribution;
@@ -23,10 +23,10 @@ pub(crate) use attribution::Attribution;
 pub(crate) use origin::{Origin, RoundId};
 pub(crate) use reply_check::UnusableReply;
 
-/// The open questions by every name they go by.
+/// The open questions by all of their names.
 #[derive(Default)]
 pub(crate) struct Asks {
-    // The keys are the relay's own numbers: nobody else chooses them.
+    // The keys are the relay's own numbers, which no peer chooses.
     by_key: FxHashMap<AskId, Ask>,
     by_server_id: HashMap<Id, AskId>,
     by_client_id: HashMap<Id, AskId>,
@@ -50,27 +50,28 @@ impl Asks {
         key
     }
 
-    /// Returns a number that rises when a question comes up or ends.
+    /// Returns a number that increases when a question is asked or ends.
     pub(crate) fn changes(&self) -> u64 {
         self.last + self.ended
     }
 
-    /// The size of all open questions in bytes.
+    /// Returns the size of all open questions in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns a question that is open.
+    /// Returns an open question.
     pub(crate) fn get(&self, key: AskId) -> Option<&Ask> {
         self.by_key.get(&key)
     }
 
-    /// Returns a question that is open, for a step of its own.
+    /// Returns an open question mutably.
     pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
         self.by_key.get_mut(&key)
     }
 
-    /// The question is in the record under this id, and can be answered at this address. Returns it, unless it has ended.
+    /// Records that the question is in the record under this id, and can be answered at this address. Returns it,
+    /// unless it has ended.
     pub(crate) fn recorded(
         &mut self,
         key: AskId,
@@ -84,14 +85,14 @@ impl Asks {
         Ok(ask)
     }
 
-    /// The server has refused its answer before: the second refusal ends it.
+    /// Records that the server has refused its answer before: a second refusal ends it.
     pub(crate) fn refused_before(&mut self, key: AskId) {
         if let Some(ask) = self.by_key.get_mut(&key) {
             ask.not_reusable();
         }
     }
 
-    /// The client is asked with a pushed request of this id.
+    /// Records that the client is asked with a pushed request of this id.
     pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id) {
         if let Some(ask) = self.by_key.get_mut(&key)
             && !ask.is_recording()
@@ -103,7 +104,7 @@ impl Asks {
         }
     }
 
-    /// Takes a question out, whose answer is on its way or which has ended.
+    /// Removes a question that has ended or whose answer is being sent.
     pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
         let ask = self.by_key.remove(&key)?;
         self.ended += 1;
@@ -134,7 +135,7 @@ impl Asks {
         keys
     }
 
-    /// Returns how many questions are open.
+    /// Returns the number of open questions.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }

@@ -13,7 +13,7 @@ pub(crate) enum Origin {
     PassedRound { entry: String, round: RoundId },
     /// The gateway itself, before the call goes to the server.
     Approval,
-    /// A link of a `-32042`; the call is made again once it was visited.
+    /// A link of a `-32042`; the call is made again after the visit.
     Url,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Origin {
 pub(crate) struct RoundId(u64);
 
 impl RoundId {
-    /// The round of this number, which no other of the session has.
+    /// Creates the id of a round from its number, which is unique in the session.
     pub(crate) const fn new(number: u64) -> Self {
         Self(number)
     }

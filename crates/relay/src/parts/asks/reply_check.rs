@@ -7,13 +7,13 @@ use mcp_elicit_core::wire::{ElicitResult, InputResponses, Revision};
 use super::Ask;
 use crate::frame_edit::ErrorResponse;
 
-/// The reason why a reply of a client settles nothing.
+/// The reason why a reply of a client is unusable.
 pub(crate) enum UnusableReply {
-    /// It is not what the protocol says.
+    /// It breaks the protocol.
     Malformed(Box<ErrorResponse>),
-    /// It does not answer what was asked, and may be asked for again.
+    /// It does not answer the question, which may be asked again.
     Wrong {
-        /// The error for the server in the end.
+        /// The error for the server after the last attempt.
         refusal: Box<ErrorResponse>,
         /// The reason for the person.
         reason: String,
@@ -21,7 +21,7 @@ pub(crate) enum UnusableReply {
 }
 
 impl Ask {
-    /// Checks a reply against what was asked.
+    /// Checks a reply against the question.
     pub(crate) fn check(
         &self,
         reply: &ElicitResult,

@@ -1,4 +1,4 @@
-//! One request of the client: who waits for it, and how far the server is with it.
+//! One request of the client: its waiting client, and its state at the server.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::FrameIndex;
@@ -33,7 +33,7 @@ pub(crate) struct Call {
     log_level: Option<LogLevel>,
     /// Questions that are open in it.
     asks: Vec<AskId>,
-    /// Open questions that are taken to be another call's and may be this one's.
+    /// Open questions that are attributed to another call and may be this one's.
     maybe: Vec<AskId>,
     rounds: CallRounds,
 }
@@ -59,13 +59,13 @@ enum CallState {
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
     PassingRound(String),
-    /// The response is there and nobody waits for it.
+    /// The response is there and no client waits for it.
     Finished(String),
 }
 
 /// The parts of a call that waits for its turn.
 struct Queued {
-    /// Since when it waits.
+    /// The time since which it waits.
     since: Timestamp,
     /// The request as the client wrote it.
     original: Bytes,
@@ -120,10 +120,10 @@ impl Call {
         self
     }
 
-    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides, a response that
-    /// nobody came for, and answers of its rounds. A question in it counts with the questions.
+    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides,
+    /// a response that no client waits for, and answers of its rounds. Its questions are counted separately.
     pub(crate) fn recount(&mut self) {
-        // Both ids are keys of tables as well.
+        // Both ids are also keys of tables.
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let state = match &self.state {
             CallState::Queued(queued) => queued.original.len(),
@@ -135,12 +135,12 @@ impl Call {
         self.permit.set_bytes(bytes);
     }
 
-    /// Returns its permit, which is free for another request of its client.
+    /// Returns its permit, which can be used for another request of its client.
     pub(crate) fn into_permit(self) -> Permit {
         self.permit
     }
 
-    /// Returns the stream for its answer; `None` while nobody waits.
+    /// Returns the stream for its answer; `None` while no client waits.
     pub(crate) fn stream(&self) -> Option<StreamId> {
         match self.waiter {
             Waiter::Client { stream, .. } => Some(stream),
@@ -148,14 +148,14 @@ impl Call {
         }
     }
 
-    /// Nobody waits for it any more. Returns the stream where the client waited.
+    /// Detaches the client. Returns the stream on which it waited.
     pub(super) fn detach(&mut self) -> Option<StreamId> {
         let stream = self.stream();
         self.waiter = Waiter::Nobody;
         stream
     }
 
-    /// The client has made it again with this id and waits on this stream.
+    /// Attaches a client that has made the call again with this id and waits on this stream.
     pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.waiter = Waiter::Client { stream, since: now };
         if let Some(id) = id {
@@ -203,17 +203,17 @@ impl Call {
         ends
     }
 
-    /// Returns whether the server still works on it.
+    /// Returns `true` if the server is still processing it.
     pub(crate) fn is_upstream(&self) -> bool {
         matches!(self.state, CallState::AtServer)
     }
 
-    /// Returns whether the server may be asking in it right now.
+    /// Returns `true` if the server may be asking in it now.
     pub(super) fn may_ask(&self) -> bool {
         self.is_upstream() && self.request.call().is_some()
     }
 
-    /// Returns the kind of call, where questions may come up in it.
+    /// Returns the kind of call, if questions may come up in it.
     pub(crate) fn kind(&self) -> Option<CallKind> {
         Some(self.request.call()?.kind())
     }
@@ -234,7 +234,7 @@ impl Call {
         &mut self.progress
     }
 
-    /// Returns when it came.
+    /// Returns the time of its arrival.
     pub(crate) fn since(&self) -> Timestamp {
         self.since
     }
@@ -285,7 +285,7 @@ impl Call {
         self.maybe.retain(|known| *known != ask);
     }
 
-    /// It waits for its turn.
+    /// Makes it wait for its turn.
     pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
         self.state = CallState::Queued(Queued { since, original });
         self.recount();
@@ -297,7 +297,7 @@ impl Call {
         self.recount();
     }
 
-    /// Returns since when it waits for its turn, where it does and another connection could take it.
+    /// Returns the time since which it waits for its turn, if it does and another connection could take it.
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
             CallState::Queued(queued)
@@ -309,7 +309,8 @@ impl Call {
         }
     }
 
-    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. One that was made again has its new id.
+    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. A repeated call
+    /// has its new id.
     pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
         let stream = self.stream()?;
         match self.state {
@@ -322,7 +323,7 @@ impl Call {
         }
     }
 
-    /// Returns `true` if it is one of those that take turns, and has its own.
+    /// Returns `true` if it takes turns, and has its own.
     pub(crate) fn has_turn(&self) -> bool {
         self.request.call().is_some_and(AskingCall::has_turn)
     }
@@ -341,7 +342,7 @@ impl Call {
         }
     }
 
-    /// Ends its turn. `true` if it had one and did not ask.
+    /// Ends its turn. Returns `true` if it had one and did not ask.
     pub(crate) fn end_turn(&mut self) -> bool {
         let call = self.request.call_mut();
         call.is_some_and(AskingCall::end_turn)
@@ -352,12 +353,12 @@ impl Call {
         &self.rounds
     }
 
-    /// Returns the rounds that it has asked, for a change.
+    /// Returns its rounds mutably.
     pub(crate) fn rounds_mut(&mut self) -> &mut CallRounds {
         &mut self.rounds
     }
 
-    /// The gateway answers a round of the server.
+    /// Lets the gateway answer a round of the server.
     pub(crate) fn collect(&mut self, round: Round) {
         self.state = CallState::Collecting(round);
         self.recount();
@@ -371,7 +372,7 @@ impl Call {
         }
     }
 
-    /// Returns the round that the gateway answers, for an answer.
+    /// Returns the round that the gateway answers, mutably.
     pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
         match &mut self.state {
             CallState::Collecting(round) => Some(round),
@@ -393,14 +394,14 @@ impl Call {
         }
     }
 
-    /// A round of the server goes to the client once its questions are recorded.
+    /// Keeps a round of the server that goes to the client once its questions are recorded.
     pub(crate) fn pass_round(&mut self, text: String) {
         self.rounds.drop_url_demand();
         self.state = CallState::PassingRound(text);
         self.recount();
     }
 
-    /// Takes out the round that goes to the client; its questions are the client's to answer with its retry.
+    /// Takes out the round that goes to the client, which answers its questions with its retry.
     pub(crate) fn take_passing_round(&mut self) -> Option<String> {
         match std::mem::replace(&mut self.state, CallState::Waiting) {
             CallState::PassingRound(text) => {
@@ -415,7 +416,7 @@ impl Call {
         }
     }
 
-    /// The response is there and nobody waits for it.
+    /// Keeps the response, because no client waits for it.
     pub(crate) fn finish(&mut self, response: String) {
         self.state = CallState::Finished(response);
         self.recount();
@@ -426,7 +427,7 @@ impl Call {
         matches!(self.state, CallState::Finished(_))
     }
 
-    /// Returns the response that came while nobody waited, with who waits now.
+    /// Returns the response that came while no client waited, with the client that waits now.
     pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
         match std::mem::replace(&mut self.state, CallState::Waiting) {
             CallState::Finished(response) => {
@@ -439,7 +440,7 @@ impl Call {
         }
     }
 
-    /// Returns the level from which on it wants log messages.
+    /// Returns the minimum level of log messages for it.
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         self.log_level
     }
@@ -449,7 +450,7 @@ impl Call {
         matches!(self.request, Request::TaskList)
     }
 
-    /// Returns `true` if it asks which tools there are.
+    /// Returns `true` if it requests the list of tools.
     pub(crate) fn lists_tools(&self) -> bool {
         matches!(self.request, Request::ToolList)
     }
@@ -459,8 +460,8 @@ impl Call {
         self.request.call()?.frame()
     }
 
-    /// Returns the request once more under this id, with the responses to what the server required: they and the server's state
-    /// belong to this retry, not to the call.
+    /// Returns the request again under this id, with the responses to the server's requirement: they and the server's
+    /// state belong to this retry, not to the call.
     pub(crate) fn retry_frame(
         &self,
         required: &InputRequired,
@@ -474,12 +475,12 @@ impl Call {
         Some(envelope.with_id(id))
     }
 
-    /// Returns whether it waits for its turn: the server knows nothing of it.
+    /// Returns `true` if it waits for its turn: the server does not know of it.
     pub(crate) fn is_queued(&self) -> bool {
         matches!(self.state, CallState::Queued(_))
     }
 
-    /// Reads the token for progress out of the request, where that was not done yet.
+    /// Reads the progress token from the request, unless it was read before.
     pub(super) fn learn_token(&mut self) {
         if self.progress.is_unknown() {
             let token = self.frame().and_then(|frame| {
@@ -490,12 +491,12 @@ impl Call {
         }
     }
 
-    /// Returns the kind of call and the name or URI that it calls, where questions may come up in it.
+    /// Returns the kind of call and its target's name or URI, if questions may come up in it.
     pub(crate) fn target(&self) -> Option<(CallKind, String)> {
         self.request.call()?.target()
     }
 
-    /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
+    /// Returns the summary of the call; `None` if no question may come up in it, or if it cannot be read.
     pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
         self.request.call_mut()?.summary().ok()
     }
@@ -505,18 +506,18 @@ impl Call {
         self.request.call_mut()?.summary().err()
     }
 
-    /// Returns what is called as far as it was read before.
+    /// Returns the summary of the call if it was read before.
     pub(crate) fn known_summary(&self) -> Option<&CallSummary> {
         self.request.call()?.known_summary()
     }
 
-    /// Returns the digest that was read before it came here, while it is not read itself.
+    /// Returns the digest that was computed before, while the call itself is not read.
     #[cfg(test)]
     pub(crate) fn digest(&self) -> Option<&str> {
         self.request.call()?.digest()
     }
 
-    /// Checks that the digest is that of the request as it is kept.
+    /// Checks that the digest is that of the kept request.
     #[cfg(test)]
     pub(super) fn check(&self) {
         if let Some(call) = self.request.call() {

@@ -14,7 +14,7 @@ pub(crate) struct CallProgress {
 }
 
 impl CallProgress {
-    /// One token for both sides.
+    /// Creates progress with one token for both sides.
     pub(super) fn with_token(token: Option<Id>) -> Self {
         Self {
             upstream_token: token.clone(),
@@ -58,7 +58,7 @@ impl CallProgress {
         self.token = token;
     }
 
-    /// Notes the progress that the server reports.
+    /// Records the progress that the server reports.
     pub(crate) fn note(&mut self, progress: Option<f64>) {
         self.last = progress.unwrap_or(self.last);
     }

@@ -1,4 +1,4 @@
-//! The rounds that a server has asked in a call, and what goes back to it when the call is made again.
+//! The rounds of a call, and the contents of its next retry at the server.
 
 use std::collections::HashMap;
 
@@ -18,9 +18,9 @@ const REMEMBERED: usize = 64;
 #[derive(Default)]
 pub(crate) struct CallRounds {
     count: u32,
-    /// Records whose answers go to the server when the call is made again.
+    /// Records whose answers go to the server with the next retry.
     delivers: Vec<String>,
-    /// The server's last answer that required links to be visited (`-32042`).
+    /// The server's last answer that required visits (`-32042`).
     url_demand: Option<UrlDemand>,
     /// The round that its client has.
     presented: Vec<(String, InputRequest)>,
@@ -34,7 +34,7 @@ pub(crate) struct CallRounds {
 /// A round that a client has answered.
 pub(crate) struct AnsweredRound {
     requests: Vec<(String, InputRequest)>,
-    /// The answers, in one spelling.
+    /// The answers, in canonical spelling.
     responses: String,
 }
 
@@ -44,7 +44,7 @@ impl AnsweredRound {
         &self.requests
     }
 
-    /// Returns whether these are the answers.
+    /// Returns `true` if these are the answers.
     fn has_answers(&self, responses: &InputResponses) -> bool {
         canonical(responses.to_raw().get()).is_ok_and(|given| given == self.responses)
     }
@@ -59,7 +59,7 @@ impl CallRounds {
     /// Counts a round.
     ///
     /// # Errors
-    /// When it is one more than `most`.
+    /// If it is one more than `most`.
     pub(crate) fn begin_round(&mut self, most: u32) -> Result<(), LimitFault> {
         self.count += 1;
         if self.count > most {
@@ -69,17 +69,17 @@ impl CallRounds {
         Ok(())
     }
 
-    /// Returns how many were asked.
+    /// Returns the number of rounds.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Forgets what the server required to be visited: it has asked in a round since.
+    /// Forgets the required visits, because the server has asked in a round since.
     pub(super) fn drop_url_demand(&mut self) {
         self.url_demand = None;
     }
 
-    /// Returns the server's last answer that required links to be visited.
+    /// Returns the server's last answer that required visits.
     pub(crate) fn url_demand(&self) -> Option<&UrlDemand> {
         self.url_demand.as_ref()
     }
@@ -91,17 +91,17 @@ impl CallRounds {
         is_new
     }
 
-    /// Adds records whose answers go to the server when the call is made again.
+    /// Adds records whose answers go to the server with the next retry.
     pub(crate) fn add_deliveries(&mut self, records: Option<String>) {
         self.delivers.extend(records);
     }
 
-    /// Takes out the records whose answers go to the server when the call is made again.
+    /// Takes out the records whose answers go to the server with the next retry.
     pub(crate) fn take_deliveries(&mut self) -> Vec<String> {
         std::mem::take(&mut self.delivers)
     }
 
-    /// Notes the round that its client has.
+    /// Records the round that its client has.
     pub(crate) fn present(&mut self, requests: Vec<(String, InputRequest)>) {
         self.presented = requests;
     }
@@ -111,7 +111,7 @@ impl CallRounds {
         &self.answered
     }
 
-    /// Remembers that its client has answered the round that it had.
+    /// Records that its client has answered the round that it had.
     pub(crate) fn answer_presented(&mut self, responses: &InputResponses) {
         if self.answered.len() < REMEMBERED
             && let Ok(responses) = canonical(responses.to_raw().get())
@@ -124,7 +124,7 @@ impl CallRounds {
         }
     }
 
-    /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
+    /// Returns `true` if the client repeats its earlier answers to the last of this many rounds.
     pub(crate) fn repeats_answers(&self, repeated: usize, responses: &InputResponses) -> bool {
         let round = repeated
             .checked_sub(1)
@@ -138,7 +138,7 @@ impl CallRounds {
         answered.sum::<usize>() + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
     }
 
-    /// Returns the answers that a retry brought for its questions, which are asked anew.
+    /// Returns the answers in a retry to its questions, which are asked anew.
     pub(crate) fn retry_answers(&self) -> Option<&RetryAnswers> {
         self.retry_answers.as_ref()
     }
@@ -156,7 +156,7 @@ impl CallRounds {
     }
 }
 
-/// Equal for two questions that ask the same, in whatever order and spelling of a form.
+/// Returns a digest that is equal for two equal questions, in any order and spelling of a form.
 fn digest(request: &ElicitRequest) -> String {
     let parts = match request {
         ElicitRequest::Form { message, schema } => {

@@ -1,4 +1,4 @@
-//! The calls by the names under which frames mean them.
+//! The index of calls by the names in frames.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash};
@@ -9,10 +9,11 @@ use rustc_hash::FxHashMap;
 use super::call::Call;
 use crate::{CallId, StreamId};
 
-/// The calls by the client's id, by the server's token for progress, and by the stream on which the client waits. Several may share each.
+/// The calls by the client's id, by the server's progress token, and by the stream on which the client waits. Several
+/// calls may share each.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CallIndex {
-    /// A call on which somebody waits stands behind one on which nobody does, and a later behind an earlier.
+    /// Calls with a waiting client sort after those without, and later ones after earlier.
     of_client: HashMap<Id, BTreeSet<(bool, CallId)>>,
     with_token: HashMap<Id, BTreeSet<CallId>>,
     // The numbers of streams are the gateway's own.
@@ -34,7 +35,7 @@ impl CallIndex {
         }
     }
 
-    /// Removes a call, which is as it was when it was added.
+    /// Removes a call, which must be unchanged since it was added.
     pub(super) fn remove(&mut self, key: CallId, call: &Call) {
         let waiting = (call.stream().is_some(), key);
         take(&mut self.of_client, call.client_id(), &waiting);
@@ -46,12 +47,12 @@ impl CallIndex {
         }
     }
 
-    /// Returns the call that the client knows by this id: one on which somebody waits first, and then the last.
+    /// Returns the call that the client knows by this id: preferably one with a waiting client, and of those the last.
     pub(super) fn by_client(&self, id: &Id) -> Option<CallId> {
         self.of_client.get(id)?.last().map(|(_, key)| *key)
     }
 
-    /// Returns the oldest call with this token for progress.
+    /// Returns the oldest call with this progress token.
     pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
         self.with_token.get(token)?.first().copied()
     }

@@ -1,9 +1,9 @@
-//! The client's requests on their way: who waits for what, and where the answer goes.
+//! The client's requests in progress: their waiting clients, and the streams of their answers.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `call` | one request: who waits for it, and how far the server is with it |
-//! | `call_progress` | the tokens under which progress is reported |
+//! | `call` | one request: its waiting client, and its state at the server |
+//! | `call_progress` | its progress tokens |
 //! | `call_rounds` | the rounds that the server has asked in it |
 //! | `candidates` | the calls that a question may be for |
 //! | `request` | the request that it was made with, where questions may come up in it |
@@ -34,20 +34,20 @@ use index::CallIndex;
 pub(crate) use request::{AskingCall, Request};
 pub(crate) use summary::{progress_token, summary};
 
-/// All requests on their way.
+/// All requests in progress.
 pub(crate) struct Calls {
     budget: CallBudget,
-    // The keys are the relay's own numbers: nobody else chooses them.
+    // The keys are the relay's own numbers, which no peer chooses.
     by_key: FxHashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
     index: CallIndex,
     last: u64,
-    /// The number of times that the server was done with a call in which it may ask.
+    /// The number of calls in which the server could ask and that it is done with.
     ended: u64,
 }
 
 impl Calls {
-    /// No calls yet; the first gets the key after this.
+    /// Creates an empty table; the first call gets the key after `last`.
     pub(crate) fn after(last: u64, budget: CallBudget) -> Self {
         Self {
             budget,
@@ -59,7 +59,7 @@ impl Calls {
         }
     }
 
-    /// Returns the bounds on what the client has open.
+    /// Returns the limits on the client's open requests.
     pub(crate) fn budget(&self) -> &CallBudget {
         &self.budget
     }
@@ -78,7 +78,7 @@ impl Calls {
         Some(key)
     }
 
-    /// Takes a call in of which the server knows nothing.
+    /// Adds a call that the server does not know of.
     pub(crate) fn insert_unsent(&mut self, mut call: Call) -> CallId {
         call.end_upstream();
         call.recount();
@@ -107,12 +107,13 @@ impl Calls {
         Some(call)
     }
 
-    /// Nobody waits for the call any more. Returns the stream where the client waited.
+    /// Detaches the client from the call. Returns the stream on which it waited.
     pub(crate) fn detach(&mut self, key: CallId) -> Option<StreamId> {
         self.rename(key, Call::detach)?
     }
 
-    /// The client has made the call again with this id and waits on this stream. `false` where there is no such call.
+    /// Attaches a client that has made the call again with this id and waits on this stream. Returns `false` if there
+    /// is no such call.
     pub(crate) fn attach(
         &mut self,
         key: CallId,
@@ -124,12 +125,12 @@ impl Calls {
         self.rename(key, attach).is_some()
     }
 
-    /// Reads the call's token for progress out of its request, where that was not done yet.
+    /// Reads the call's progress token from its request, unless it was read before.
     pub(crate) fn learn_token(&mut self, key: CallId) {
         self.rename(key, Call::learn_token);
     }
 
-    /// Changes something of a call under which it is found.
+    /// Changes a call, and updates its names in the index.
     fn rename<T>(&mut self, key: CallId, change: impl FnOnce(&mut Call) -> T) -> Option<T> {
         let call = self.by_key.get_mut(&key)?;
         self.index.remove(key, call);
@@ -138,12 +139,12 @@ impl Calls {
         Some(changed)
     }
 
-    /// The call that the server answers with this id.
+    /// Returns the call that the server answers with this id.
     pub(crate) fn by_upstream(&self, id: &Id) -> Option<CallId> {
         self.by_upstream.get(id).copied()
     }
 
-    /// The call goes to the server once more, under another id. `false` where another call has that.
+    /// Sends the call to the server again, under another id. Returns `false` if another call has that id.
     pub(crate) fn renew(&mut self, key: CallId, id: Id) -> bool {
         self.end_upstream(key);
         let Some(call) = self.by_key.get_mut(&key) else {
@@ -157,7 +158,7 @@ impl Calls {
         true
     }
 
-    /// The server is done with this upstream id; the call lives on.
+    /// Records that the server is done with this upstream id; the call lives on.
     pub(crate) fn end_upstream(&mut self, key: CallId) {
         if let Some(call) = self.by_key.get_mut(&key)
             && call.end_upstream()
@@ -167,62 +168,62 @@ impl Calls {
         }
     }
 
-    /// Returns a number that rises when the server is done with a call in which it may ask.
+    /// Returns a number that increases when the server is done with a call in which it may ask.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
     }
 
-    /// Returns whether the server still works on the call.
+    /// Returns `true` if the server is still processing the call.
     pub(crate) fn is_upstream(&self, key: CallId) -> bool {
         self.get(key).is_some_and(Call::is_upstream)
     }
 
-    /// The call that the client knows by this id, the one somebody waits for first.
+    /// Returns the call that the client knows by this id, preferably one with a waiting client.
     pub(crate) fn by_client(&self, id: &Id) -> Option<CallId> {
         self.index.by_client(id)
     }
 
-    /// The calls that wait on this stream.
+    /// Returns the calls that wait on this stream.
     pub(crate) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
         self.index.on_stream(stream)
     }
 
-    /// The call whose progress the server reports with this token.
+    /// Returns the call whose progress the server reports with this token.
     pub(crate) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
         self.index.by_upstream_token(token)
     }
 
-    /// Returns whether the server may be asking in this call right now.
+    /// Returns `true` if the server may be asking in this call now.
     pub(crate) fn may_ask(&self, key: CallId) -> bool {
         self.get(key).is_some_and(Call::may_ask)
     }
 
-    /// Calls in which the server may be asking right now, in no order.
+    /// Returns the calls in which the server may be asking now, in no order.
     pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
         calls.filter(|(_, call)| call.may_ask())
     }
 
-    /// Reads what is called by each call in which the server may be asking right now, as far as that was not done yet.
+    /// Reads the summary of each call in which the server may be asking now, unless it was read before.
     pub(crate) fn read_asking(&mut self) {
         for call in self.by_key.values_mut().filter(|call| call.may_ask()) {
             call.summary();
         }
     }
 
-    /// Returns the oldest call in which the server may be asking right now, of those up to `newest` and without `except`.
+    /// Returns the oldest call in which the server may be asking now, of those up to `newest` and without `except`.
     pub(crate) fn oldest_asking(&self, newest: CallId, except: CallId) -> Option<CallId> {
         let asking = self.asking().map(|(key, _)| key);
         asking.filter(|key| *key <= newest && *key != except).min()
     }
 
-    /// Returns what is known of these calls, without those that cannot be read.
+    /// Returns the summaries of these calls, without those that cannot be read.
     pub(crate) fn summaries(&mut self, keys: &[CallId]) -> Vec<CallSummary> {
         let summary = |key: &CallId| self.get_mut(*key).and_then(Call::summary).cloned();
         keys.iter().filter_map(summary).collect()
     }
 
-    /// Returns the names that these calls call, each once.
+    /// Returns the targets of these calls, each once.
     pub(crate) fn targets(&mut self, keys: &[CallId]) -> Vec<String> {
         let mut targets: Vec<String> = Vec::new();
         for key in keys {
@@ -236,7 +237,7 @@ impl Calls {
         targets
     }
 
-    /// Returns the reason why the first of these calls that cannot be read in full cannot be.
+    /// Returns the reason why the first unreadable one of these calls cannot be read in full.
     pub(crate) fn defect_in(&mut self, keys: &[CallId]) -> Option<CallDefect> {
         let mut keys = keys.iter();
         keys.find_map(|key| self.get_mut(*key).and_then(Call::unreadable))
@@ -297,7 +298,7 @@ impl Calls {
         self.index.len()
     }
 
-    /// Checks that all that is kept beside the calls is as they are.
+    /// Checks that the derived tables agree with the calls.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         let mut index = CallIndex::default();

@@ -1,4 +1,4 @@
-//! Reading a call out of its request: the thing that is called, its arguments and their digest.
+//! The reading of a call from its request: its target, its arguments and their digest.
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::frame::FrameIndex;
@@ -7,21 +7,21 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{CallKind, CallSummary};
 
-/// The name or URI that a request calls; `None` where that cannot be read.
+/// Returns the target's name or URI; `None` if it cannot be read.
 pub(super) fn target(frame: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let call = CallFrame::read(frame, &index).ok()?;
     Some(call.target.into_owned())
 }
 
-/// Reads what a request of this kind calls.
+/// Reads the call of a request of this kind.
 pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
     let call = CallFrame::read(frame.text(), frame.index())?;
     let digest = digest(kind, &call.target, &call.canonical_arguments()?);
     Ok(with_digest(kind, call, digest))
 }
 
-/// Reads what a request of this kind calls whose digest is known, which takes the most work.
+/// Reads the call of a request of this kind whose digest is known, which is the most expensive part.
 pub(super) fn summary_of(
     kind: CallKind,
     frame: Frame<'_>,
@@ -40,13 +40,13 @@ fn with_digest(kind: CallKind, call: CallFrame<'_>, digest: String) -> CallSumma
     }
 }
 
-/// The token in `params._meta.progressToken`.
+/// Returns the token in `params._meta.progressToken`.
 pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
     let token = frame.member(FramePart::Meta, "progressToken")?;
     Id::read(serde_json::from_str(token).ok()?)
 }
 
-/// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
+/// Returns a digest that is equal for two calls of the same target with the same arguments, in any order and spelling.
 fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
     let mut hash = Sha256::new();
     for part in [kind.word(), target, canonical_arguments] {

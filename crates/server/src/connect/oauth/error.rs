@@ -1,4 +1,4 @@
-//! Errors between here and a provider, and the words for the person.
+//! Errors of flows to a provider, and their texts for the person.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -8,22 +8,22 @@ use mcp_elicit_oidc::OidcError;
 use super::super::Inner;
 use super::super::templates::{Notice, Onward};
 
-/// Why a flow failed. The text in brackets goes to the log only; it holds no code and no token.
+/// The reason why a flow failed. Its detail goes to the log only, and contains no code and no token.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum FlowError {
-    /// The provider gave nothing that can be used.
+    /// The provider returned nothing usable.
     #[error(transparent)]
     Provider(#[from] OidcError),
-    /// No flow of this browser: a forged answer, a lost cookie, a page loaded twice.
+    /// No flow of this browser: a forged response, a lost cookie, a page loaded twice.
     #[error("no flow of this browser has this state")]
     NoFlow,
-    /// The error of the author's own store, in words for the person.
+    /// The error of the author's own store, written for the person.
     #[error("it was not stored: {0}")]
     Unsaved(String),
 }
 
 impl FlowError {
-    /// The page about it: what happened, and what to do next.
+    /// Returns the page about the error, with the next step.
     pub(super) fn page(&self, inner: &Inner, purpose: &str, onward: Option<Onward>) -> Response {
         let server = &inner.server;
         let (status, tone, head, line) = match self {

@@ -13,22 +13,22 @@ use crate::seal::{self, AssociatedData, SealError};
 /// The purpose of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FlowPurpose {
-    /// To let this server into an account.
+    /// To grant this server access to an account.
     #[serde(rename = "g")]
     Grant,
-    /// To say who the visitor is.
+    /// To identify the visitor.
     #[serde(rename = "s")]
     SignIn,
 }
 
-/// One flow. The `state` in the URL is the cookie's name: another browser does not have it.
+/// One flow. The `state` in the URL is the name of the cookie, which no other browser has.
 #[derive(Serialize, Deserialize)]
 pub(super) struct FlowState {
     #[serde(rename = "e")]
     pub(super) purpose: FlowPurpose,
     #[serde(rename = "s")]
     pub(super) state: String,
-    /// PKCE.
+    /// The PKCE code verifier.
     #[serde(rename = "v")]
     pub(super) verifier: String,
     #[serde(rename = "n")]
@@ -38,7 +38,7 @@ pub(super) struct FlowState {
 }
 
 impl FlowState {
-    /// The cookie that the browser leaves with.
+    /// Returns the cookie to set when the browser leaves for the provider.
     pub(super) fn set_cookie(&self, inner: &Inner) -> Result<HeaderValue, SealError> {
         let sealed = seal::seal_json(&inner.keys, &bound(inner), self)?;
         let left = self.ticket.until_ms.saturating_sub(inner.now_ms());
@@ -51,7 +51,7 @@ impl FlowState {
         .ok_or(SealError::Malformed)
     }
 
-    /// Returns the flow that a browser comes back from, if it left from here for this purpose.
+    /// Returns the flow of a browser that comes back, if it left from here for this purpose.
     pub(super) fn back(
         inner: &Inner,
         parts: &Parts,
@@ -69,7 +69,8 @@ impl FlowState {
     }
 }
 
-/// Returns the headers that delete all flows of a browser that has begun more than it will finish: headers are limited.
+/// Returns the headers that delete all flows of a browser that has too many unfinished ones: the size of headers is
+/// limited.
 pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
     const SEVERAL: usize = 3;
     let prefix = name(inner, "");
@@ -85,7 +86,7 @@ fn name(inner: &Inner, state: &str) -> String {
     cookie::name_at(&inner.base, &format!("trip-{state}"))
 }
 
-/// A flow is not a link, a session or a state of a call, and one server's is not another's.
+/// Binds flows to their kind and server: a flow is not a link, a session or a call's state.
 fn bound(inner: &Inner) -> AssociatedData {
     AssociatedData::outside_calls(&inner.base, "connect/trip")
 }

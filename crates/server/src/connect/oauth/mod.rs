@@ -1,24 +1,23 @@
-//! Signing in elsewhere: the OAuth 2 authorization-code flow behind a connect page.
+//! The OAuth 2 authorization-code flow behind a connect page.
 //!
 //! The checks of every flow to a provider and back:
 //!
-//! - PKCE with S256 (RFC 7636), always; a redirect URI of its own for each purpose
+//! - PKCE with S256 (RFC 7636), always; a separate redirect URI for each purpose
 //! - `state` against a sealed cookie of the browser that left, which also holds the PKCE verifier, the nonce and the
-//!   ticket; the returning principal is still the principal of the question
-//! - `iss` of the answer (RFC 9207), where it is there or the provider promises it
+//!   link token; the returning principal must still be the one that was asked
+//! - `iss` of the response (RFC 9207), if present or promised by the provider
 //! - with the scope `openid`: the ID token's signature, issuer, audience, times and nonce (OpenID Connect Core 3.1.3.7)
-//! - https everywhere, but for the loopback addresses; no redirect followed, nothing waited for long, nothing large
-//!   read
+//! - https everywhere except for loopback addresses; no redirects followed, short timeouts, small responses
 //!
-//! Tokens of a provider go to the author's own store and nowhere else. No page, log or error has their text, nor what
-//! a provider says in `error_description`.
+//! Tokens of a provider go to the author's own store and nowhere else. No page, log or error contains them, or a
+//! provider's `error_description`.
 //!
-//! - [`Provider`]: who is asked, and how it is found
-//! - [`Grant`], [`Subject`]: what comes of it
-//! - `flow`: what the browser carries there and back
-//! - `pages`: leaving and coming back; `error`: what can go wrong, in words for a person
+//! - [`Provider`]: the provider, and its discovery
+//! - [`Grant`], [`Subject`]: the results
+//! - `flow`: the state that the browser carries
+//! - `pages`: the redirect and the callback; `error`: the errors, written for a person
 //!
-//! The requests to providers are `mcp-elicit-oidc`'s.
+//! The requests to providers are in `mcp-elicit-oidc`.
 
 mod error;
 mod flow;
@@ -33,24 +32,23 @@ pub use mcp_elicit_oidc::{Grant, Provider, ProviderError, Subject};
 pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
 type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
 
-/// The way in which visitors sign in.
+/// The provider that visitors sign in with.
 pub(super) struct SignIn {
     provider: Provider,
     name: Box<Name>,
 }
 
 impl SignIn {
-    /// Returns where signed-in visitors are kept: in a cookie sealed with the keys of the links.
+    /// Returns the session of signed-in visitors: a cookie sealed with the keys of the links.
     pub(super) fn session(inner: &Inner) -> Session {
         Session::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
     }
 }
 
 impl ConnectBuilder {
-    /// A page that sends the person to sign in at `provider`, and hands what comes of it to `save` with the principal
-    /// it belongs to.
+    /// Adds a page that sends the person to sign in at `provider`, and passes the grant to `save` with its principal.
     ///
-    /// Register the redirect URI at the provider, character for character: it is
+    /// Register the redirect URI at the provider, character for character:
     /// [`Connect::redirect_uri`](super::Connect::redirect_uri) of this purpose.
     ///
     /// ```
@@ -82,16 +80,16 @@ impl ConnectBuilder {
         self
     }
 
-    /// Visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at `provider`,
-    /// with OpenID Connect. `name` says which principal a subject is, as
+    /// Lets visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at
+    /// `provider`, with OpenID Connect. `name` maps a subject to a principal, as
     /// [`ServerSettings::principal`](crate::ServerSettings::principal) names people: often `|subject|
     /// Some(subject.to_string())`.
     ///
-    /// A sign-in lasts as long as a link does. The redirect URI to register is
-    /// [`Connect::sign_in_redirect_uri`](super::Connect::sign_in_redirect_uri).
+    /// A sign-in lasts as long as a link. Register
+    /// [`Connect::sign_in_redirect_uri`](super::Connect::sign_in_redirect_uri) as its redirect URI.
     ///
     /// # Errors
-    /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    /// If the provider was given by its endpoints: without an issuer there are no ID tokens to check.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Connect;
@@ -117,7 +115,7 @@ impl ConnectBuilder {
 }
 
 impl super::Connect {
-    /// The redirect URI of a purpose, to be registered at its provider character for character.
+    /// Returns the redirect URI of a purpose, to be registered at its provider character for character.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Connect;
@@ -129,7 +127,7 @@ impl super::Connect {
         self.inner.redirect_uri(purpose)
     }
 
-    /// The redirect URI of [`ConnectBuilder::sign_in`].
+    /// Returns the redirect URI of [`ConnectBuilder::sign_in`].
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Connect;
@@ -144,7 +142,8 @@ impl super::Connect {
 
 impl Inner {
     fn redirect_uri(&self, purpose: &str) -> String {
-        // What every URL parser leaves as it is, so that no provider sees two spellings of one redirect URI.
+        // Only characters that every URL parser leaves as they are, so that no provider sees two spellings of one
+        // redirect URI.
         let purpose: String = url::form_urlencoded::byte_serialize(purpose.as_bytes())
             .collect::<String>()
             .replace('+', "%20");

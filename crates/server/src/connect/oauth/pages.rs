@@ -1,4 +1,4 @@
-//! Leaving for a provider, and coming back.
+//! The redirect to a provider, and the callback.
 
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
@@ -26,7 +26,7 @@ pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connec
         .route("/signed-in", get(signed_in))
 }
 
-/// Returns the redirect to the sign-in of a visitor, where there is one.
+/// Returns the redirect to the visitor's sign-in, if there is one.
 pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &LinkToken) -> Option<Response> {
     inner.sign_in.as_ref()?;
     let onward = Onward::to(format!("{}/sign-in", inner.address(ticket)?), "Sign in");
@@ -37,7 +37,7 @@ pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &LinkToken) -> Opti
     Some(notice.onward(Some(onward)).page(StatusCode::UNAUTHORIZED))
 }
 
-/// The page about an error, and a line in the log for the operator of this server.
+/// Returns the page about an error, and logs it for the operator of this server.
 pub(in super::super) fn tell(
     inner: &Inner,
     ticket: Option<&LinkToken>,
@@ -49,7 +49,7 @@ pub(in super::super) fn tell(
     trouble.page(inner, purpose, onward)
 }
 
-/// Off to let this server in.
+/// Redirects the person to the provider that grants access.
 async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: Parts) -> Response {
     let inner = &connect.inner;
     let ticket = match inner.admit(&sealed, &parts) {
@@ -121,7 +121,7 @@ async fn leave(
         .ok_or_else(|| OidcError::Setup("its address fits no header".to_owned()).into())
 }
 
-/// Back from letting this server in.
+/// Handles the callback of a grant.
 async fn back(
     State(connect): State<Connect>,
     Path(purpose): Path<String>,
@@ -132,7 +132,7 @@ async fn back(
     let Some(flow) = flow_of(inner, &parts, FlowPurpose::Grant, &answer) else {
         return tell(inner, None, &FlowError::NoFlow);
     };
-    // Each purpose has a redirect URI of its own: another provider's answer does not count here.
+    // Each purpose has its own redirect URI: another provider's response does not count here.
     if flow.ticket.purpose != purpose {
         return tell(inner, Some(&flow.ticket), &OidcError::WrongIssuer.into());
     }
@@ -176,7 +176,7 @@ async fn arrive(
     }
 }
 
-/// Exchanges the answer of a flow for a grant.
+/// Exchanges the code of a flow for a grant.
 async fn exchange(
     inner: &Inner,
     provider: &Provider,
@@ -192,7 +192,7 @@ async fn exchange(
         .await
 }
 
-/// Back from saying who the visitor is.
+/// Handles the callback of a sign-in.
 async fn signed_in(
     State(connect): State<Connect>,
     Query(answer): Query<AuthorizationResponse>,
@@ -257,7 +257,7 @@ fn flow_of(
     FlowState::back(inner, parts, purpose, answer.state()?)
 }
 
-/// Returns the response that also deletes old flows.
+/// Returns the response with headers that delete old flows.
 fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
     for cookie in forget_many(inner, parts) {
         response.headers_mut().append(SET_COOKIE, cookie);

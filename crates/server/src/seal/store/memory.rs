@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Store, StoreError, StoreFuture};
 
-/// The most states that are remembered as used. With names of 22 letters, about 30 MB.
+/// The most used states that are remembered. With names of 22 letters, about 30 MB.
 const MAX_USED: usize = 1 << 18;
 
-/// The most bytes that are kept.
+/// The most bytes that are stored.
 const MAX_STORED_BYTES: usize = 64 << 20;
 
-/// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were
-/// used, refuses older ones as used when there are more, and keeps up to 64 MiB.
+/// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 used states,
+/// rejects older ones as used when there are more, and stores up to 64 MiB.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Used {
     until: HashMap<String, u64>,
-    /// A state that ends by this time counts as used: which of them were is forgotten.
+    /// A state that expires by this time counts as used: the list of those that were is forgotten.
     forgotten_until: u64,
 }
 
@@ -55,7 +55,7 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     ///
     /// ```
     /// use mcp_elicit_server::seal::{MemoryStore, Store};
@@ -80,14 +80,14 @@ impl MemoryStore {
     }
 }
 
-/// Expired entries are swept when the map has grown to twice what the last sweep may have left.
+/// Returns `true` when the map has grown to twice the size that the last sweep may have left.
 fn worth_sweeping(len: usize) -> bool {
     len >= 1024 && len.is_power_of_two()
 }
 
 impl Used {
-    /// Drops expired entries, and if that is not enough, the eighth that ends first. What ends no later than
-    /// any of those counts as used from then on, so that no state counts twice.
+    /// Drops expired entries and, if that is not enough, the eighth that expires first. From then on every state that
+    /// expires no later than those counts as used, so that no state counts twice.
     fn make_room(&mut self, now_ms: u64, most: usize) {
         if self.until.len() < most {
             if worth_sweeping(self.until.len()) {

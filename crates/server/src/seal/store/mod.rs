@@ -1,5 +1,5 @@
-//! The data that a server may keep: which states were used, and journals too large to send. In memory, or (feature
-//! `sqlite`) in a file that survives the process and that several processes share.
+//! Storage for used states, and for journals too large to send. In memory, or (feature `sqlite`) in a file that
+//! survives the process and that several processes share.
 
 mod memory;
 #[cfg(feature = "sqlite")]
@@ -16,7 +16,7 @@ pub use sqlite::SqliteStore;
 /// The future that the methods of a [`Store`] return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A store that could not do what it was asked for.
+/// An error of a store.
 ///
 /// ```
 /// use mcp_elicit_server::seal::StoreError;
@@ -28,9 +28,9 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 #[error("{0}")]
 pub struct StoreError(pub String);
 
-/// Remembers used states until they have expired, so that each counts once; and keeps what is too large to send.
+/// A memory of used states until they expire, so that each counts once, and storage for journals too large to send.
 ///
-/// All replicas of a server must share it. Times are milliseconds since 1970; what lies in the past may be forgotten.
+/// All replicas of a server must share it. Times are milliseconds since 1970; expired entries may be dropped.
 ///
 /// ```
 /// use mcp_elicit_server::seal::{MemoryStore, Store, StoreFuture};
@@ -60,10 +60,10 @@ pub struct StoreError(pub String);
 /// }
 /// ```
 pub trait Store: Send + Sync + fmt::Debug + 'static {
-    /// Notes that `id` was used. True the first time, false ever after, also when two calls race.
+    /// Records that `id` was used. Returns `true` the first time and `false` afterwards, also when two calls race.
     fn consume<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;
 
-    /// Keeps `bytes` under `id`.
+    /// Stores `bytes` under `id`.
     fn put<'a>(
         &'a self,
         id: &'a str,

@@ -1,4 +1,4 @@
-//! A store in one SQLite file, which survives the process, and which the replicas of one machine share.
+//! A store in one SQLite file, which survives the process and is shared by the replicas on one machine.
 
 use std::fmt;
 use std::path::Path;
@@ -16,9 +16,9 @@ CREATE TABLE IF NOT EXISTS kept (id TEXT PRIMARY KEY, until_ms INTEGER NOT NULL,
 CREATE INDEX IF NOT EXISTS kept_until ON kept (until_ms);
 ";
 
-/// A store in one SQLite file. What has expired is swept as it goes.
+/// A store in one SQLite file. Expired entries are swept during use.
 ///
-/// What is kept in it is sealed; without the keys the file says only how many calls there were, and when.
+/// Its content is sealed; without the keys the file reveals only how many calls there were, and when.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,7 +49,7 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl SqliteStore {
-    /// Opens the file, made when there is none.
+    /// Opens the file, and creates it if it does not exist.
     ///
     /// ```
     /// use mcp_elicit_server::seal::{SqliteStore, Store};
@@ -70,7 +70,7 @@ impl SqliteStore {
         })
     }
 
-    /// Does this with the file, on a thread that may wait for the disk.
+    /// Runs `work` with the file, on a thread that may block on the disk.
     fn on_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -94,13 +94,13 @@ async fn on_a_thread<T: Send + 'static>(
 fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(Duration::from_secs(10))?;
-    // A state that was used must stay used, also when the machine loses power.
+    // A used state must stay used, also when the machine loses power.
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")?;
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }
 
-/// Times of SQLite have a sign; the far future is the farthest it has.
+/// Converts a time for SQLite, whose integers are signed; later times are capped.
 fn ms(time: u64) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
