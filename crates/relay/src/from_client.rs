@@ -133,7 +133,7 @@ impl Relay {
         if let Some(other) = &other
             && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
         {
-            // Another client's request, or an earlier one still at work, has its id, or one of the gateway's own may.
+            // Another client's request, or an earlier one still at work, has this id, or one of the gateway's own may.
             sent = Cow::Owned(envelope.with_id(other));
         }
         let progress = if self.settings.client_streams {

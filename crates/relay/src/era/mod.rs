@@ -15,7 +15,8 @@
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! All other code asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an
-//! era contains the rules of that era alone, with their clauses. The era itself is visible only in this folder.
+//! era contains the rules of that era alone, with their clauses. The era itself is visible only in this folder, and both eras at once
+//! are matched only where a request is translated.
 
 mod client;
 mod handshake;

@@ -90,7 +90,8 @@ impl Client {
         self.answers_with_retries()
     }
 
-    /// Answers a request of the server in place of a client that is pushed none (2026-07-28, changelog). `None` for any other client.
+    /// Returns the answer to a request of the server in place of a client that is pushed none (2026-07-28, changelog). `None` for any
+    /// other client.
     pub(crate) fn answer_instead(&self, id: &Id, method: &str) -> Option<String> {
         if !self.answers_with_retries() {
             return None;
@@ -135,7 +136,8 @@ impl Client {
     }
 }
 
-/// Returns whether the answer says how long it may be kept, as lists and resources do (2026-07-28, CacheableResult).
+/// Returns whether the answer to a call of this kind has to say how long it may be kept, as lists and resources do (2026-07-28,
+/// CacheableResult).
 fn is_cacheable(kind: Option<CallKind>, frame: Frame<'_>) -> bool {
     let lists = ["tools", "prompts", "resources", "resourceTemplates"];
     kind == Some(CallKind::Resource)

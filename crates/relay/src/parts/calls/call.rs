@@ -115,9 +115,9 @@ impl Call {
     }
 
     /// The same call, for whose questions a retry has brought these answers.
-    pub(crate) fn with_retry_answers(self, answers: Option<RetryAnswers>) -> Self {
-        let rounds = CallRounds::with_retry_answers(answers);
-        Self { rounds, ..self }
+    pub(crate) fn with_retry_answers(mut self, answers: Option<RetryAnswers>) -> Self {
+        self.rounds.retried_with(answers);
+        self
     }
 
     /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides,

@@ -51,12 +51,9 @@ impl AnsweredRound {
 }
 
 impl CallRounds {
-    /// No rounds yet; a retry has brought these answers for its questions.
-    pub(super) fn with_retry_answers(retry_answers: Option<RetryAnswers>) -> Self {
-        Self {
-            retry_answers,
-            ..Self::default()
-        }
+    /// A retry has brought these answers for its questions, which are asked anew.
+    pub(super) fn retried_with(&mut self, answers: Option<RetryAnswers>) {
+        self.retry_answers = answers;
     }
 
     /// Counts a round.
