@@ -21,7 +21,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
-use mcp_elicit_record::{Commit, ParsedBody, Record, RecordError, Verdict};
+use mcp_elicit_record::{Durability, ParsedBody, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -838,7 +838,7 @@ impl QuestionStore for RecordQuestionStore {
         }
         match self
             .record
-            .submit(id.as_str(), &outcome, &by, Commit::Awaited)
+            .submit(id.as_str(), &outcome, &by, Durability::WithDelivery)
             .await
             .map_err(fault)?
         {
@@ -968,7 +968,7 @@ mod tests {
         assert!(said.contains("no call can collect its answer"), "{said}");
         for id in [&sure, &unsure] {
             let won = second
-                .submit(id, &Outcome::Decline, "a test", Commit::Awaited)
+                .submit(id, &Outcome::Decline, "a test", Durability::WithDelivery)
                 .await;
             assert_eq!(won.unwrap(), Verdict::Won);
         }

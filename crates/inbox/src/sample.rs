@@ -6,7 +6,7 @@ use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, TeamPlan};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{
-    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    Durability, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
 };
 use std::io;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ async fn asked(
     };
     let (tell, _nobody_waits) = mpsc::unbounded_channel();
     let raised = record
-        .create(&who, &asked, SessionKey(1), &tell, Commit::Awaited)
+        .create(&who, &asked, SessionKey(1), &tell, Durability::BeforeSeen)
         .await
         .map_err(io::Error::other)?;
     Ok(raised.id)

@@ -1,27 +1,17 @@
-//! The entry of changes: when each is written, and its result. And the executor of changes of rows: the store's compare-and-set
-//! decides, so the first wins; then counters, drafts and watchers follow.
+//! Changes of rows, made where others may change them too: the store's compare-and-set decides, so the first wins. And the
+//! result of a change, known now or with its write.
 
 use std::future::{IntoFuture, ready};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::{Delivery, Transition};
 
+use super::commit::{Durability, Effect};
 use super::row::{Rejected, RowChange};
 use super::{Record, RecordError, TRIES, Verdict};
-use crate::store::{Change, Row, Store as _};
-
-/// The time at which a change is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commit {
-    /// Before anybody is told of it.
-    Awaited,
-    /// Later, where it can be said now whether it is made: a question within 10 ms, an answer together with its delivery or by
-    /// [`Record::write_behind`], which is to follow. Else before anybody is told.
-    Behind,
-}
+use crate::store::{Row, Write};
 
 /// The result of a change.
 #[must_use = "a change that is pending is made when it is awaited"]
@@ -145,30 +135,14 @@ impl Record {
             self.presence.may_hold(&next.binding);
         }
         let follow = || {
-            self.effects(&next.id, change);
             if matches!(change, RowChange::Step { .. }) {
                 self.remember(next);
             }
         };
-        let made = self.commit(vec![stepped.into_write()], follow).await?;
-        Ok(made.map_or(Attempt::Conflict, |()| Attempt::Done))
-    }
-
-    /// Makes the changes, all or none, where every row has the version that was seen. Then does what follows from them, and
-    /// tells those who watch.
-    ///
-    /// Returns `None` where another change was first.
-    pub(super) async fn commit<T>(
-        &self,
-        changes: Vec<Change>,
-        follow: impl FnOnce() -> T + Send,
-    ) -> Result<Option<T>, RecordError> {
-        if !self.store.change(changes).await? {
-            return Ok(None);
-        }
-        let followed = follow();
-        self.changed();
-        Ok(Some(followed))
+        let write = Write::Change(vec![stepped.into_write()]);
+        let effects = [(row.id.as_str(), Effect::from(change))];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
+        Ok(made.await?.map_or(Attempt::Conflict, |()| Attempt::Done))
     }
 
     /// Ends a row that nothing but the clock, or a look at it, has ended.
@@ -187,32 +161,5 @@ impl Record {
         }
         self.apply_to(row, &RowChange::step(transition)).await?;
         Ok(())
-    }
-
-    /// Does what follows from a change that is made: counters and drafts.
-    pub(super) fn effects(&self, id: &str, change: &RowChange) {
-        let counters = &self.counters;
-        let count = |counter: &std::sync::atomic::AtomicU64| {
-            counter.fetch_add(1, Ordering::Relaxed);
-        };
-        match change {
-            RowChange::Step { transition, .. } => match transition {
-                Transition::Act { .. } => {
-                    count(&counters.acted);
-                    self.drop_draft(id);
-                }
-                Transition::Expire | Transition::Withdraw { .. } | Transition::Fail { .. } => {
-                    count(&counters.ended);
-                    self.drop_draft(id);
-                }
-                Transition::Deliver => count(&counters.delivered),
-                Transition::Show
-                | Transition::Refuse { .. }
-                | Transition::Doubt { .. }
-                | Transition::Lapse { .. } => {}
-            },
-            RowChange::Adopt { .. } => count(&counters.found),
-            RowChange::Confirm | RowChange::Refuse { .. } | RowChange::Doubt { .. } => {}
-        }
     }
 }

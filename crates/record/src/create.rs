@@ -6,19 +6,19 @@ use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
 use super::apply::Attempt;
+use super::commit::Effect;
 use super::identity::params_of;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
 use super::team::Team;
 use super::{
-    Applied, Commit, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
+    Applied, Durability, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
-use crate::store::{Body, Row, Store as _};
+use crate::store::{Body, Row, Store as _, Write};
 
 impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
@@ -27,7 +27,7 @@ impl Record {
     /// A caller who has proven who they are has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open questions, and
     /// at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) that one server asks.
     ///
-    /// With [`Commit::Behind`], a question that is new for certain is this gateway's alone, with the answer in mind that comes
+    /// With [`Durability::Behind`], a question that is new for certain is this gateway's alone, with the answer in mind that comes
     /// through this process. It may be that others share the record, or that the writer is full: then it is written first.
     pub fn create(
         self: &Arc<Self>,
@@ -35,7 +35,7 @@ impl Record {
         asked: &NewQuestion,
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
-        commit: Commit,
+        durability: Durability,
     ) -> Applied<Recorded> {
         let row = match self.new_row(who, asked) {
             Ok(row) => row,
@@ -43,7 +43,7 @@ impl Record {
         };
         let live = Live::new(question, tell, &row.binding);
         let is_at_once =
-            commit == Commit::Behind && self.store.has_room() && self.is_new(&row.binding);
+            durability == Durability::Behind && self.store.has_room() && self.is_new(&row.binding);
         if is_at_once && self.admit_at_once(&row) {
             return Applied::Now(self.create_exclusive(row, live));
         }
@@ -62,7 +62,7 @@ impl Record {
             answer: None,
         }));
         self.live().insert(recorded.id.clone(), live);
-        self.counters.asked.fetch_add(1, Ordering::Relaxed);
+        self.commit_behind(None, &[(&recorded.id, Effect::Asked)], || ());
         recorded
     }
 
@@ -94,17 +94,23 @@ impl Record {
         self.live().insert(row.id.clone(), live);
         let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
-        if let Err(fault) = self.store.insert(row, entry).await {
+        let write = Write::Insert {
+            row: Box::new(row),
+            audit: vec![entry],
+        };
+        let follow = || {
+            if let Some(row) = written {
+                self.remember(row);
+            }
+        };
+        let effects = [(recorded.id.as_str(), Effect::Asked)];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
+        if let Err(fault) = made.await {
             // It may be there all the same.
             self.presence.may_hold(&binding);
             self.live().remove(&recorded.id);
-            return Err(fault.into());
+            return Err(fault);
         }
-        if let Some(row) = written {
-            self.remember(row);
-        }
-        self.counters.asked.fetch_add(1, Ordering::Relaxed);
-        self.changed();
         Ok(recorded)
     }
 

@@ -12,9 +12,10 @@ use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::content_json;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use super::commit::Effect;
 use super::row::{Rejected, RowChange};
-use super::{Applied, Record, RecordError, Verdict, associated_data};
-use crate::store::{Change, Durability, Row, Store as _, Write};
+use super::{Applied, Durability, Record, RecordError, Verdict, associated_data};
+use crate::store::{Change, Crash, Row, Write};
 use crate::{RecordEvent, SessionKey};
 
 /// The result of an answer that was held, for the person who gave it.
@@ -122,8 +123,8 @@ impl KnownRow {
         Ok(())
     }
 
-    /// Returns the write of what is ahead of the store.
-    pub(super) fn write(self, durability: Durability) -> Write {
+    /// Returns the write of what is ahead of the store, which survives this.
+    fn into_write(self, survives: Crash) -> Write {
         let Self {
             row,
             written,
@@ -139,7 +140,7 @@ impl KnownRow {
                 row,
                 seen,
                 audit,
-                durability,
+                survives,
             }]),
         }
     }
@@ -204,7 +205,7 @@ impl Record {
         };
         drop(live);
         if stepped == Ok(true) {
-            self.effects(id, &change);
+            self.commit_behind(None, &[(id, Effect::from(&change))], || ());
         }
         Some(verdict)
     }
@@ -237,7 +238,7 @@ impl Record {
         {
             return;
         }
-        // Under the lock, which keeps the order. No value is in it.
+        // Queued under the lock, which keeps the order. No value is in it.
         let ahead = if known.row.lifecycle.is_open() {
             let open = known.clone();
             known.audit.clear();
@@ -248,10 +249,9 @@ impl Record {
                 .and_then(|live| live.known.map(|known| *known))
         };
         if let Some(known) = ahead {
-            self.store.queue_behind(known.write(Durability::Committed));
+            let write = known.into_write(Crash::Process);
+            self.commit_behind(Some(write), &[(id, Effect::Changed)], || drop(live));
         }
-        drop(live);
-        self.changed();
     }
 
     /// Hands an exclusive question on as one that anybody may change. An answer that was not delivered is written with it.
@@ -276,11 +276,11 @@ impl Record {
             self.presence.may_hold(&known.row.binding);
         }
         // A person's answer that waits is told from one that was delivered in the same write, and was never there before.
-        let durability = match known.row.content {
-            Some(_) => Durability::Flushed,
-            None => Durability::Committed,
+        let survives = match known.row.content {
+            Some(_) => Crash::Machine,
+            None => Crash::Process,
         };
-        self.store.queue_behind(shared.write(durability));
+        self.commit_behind(Some(shared.into_write(survives)), &[], || ());
         Ok(())
     }
 
@@ -362,14 +362,10 @@ impl Record {
             transition: act,
             content,
         };
-        if self
-            .store
-            .write(Arc::new(vec![held.write(Durability::Flushed)]))
-            .await?
-            == [true]
-        {
-            self.effects(id, &change);
-            self.changed();
+        let write = held.into_write(Crash::Machine);
+        let effects = [(id, Effect::from(&change))];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, || ());
+        if made.await?.is_some() {
             return Ok((Verdict::Won, Some(row)));
         }
         Ok((self.apply(id, &change).await?, None))

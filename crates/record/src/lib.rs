@@ -8,7 +8,8 @@
 //! | --- | --- |
 //! | `row` | the transitions of one row, pure |
 //! | `known` | rows that this process knows: exclusive, with an answer held, or as the store has them |
-//! | `apply` | when a change is written; the executor of changes: compare-and-set, then what follows from it |
+//! | `commit` | when a change is written; its way into the store, and what follows from it |
+//! | `apply` | changes by compare-and-set, tried again as long as others are first; their results |
 //! | `create` | a question is written, or found written |
 //! | `submit` | it moves on: seen, acted on, ended |
 //! | `deliver` | answers are taken out for the server, once, and what became of them |
@@ -38,6 +39,7 @@ pub mod caller_bound;
 mod calls;
 pub mod candidates;
 pub mod clock;
+mod commit;
 mod create;
 mod deliver;
 pub mod encryption;
@@ -73,8 +75,9 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
-pub use apply::{Applied, Commit};
+pub use apply::Applied;
 use caller_bound::OpenQuestions;
+pub use commit::Durability;
 use deliver::InTransit;
 use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
@@ -320,8 +323,8 @@ impl Record {
     /// Writes an entry of the audit that belongs to no change of a row.
     pub(crate) async fn note(&self, entry: audit::Entry) -> Result<(), RecordError> {
         let note = Write::Note(entry.into_text());
-        self.store.write(Arc::new(vec![note])).await?;
-        Ok(())
+        let noted = self.commit(Some(note), Durability::BeforeSeen, &[], || ());
+        noted.await.map(drop)
     }
 
     /// Waits until everything that happened is written.

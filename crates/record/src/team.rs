@@ -7,7 +7,6 @@
 mod judge;
 mod rules_event;
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -24,9 +23,10 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::rules_event::RulesEvent;
 use super::audit::{Entry, Event};
+use super::commit::{Durability, Effect};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
-use crate::store::{Change, Durability, Row, StoreError};
+use crate::store::{Change, Crash, Row, StoreError, Write};
 
 /// The beginning of an actor's word where the actor is a person of the rule.
 const PERSON: &str = "person:";
@@ -445,12 +445,19 @@ impl Record {
             };
             let follow = || {
                 if judged.has_ended {
-                    self.counters.acted.fetch_add(1, Ordering::Relaxed);
-                    self.drop_draft(id);
                     self.notify_answered(id, None);
                 }
             };
-            if self.commit(vec![change], follow).await?.is_some() {
+            let effect = if judged.has_ended {
+                Effect::Acted
+            } else {
+                Effect::Changed
+            };
+            if self
+                .commit_team(id, change, effect, follow)
+                .await?
+                .is_some()
+            {
                 return Ok(Acted::Done(Box::new(judged.team), judged.notices));
             }
         }
@@ -485,9 +492,13 @@ impl Record {
                 row,
                 seen,
                 audit: vec![shown],
-                durability: Durability::Committed,
+                survives: Crash::Process,
             };
-            if self.commit(vec![change], || ()).await?.is_some() {
+            if self
+                .commit_team(id, change, Effect::Changed, || ())
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }
@@ -625,16 +636,30 @@ impl Record {
         let mut after = row.clone();
         after.lifecycle = after.lifecycle.renewed();
         after.team = Some(Box::new(next));
-        let durability = Durability::Committed;
         let change = Change {
             row: after,
             seen,
             audit,
-            durability,
+            survives: Crash::Process,
         };
         // Where somebody was first, the next sweep sees what is left.
-        self.commit(vec![change], || ()).await?;
+        self.commit_team(&row.id, change, Effect::Changed, || ())
+            .await?;
         Ok(())
+    }
+
+    /// Commits a change of a question of a rule, before anyone sees it.
+    async fn commit_team(
+        &self,
+        id: &str,
+        change: Change,
+        effect: Effect,
+        follow: impl FnOnce(),
+    ) -> Result<Option<()>, RecordError> {
+        let write = Write::Change(vec![change]);
+        let effects = [(id, effect)];
+        self.commit(Some(write), Durability::BeforeSeen, &effects, follow)
+            .await
     }
 }
 

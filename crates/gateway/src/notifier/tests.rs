@@ -16,7 +16,7 @@ use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller, mail_digest};
 use mcp_elicit_record::{
-    Commit, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    Durability, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
     audit, clock,
 };
 use mcp_elicit_testkit::peers::{self, Listening};
@@ -191,7 +191,13 @@ pub(super) async fn ask_beside(
         caller: "local".to_owned(),
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let made = record.create(&identity, &question, SessionKey(1), &tell, Commit::Awaited);
+    let made = record.create(
+        &identity,
+        &question,
+        SessionKey(1),
+        &tell,
+        Durability::BeforeSeen,
+    );
     made.await.unwrap().id
 }
 

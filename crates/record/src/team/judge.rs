@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{AND_PERSON, COMMENT, ENTERED, PERSON, Sealed, Team, TeamAct, digest_of};
 use crate::audit::{Entry, Event};
 use crate::row::{RowChange, Stepped};
-use crate::store::{Change, Durability, Row, StoreError};
+use crate::store::{Change, Crash, Row, StoreError};
 use crate::{Record, RecordError, associated_data};
 
 /// An act, judged: the row as it will be.
@@ -146,7 +146,7 @@ impl Record {
                 row: after,
                 seen,
                 audit: ends,
-                durability,
+                survives,
             }) = after.step_judged(&step, now)
             else {
                 return Ok(Err(Denied::Ended));
@@ -165,7 +165,7 @@ impl Record {
                     row,
                     seen,
                     audit,
-                    durability,
+                    survives,
                 },
                 true,
             )
@@ -174,13 +174,13 @@ impl Record {
             after.lifecycle = after.lifecycle.renewed();
             after.team = Some(Box::new(next.clone()));
             // What a person entered or agreed to survives a loss of power.
-            let durability = Durability::Flushed;
+            let survives = Crash::Machine;
             (
                 Change {
                     row: after,
                     seen,
                     audit,
-                    durability,
+                    survives,
                 },
                 false,
             )
