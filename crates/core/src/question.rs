@@ -4,8 +4,10 @@
 //! Neither side knows the other. These values are what they have in common.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::answer::{Answers, Outcome};
+use crate::form::Form;
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
 
@@ -53,6 +55,8 @@ pub struct NewQuestion {
     pub candidates: Vec<CallSummary>,
     /// The question.
     pub request: ElicitRequest,
+    /// Its form, parsed; `None` for a link.
+    pub form: Option<Arc<Form>>,
     /// Names of the form's fields.
     pub fields: Vec<String>,
     /// Warnings for a person, in words.

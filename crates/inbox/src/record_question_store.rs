@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
+use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
@@ -294,9 +295,9 @@ impl RecordQuestionStore {
         let request = parsed.request.clone();
         let origin = origin(row);
         let message = parsed.request.message().to_owned();
-        let question = match parsed.body.clone() {
-            ParsedBody::Form(form) => QuestionView::form(origin, message, form),
-            ParsedBody::Link(link) => QuestionView::url(origin, message, link),
+        let question = match &parsed.body {
+            ParsedBody::Form(form) => QuestionView::form(origin, message, Form::clone(form)),
+            ParsedBody::Link(link) => QuestionView::url(origin, message, Link::clone(link)),
         };
         let question = question.on_behalf_of(self.caller_in_words(row));
         let question = match client(row) {

@@ -142,6 +142,7 @@ async fn asked(
         others,
         candidates: Vec::new(),
         request: ElicitRequest::form("Who?", &schema),
+        form: Some(Arc::new(form)),
         fields: vec!["name".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,

@@ -1,6 +1,7 @@
 //! A question is written, or found written: the same call of the same principal is not asked twice.
 
 use crate::{RecordEvent, SessionKey};
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
@@ -48,8 +49,13 @@ impl Record {
             return Applied::Now(self.create_exclusive(row, live));
         }
         let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
+        // A client's own dialog shows its question; people read theirs on pages.
+        let form = asked.form.clone().filter(|_| asked.via == AskedVia::People);
         let record = self.clone();
-        Applied::pending(async move { record.create_awaited(row, live, can_be_found).await })
+        Applied::pending(async move {
+            let created = record.create_awaited(row, form, live, can_be_found);
+            created.await
+        })
     }
 
     fn create_exclusive(&self, mut row: Row, mut live: Live) -> Recorded {
@@ -69,6 +75,7 @@ impl Record {
     async fn create_awaited(
         &self,
         row: Row,
+        form: Option<Arc<Form>>,
         live: Live,
         can_be_found: bool,
     ) -> Result<Recorded, RecordError> {
@@ -88,6 +95,9 @@ impl Record {
             }
         }
         self.admit(&row).await?;
+        if let Some(form) = form {
+            self.parsed.keep_form(&row, form);
+        }
         let recorded = Recorded::new(&row);
         let binding = row.binding.clone();
         // Known before it is written: an answer from another process must find who waits.

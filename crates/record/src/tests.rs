@@ -64,6 +64,7 @@ fn asked(message: &str) -> NewQuestion {
         others: Vec::new(),
         candidates: Vec::new(),
         request: ElicitRequest::form(message, &form().emit(Revision::LATEST).unwrap()),
+        form: Some(Arc::new(form())),
         fields: vec!["name".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,
@@ -175,6 +176,20 @@ async fn the_first_answer_wins_and_is_taken_once() {
         audit::verify(&links, None),
         audit::ChainCheck::BrokenAt { number: 2 }
     );
+}
+
+#[tokio::test]
+async fn people_read_the_form_that_was_parsed_when_the_question_came_up() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let record = record(store);
+    let asked = asked("Who?");
+    let (id, _told) = ask(&record, &asked).await;
+    let row = record.find(&id).await.unwrap().unwrap();
+    let parsed = record.parsed(&row).unwrap();
+    let ParsedBody::Form(form) = &parsed.body else {
+        panic!("it is a form")
+    };
+    assert!(Arc::ptr_eq(form, asked.form.as_ref().unwrap()));
 }
 
 #[tokio::test]

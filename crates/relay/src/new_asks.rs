@@ -1,5 +1,7 @@
 //! A question comes up: it is checked, recorded, and only then shown to anyone.
 
+use std::sync::Arc;
+
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -21,7 +23,7 @@ use crate::{CallSummary, NewQuestion};
 #[derive(Default)]
 pub(crate) struct Checked {
     /// The form, where it has one.
-    pub(crate) form: Option<Form>,
+    pub(crate) form: Option<Arc<Form>>,
     /// Warnings for a person.
     warnings: Vec<String>,
     /// `true` if it seems to ask for a credential.
@@ -33,7 +35,7 @@ impl Checked {
     pub(crate) fn parts<'a>(&'a self, request: &'a ElicitRequest) -> QuestionParts<'a> {
         QuestionParts {
             request,
-            form: self.form.as_ref(),
+            form: self.form.as_deref(),
             has_credentials: self.has_credentials,
         }
     }
@@ -97,7 +99,12 @@ impl Relay {
         let place = match team {
             Some(_) => AskedVia::People,
             None => self
-                .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
+                .asked_via(
+                    call.filter(|_| !nowhere),
+                    &origin,
+                    &request,
+                    form.as_deref(),
+                )
                 .map_err(|fault| ErrorResponse::fault(fault, revision))?,
         };
         let open_for = open_for.unwrap_or(self.settings.open_for);
@@ -115,7 +122,7 @@ impl Relay {
             attribution.add_past();
             add_past(&mut names, &mut candidates, past);
         }
-        let ask = NewAsk::new(attribution, origin, request, form, place, open_for)
+        let ask = NewAsk::new(attribution, origin, request, form.clone(), place, open_for)
             .unknown(unknown.unwrap_or_default())
             .frame(frame)
             .candidates(&candidates);
@@ -133,6 +140,7 @@ impl Relay {
                 .flat_map(Form::fields)
                 .map(|field| field.name().to_owned())
                 .collect(),
+            form,
             warnings,
             via: place,
             server_info: self.server.info(),
@@ -307,7 +315,7 @@ pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
             Ok(Checked {
                 has_credentials: !warnings.is_empty(),
                 warnings: warnings.iter().map(ToString::to_string).collect(),
-                form: Some(form),
+                form: Some(Arc::new(form)),
             })
         }
         ElicitRequest::Url { url, .. } => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
@@ -172,6 +173,7 @@ pub(super) async fn ask_beside(
         others: others.iter().copied().map(str::to_owned).collect(),
         candidates: Vec::new(),
         request: ElicitRequest::form("Deploy <b>now</b>?", schema),
+        form: Form::from_value(schema).ok().map(Arc::new),
         fields: vec!["go".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,

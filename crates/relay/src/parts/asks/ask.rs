@@ -1,5 +1,6 @@
 //! One open question: its parts, and its state from its arrival until its answer is out or it has ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
@@ -36,7 +37,7 @@ pub(crate) struct NewAsk {
     /// Members of its params that are unknown here.
     unknown: UnknownMembers,
     /// The parsed form, in form mode.
-    form: Option<Form>,
+    form: Option<Arc<Form>>,
     /// The way in which it is asked.
     via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
@@ -112,7 +113,7 @@ impl NewAsk {
         attribution: Attribution,
         origin: Origin,
         request: ElicitRequest,
-        form: Option<Form>,
+        form: Option<Arc<Form>>,
         via: AskedVia,
         open_for: Duration,
     ) -> Self {
@@ -167,7 +168,7 @@ impl NewAsk {
 
     /// Returns the parsed form, in form mode.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.form.as_ref()
+        self.form.as_deref()
     }
 
     /// Returns the size in bytes of what is kept of it.
@@ -268,7 +269,7 @@ impl Ask {
 
     /// Returns the parsed form, in form mode.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.asked.form.as_ref()
+        self.asked.form.as_deref()
     }
 
     /// Returns the way in which it is asked.
