@@ -18,7 +18,7 @@ use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quoru
 use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 pub use self::rules_event::RulesEvent;
@@ -487,7 +487,7 @@ impl Record {
             let seen = row.lifecycle.version();
             row.lifecycle = row.lifecycle.renewed();
             let shown = Entry::new(Event::Shown, now).about(&row);
-            let shown = shown.with("to", format!("person:{person}")).into_text();
+            let shown = shown.with("to", &*format!("person:{person}")).into_text();
             let change = Change {
                 row,
                 seen,
@@ -606,7 +606,7 @@ impl Record {
             next.done += 1;
         }
         let mut audit = Vec::new();
-        let entry = |event, members| {
+        let entry = |event, members: &Value| {
             Entry::new(event, now)
                 .about(row)
                 .with_all(members)
@@ -617,13 +617,13 @@ impl Record {
                 Due::Remind => {
                     let members = json!({"by": "timer"});
                     next.timeline.add(Event::Reminded, now, &members);
-                    audit.push(entry(Event::Reminded, members));
+                    audit.push(entry(Event::Reminded, &members));
                 }
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
                     let members = json!({"by": "timer", "to": to.to_string()});
                     next.timeline.add(Event::Escalated, now, &members);
-                    audit.push(entry(Event::Escalated, members));
+                    audit.push(entry(Event::Escalated, &members));
                 }
                 // The lifecycle has the deadline.
                 Due::TimeOut => return Ok(()),

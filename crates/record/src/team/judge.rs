@@ -110,7 +110,7 @@ impl Record {
         let audit = audit.into_iter().map(|(event, members)| {
             Entry::new(event, now)
                 .about(row)
-                .with_all(members)
+                .with_all(&members)
                 .into_text()
         });
         let mut audit: Vec<String> = audit.collect();
@@ -151,9 +151,9 @@ impl Record {
             else {
                 return Ok(Err(Denied::Ended));
             };
-            let named = |entry: String| match (channel, Entry::continued(&entry)) {
-                (Some(channel), Some(begun)) => begun.with("channel", channel).into_text(),
-                _ => entry,
+            let named = |entry: String| match channel {
+                Some(channel) => Entry::continued(entry).with("channel", channel).into_text(),
+                None => entry,
             };
             audit.extend(ends.into_iter().map(named));
             let row = Row {
