@@ -3,8 +3,10 @@
 //! Neither crate depends on the other. They share these values.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::answer::{Answers, Outcome};
+use crate::form::Form;
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
 
@@ -51,7 +53,9 @@ pub struct NewQuestion {
     pub candidates: Vec<CallSummary>,
     /// The question.
     pub request: ElicitRequest,
-    /// The names of the form's fields.
+    /// Its form, parsed; `None` for a link.
+    pub form: Option<Arc<Form>>,
+    /// Names of the form's fields.
     pub fields: Vec<String>,
     /// Warnings, written for a person.
     pub warnings: Vec<String>,

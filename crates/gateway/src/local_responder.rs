@@ -8,7 +8,7 @@ use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
 use mcp_elicit_core::question::Ending;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
-use mcp_elicit_record::{Commit, Record, RecordEvent, SessionKey};
+use mcp_elicit_record::{Durability, Record, RecordEvent, SessionKey};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -125,7 +125,12 @@ impl LocalResponses {
         let outcome = checked(&question, &answer).map_err(NoAnswer::Failed)?;
         match self
             .record
-            .submit(record, &outcome, &self.responder.name(), Commit::Awaited)
+            .submit(
+                record,
+                &outcome,
+                &self.responder.name(),
+                Durability::WithDelivery,
+            )
             .await
         {
             // Won or late, the record has told the waiting call.

@@ -6,11 +6,12 @@ use std::fmt;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
+use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::rules::Recall;
 use mcp_elicit_policy::{
     Annotations, Call, Caller, CallerKind, CallingPerson, Facts, People, QuestionFacts, Rules,
 };
+use mcp_elicit_record::Record;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::TeamCaller;
@@ -67,6 +68,7 @@ impl fmt::Debug for RecordedArguments<'_> {
 pub fn recall<'r>(
     rules: &'r Rules,
     logs_in: Option<&str>,
+    record: &Record,
     recorded: &RecordedCall<'_>,
 ) -> Recall<'r> {
     let mut gaps = Vec::new();
@@ -101,8 +103,8 @@ pub fn recall<'r>(
         call,
         now: &now,
     };
-    // The gateway's own question belongs to no server: rules decide about its call.
-    let question = (!recorded.is_approval).then(|| question_of(recorded, &mut gaps));
+    // The gateway's own question is no server's: rules decide about its call.
+    let question = (!recorded.is_approval).then(|| question_of(record, recorded, &mut gaps));
     rules.recall(&facts, question.as_ref(), &gaps)
 }
 
@@ -167,14 +169,13 @@ fn caller_of(
     (caller, groups)
 }
 
-/// Returns a question as rules see it; only its mode if it is no longer in the record.
-fn question_of(recorded: &RecordedCall<'_>, gaps: &mut Vec<&'static str>) -> QuestionFacts {
-    let params = recorded.row.and_then(|row| row.params.as_deref());
-    let request = params.and_then(|params| {
-        let params = serde_json::from_str(params).ok()?;
-        ElicitRequest::from_value(&params, Revision::LATEST).ok()
-    });
-    let Some(request) = request else {
+/// Returns a question as rules see it; of one that is in the record no more, its mode.
+fn question_of(
+    record: &Record,
+    recorded: &RecordedCall<'_>,
+    gaps: &mut Vec<&'static str>,
+) -> QuestionFacts {
+    let Some(parsed) = recorded.row.and_then(|row| record.parsed(row)) else {
         gaps.extend([
             "question.message",
             "question.host",
@@ -189,14 +190,11 @@ fn question_of(recorded: &RecordedCall<'_>, gaps: &mut Vec<&'static str>) -> Que
             ..QuestionFacts::default()
         };
     };
-    let form = match &request {
-        ElicitRequest::Form { schema, .. } => Form::parse(schema.get()).ok(),
-        ElicitRequest::Url { .. } => None,
-    };
-    let credentials = |form: &Form| !secrecy::inspect_request(&request, form).is_empty();
+    let (request, form) = (&parsed.request, parsed.form());
+    let credentials = |form: &Form| !secrecy::inspect_request(request, form).is_empty();
     question_facts(QuestionParts {
-        request: &request,
-        form: form.as_ref(),
-        has_credentials: form.as_ref().is_some_and(credentials),
+        request,
+        form,
+        has_credentials: form.is_some_and(credentials),
     })
 }

@@ -19,7 +19,7 @@ use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
-use mcp_elicit_record::{Commit, Record, RecordError, Verdict};
+use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -434,7 +434,7 @@ async fn answer(
     let waited_for = state.record.is_waited_for(&row);
     match state
         .record
-        .submit(&id, &outcome, &by, Commit::Awaited)
+        .submit(&id, &outcome, &by, Durability::WithDelivery)
         .await
     {
         Ok(Verdict::Won) => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_forms::view::{CallView, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
@@ -19,7 +20,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
-use mcp_elicit_record::{Commit, ParsedBody, Record, RecordError, Verdict};
+use mcp_elicit_record::{Durability, ParsedBody, Record, RecordError, Verdict};
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;
@@ -297,9 +298,9 @@ impl RecordQuestionStore {
         let request = parsed.request.clone();
         let origin = origin(row);
         let message = parsed.request.message().to_owned();
-        let question = match parsed.body.clone() {
-            ParsedBody::Form(form) => QuestionView::form(origin, message, form),
-            ParsedBody::Link(link) => QuestionView::url(origin, message, link),
+        let question = match &parsed.body {
+            ParsedBody::Form(form) => QuestionView::form(origin, message, Form::clone(form)),
+            ParsedBody::Link(link) => QuestionView::url(origin, message, Link::clone(link)),
         };
         let question = question.on_behalf_of(self.caller_in_words(row));
         let question = match client(row) {
@@ -687,7 +688,7 @@ impl QuestionStore for RecordQuestionStore {
         }
         match self
             .record
-            .submit(id.as_str(), &outcome, &by, Commit::Awaited)
+            .submit(id.as_str(), &outcome, &by, Durability::WithDelivery)
             .await
             .map_err(fault)?
         {

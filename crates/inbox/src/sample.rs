@@ -6,7 +6,7 @@ use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, TeamPlan};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{
-    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    Durability, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
 };
 use std::io;
 use std::sync::Arc;
@@ -142,6 +142,7 @@ async fn asked(
         others,
         candidates: Vec::new(),
         request: ElicitRequest::form("Who?", &schema),
+        form: Some(Arc::new(form)),
         fields: vec!["name".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,
@@ -162,7 +163,7 @@ async fn asked(
     };
     let (tell, _nobody_waits) = mpsc::unbounded_channel();
     let raised = record
-        .create(&who, &asked, SessionKey(1), &tell, Commit::Awaited)
+        .create(&who, &asked, SessionKey(1), &tell, Durability::BeforeSeen)
         .await
         .map_err(io::Error::other)?;
     Ok(raised.id)

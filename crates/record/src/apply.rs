@@ -2,26 +2,16 @@
 //! change wins; counters, drafts and watchers are updated afterwards.
 
 use std::future::{IntoFuture, ready};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::{Delivery, Transition};
 
+use super::commit::{Durability, Effect};
 use super::row::{Rejected, RowChange};
 use super::{Record, RecordError, TRIES, Verdict};
-use crate::store::{Change, Row, Store as _};
-
-/// The time of a change's write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commit {
-    /// Before the result is reported.
-    Awaited,
-    /// Later, if the result is known at once: a question within 10 ms, an answer together with its delivery or by
-    /// [`Record::write_behind`], which must follow. Otherwise before the result is reported.
-    Behind,
-}
+use crate::store::{Row, Write};
 
 /// The result of a change.
 #[must_use = "a change that is pending is made when it is awaited"]
@@ -145,30 +135,14 @@ impl Record {
             self.presence.may_hold(&next.binding);
         }
         let follow = || {
-            self.effects(&next.id, change);
             if matches!(change, RowChange::Step { .. }) {
                 self.remember(next);
             }
         };
-        let made = self.commit(vec![stepped.into_write()], follow).await?;
-        Ok(made.map_or(Attempt::Conflict, |()| Attempt::Done))
-    }
-
-    /// Makes the changes, all or none, if every row has the version that was read. Then applies their consequences, and
-    /// notifies watchers.
-    ///
-    /// Returns `None` if another change was first.
-    pub(super) async fn commit<T>(
-        &self,
-        changes: Vec<Change>,
-        follow: impl FnOnce() -> T + Send,
-    ) -> Result<Option<T>, RecordError> {
-        if !self.store.change(changes).await? {
-            return Ok(None);
-        }
-        let followed = follow();
-        self.changed();
-        Ok(Some(followed))
+        let write = Write::Change(vec![stepped.into_write()]);
+        let effects = [(row.id.as_str(), Effect::from(change))];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
+        Ok(made.await?.map_or(Attempt::Conflict, |()| Attempt::Done))
     }
 
     /// Ends a row that only the clock, or reading it, has ended.
@@ -187,32 +161,5 @@ impl Record {
         }
         self.apply_to(row, &RowChange::step(transition)).await?;
         Ok(())
-    }
-
-    /// Applies the consequences of a change: counters and drafts.
-    pub(super) fn effects(&self, id: &str, change: &RowChange) {
-        let counters = &self.counters;
-        let count = |counter: &std::sync::atomic::AtomicU64| {
-            counter.fetch_add(1, Ordering::Relaxed);
-        };
-        match change {
-            RowChange::Step { transition, .. } => match transition {
-                Transition::Act { .. } => {
-                    count(&counters.acted);
-                    self.drop_draft(id);
-                }
-                Transition::Expire | Transition::Withdraw { .. } | Transition::Fail { .. } => {
-                    count(&counters.ended);
-                    self.drop_draft(id);
-                }
-                Transition::Deliver => count(&counters.delivered),
-                Transition::Show
-                | Transition::Refuse { .. }
-                | Transition::Doubt { .. }
-                | Transition::Lapse { .. } => {}
-            },
-            RowChange::Adopt { .. } => count(&counters.found),
-            RowChange::Confirm | RowChange::Refuse { .. } | RowChange::Doubt { .. } => {}
-        }
     }
 }

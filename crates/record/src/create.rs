@@ -1,24 +1,25 @@
 //! The creation of a question, which is found again if the same call of the same principal has asked it before.
 
 use crate::{RecordEvent, SessionKey};
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
 use super::apply::Attempt;
+use super::commit::Effect;
 use super::identity::params_of;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
 use super::team::Team;
 use super::{
-    Applied, Commit, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
+    Applied, Durability, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
-use crate::store::{Body, Row, Store as _};
+use crate::store::{Body, Row, Store as _, Write};
 
 impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
@@ -35,7 +36,7 @@ impl Record {
         asked: &NewQuestion,
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
-        commit: Commit,
+        durability: Durability,
     ) -> Applied<Recorded> {
         let row = match self.new_row(who, asked) {
             Ok(row) => row,
@@ -43,13 +44,18 @@ impl Record {
         };
         let live = Live::new(question, tell, &row.binding);
         let is_at_once =
-            commit == Commit::Behind && self.store.has_room() && self.is_new(&row.binding);
+            durability == Durability::Behind && self.store.has_room() && self.is_new(&row.binding);
         if is_at_once && self.admit_at_once(&row) {
             return Applied::Now(self.create_exclusive(row, live));
         }
         let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
+        // A client's own dialog shows its question; people read theirs on pages.
+        let form = asked.form.clone().filter(|_| asked.via == AskedVia::People);
         let record = self.clone();
-        Applied::pending(async move { record.create_awaited(row, live, can_be_found).await })
+        Applied::pending(async move {
+            let created = record.create_awaited(row, form, live, can_be_found);
+            created.await
+        })
     }
 
     fn create_exclusive(&self, mut row: Row, mut live: Live) -> Recorded {
@@ -62,13 +68,14 @@ impl Record {
             answer: None,
         }));
         self.live().insert(recorded.id.clone(), live);
-        self.counters.asked.fetch_add(1, Ordering::Relaxed);
+        self.commit_behind(None, &[(&recorded.id, Effect::Asked)], || ());
         recorded
     }
 
     async fn create_awaited(
         &self,
         row: Row,
+        form: Option<Arc<Form>>,
         live: Live,
         can_be_found: bool,
     ) -> Result<Recorded, RecordError> {
@@ -88,23 +95,32 @@ impl Record {
             }
         }
         self.admit(&row).await?;
+        if let Some(form) = form {
+            self.parsed.keep_form(&row, form);
+        }
         let recorded = Recorded::new(&row);
         let binding = row.binding.clone();
         // Registered before the write: an answer from another process must find the waiting call.
         self.live().insert(row.id.clone(), live);
         let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
-        if let Err(fault) = self.store.insert(row, entry).await {
-            // It may have been written anyway.
+        let write = Write::Insert {
+            row: Box::new(row),
+            audit: vec![entry],
+        };
+        let follow = || {
+            if let Some(row) = written {
+                self.remember(row);
+            }
+        };
+        let effects = [(recorded.id.as_str(), Effect::Asked)];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
+        if let Err(fault) = made.await {
+            // It may be there all the same.
             self.presence.may_hold(&binding);
             self.live().remove(&recorded.id);
-            return Err(fault.into());
+            return Err(fault);
         }
-        if let Some(row) = written {
-            self.remember(row);
-        }
-        self.counters.asked.fetch_add(1, Ordering::Relaxed);
-        self.changed();
         Ok(recorded)
     }
 

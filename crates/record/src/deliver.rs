@@ -10,10 +10,11 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::result_json;
 use rustc_hash::FxHashMap;
 
+use super::commit::Effect;
 use super::known::KnownRow;
 use super::row::{RowChange, Values};
-use super::{Applied, Record, RecordError, Verdict, associated_data, audit};
-use crate::store::{Change, Durability, Row, Write};
+use super::{Applied, Durability, Record, RecordError, Verdict, associated_data, audit};
+use crate::store::{Change, Crash, Row, Write};
 
 /// The part of an answer in delivery that the store does not have.
 #[derive(Clone)]
@@ -43,12 +44,12 @@ impl Taken {
             row: self.known.row.clone(),
             seen: self.known.written.unwrap_or_default(),
             audit: self.known.audit.clone(),
-            // Values that were never written cannot be sent twice: a client waits with its request until the server has
-            // the answer, and would lose both together.
-            durability: if self.transit.is_some() {
-                Durability::Committed
+            // Values that were never written cannot be sent twice: a client waits with its request until the server has the
+            // answer, and would lose the two together.
+            survives: if self.transit.is_some() {
+                Crash::Process
             } else {
-                Durability::Flushed
+                Crash::Machine
             },
         }
     }
@@ -89,7 +90,7 @@ impl Record {
             if let Some(transit) = taken.transit {
                 self.in_transit().insert(id.clone(), transit);
             }
-            self.effects(id, &RowChange::step(Transition::Deliver));
+            self.commit_behind(None, &[(id, Effect::Delivered)], || ());
             replies.push(taken.reply);
         }
         Some(replies)
@@ -127,7 +128,16 @@ impl Record {
             };
             all.push(taken);
         }
-        let changes = all.iter().map(Taken::change).collect();
+        let write = Write::Change(all.iter().map(Taken::change).collect());
+        let mut effects = Vec::with_capacity(2 * ids.len());
+        for (id, taken) in ids.iter().zip(&all) {
+            let act = taken.act.as_ref().map(Effect::from);
+            effects.extend(
+                act.into_iter()
+                    .chain([Effect::Delivered])
+                    .map(|effect| (id.as_str(), effect)),
+            );
+        }
         let follow = || {
             let mut live = self.live();
             let mut replies = Vec::with_capacity(ids.len());
@@ -135,10 +145,6 @@ impl Record {
                 if let Some(transit) = taken.transit {
                     self.in_transit().insert(id.clone(), transit);
                 }
-                if let Some(act) = taken.act {
-                    self.effects(id, &RowChange::step(act));
-                }
-                self.effects(id, &RowChange::step(Transition::Deliver));
                 if let Some(promise) = live.remove(id).and_then(|live| live.promise) {
                     let _the_person_has_left = promise.send(Ok(Verdict::Won));
                 }
@@ -146,7 +152,8 @@ impl Record {
             }
             replies
         };
-        self.commit(changes, follow).await
+        self.commit(Some(write), Durability::WithDelivery, &effects, follow)
+            .await
     }
 
     /// Returns the known row if it has an answer, which another gateway's page may have given.
@@ -238,7 +245,7 @@ impl Record {
         match live.get_mut(id).and_then(super::Live::exclusive) {
             // Earlier entries have not been written yet.
             Some(known) => known.audit.push(transit.delivered),
-            None => self.store.queue_behind(Write::Note(transit.delivered)),
+            None => self.commit_behind(Some(Write::Note(transit.delivered)), &[], || ()),
         }
         true
     }

@@ -13,9 +13,10 @@ use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::content_json;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use super::commit::Effect;
 use super::row::{Rejected, RowChange};
-use super::{Applied, Record, RecordError, Verdict, associated_data};
-use crate::store::{Change, Durability, Row, Store as _, Write};
+use super::{Applied, Durability, Record, RecordError, Verdict, associated_data};
+use crate::store::{Change, Crash, Row, Write};
 use crate::{RecordEvent, SessionKey};
 
 /// The result of a held answer, for the person who gave it.
@@ -123,8 +124,8 @@ impl KnownRow {
         Ok(())
     }
 
-    /// Returns the write that brings the store up to date.
-    pub(super) fn write(self, durability: Durability) -> Write {
+    /// Returns the write of what is ahead of the store, which survives this.
+    fn into_write(self, survives: Crash) -> Write {
         let Self {
             row,
             written,
@@ -140,7 +141,7 @@ impl KnownRow {
                 row,
                 seen,
                 audit,
-                durability,
+                survives,
             }]),
         }
     }
@@ -205,7 +206,7 @@ impl Record {
         };
         drop(live);
         if stepped == Ok(true) {
-            self.effects(id, &change);
+            self.commit_behind(None, &[(id, Effect::from(&change))], || ());
         }
         Some(verdict)
     }
@@ -249,10 +250,9 @@ impl Record {
                 .and_then(|live| live.known.map(|known| *known))
         };
         if let Some(known) = ahead {
-            self.store.queue_behind(known.write(Durability::Committed));
+            let write = known.into_write(Crash::Process);
+            self.commit_behind(Some(write), &[(id, Effect::Changed)], || drop(live));
         }
-        drop(live);
-        self.changed();
     }
 
     /// Makes an exclusive question shared. An undelivered answer is written with it.
@@ -276,13 +276,12 @@ impl Record {
         if lifecycle.is_open() || lifecycle.phase().action().is_some() {
             self.presence.may_hold(&known.row.binding);
         }
-        // Distinguishes a person's waiting answer from one that was delivered in the same write, and was never stored
-        // before.
-        let durability = match known.row.content {
-            Some(_) => Durability::Flushed,
-            None => Durability::Committed,
+        // A person's answer that waits is told from one that was delivered in the same write, and was never there before.
+        let survives = match known.row.content {
+            Some(_) => Crash::Machine,
+            None => Crash::Process,
         };
-        self.store.queue_behind(shared.write(durability));
+        self.commit_behind(Some(shared.into_write(survives)), &[], || ());
         Ok(())
     }
 
@@ -364,14 +363,10 @@ impl Record {
             transition: act,
             content,
         };
-        if self
-            .store
-            .write(Arc::new(vec![held.write(Durability::Flushed)]))
-            .await?
-            == [true]
-        {
-            self.effects(id, &change);
-            self.changed();
+        let write = held.into_write(Crash::Machine);
+        let effects = [(id, Effect::from(&change))];
+        let made = self.commit(Some(write), Durability::BeforeSeen, &effects, || ());
+        if made.await?.is_some() {
             return Ok((Verdict::Won, Some(row)));
         }
         Ok((self.apply(id, &change).await?, None))

@@ -38,6 +38,7 @@ pub mod caller_bound;
 mod calls;
 pub mod candidates;
 pub mod clock;
+mod commit;
 mod create;
 mod deliver;
 pub mod encryption;
@@ -73,8 +74,9 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
-pub use apply::{Applied, Commit};
+pub use apply::Applied;
 use caller_bound::OpenQuestions;
+pub use commit::Durability;
 use deliver::InTransit;
 use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
@@ -321,8 +323,8 @@ impl Record {
     /// Adds an audit entry that belongs to no change of a row.
     pub(crate) async fn note(&self, entry: audit::Entry) -> Result<(), RecordError> {
         let note = Write::Note(entry.into_text());
-        self.store.write(Arc::new(vec![note])).await?;
-        Ok(())
+        let noted = self.commit(Some(note), Durability::BeforeSeen, &[], || ());
+        noted.await.map(drop)
     }
 
     /// Waits until every change is written.

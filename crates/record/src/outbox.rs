@@ -137,7 +137,7 @@ impl Record {
             return Ok(false);
         }
         if let Some((event, reason)) = note {
-            let entry = about(message, event, "timer", now).with_some("reason", reason);
+            let entry = about(message, event, "timer", now).with_some("reason", reason.as_deref());
             self.note(entry).await?;
         }
         Ok(true)
@@ -253,5 +253,5 @@ fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Entr
         .with("by", by)
         .with("of", message.event.as_str())
         .with("channel", message.channel.as_str())
-        .with_some("to", person.or_else(to_group))
+        .with_some("to", person.or_else(to_group).as_deref())
 }

@@ -26,9 +26,9 @@ pub struct ParsedQuestion {
 #[derive(Clone)]
 pub enum ParsedBody {
     /// A form.
-    Form(Form),
+    Form(Arc<Form>),
     /// A link to visit.
-    Link(Link),
+    Link(Box<Link>),
 }
 
 impl ParsedQuestion {
@@ -40,12 +40,15 @@ impl ParsedQuestion {
         }
     }
 
-    /// Parses the row's question; `None` if it can no longer be read.
-    fn parse(row: &Row) -> Option<Self> {
+    /// Parses the row's question, whose form may be parsed already; `None` when it cannot be read any more.
+    fn parse(row: &Row, form: Option<Arc<Form>>) -> Option<Self> {
         let request = row.request()?;
         let body = match &request {
-            ElicitRequest::Form { schema, .. } => ParsedBody::Form(Form::parse(schema.get()).ok()?),
-            ElicitRequest::Url { url, .. } => ParsedBody::Link(Link::parse(url).ok()?),
+            ElicitRequest::Form { schema, .. } => ParsedBody::Form(match form {
+                Some(form) => form,
+                None => Arc::new(Form::parse(schema.get()).ok()?),
+            }),
+            ElicitRequest::Url { url, .. } => ParsedBody::Link(Box::new(Link::parse(url).ok()?)),
         };
         Some(Self { request, body })
     }
@@ -57,9 +60,18 @@ pub(crate) struct ParsedQuestions {
     inner: Mutex<Inner>,
 }
 
+/// The parsed parts of a question.
+#[derive(Clone)]
+enum Known {
+    /// Its form.
+    Form(Arc<Form>),
+    /// All of it.
+    Question(Arc<ParsedQuestion>),
+}
+
 #[derive(Default)]
 struct Inner {
-    by_id: HashMap<String, Arc<ParsedQuestion>>,
+    by_id: HashMap<String, Known>,
     /// The ids, the oldest first.
     order: VecDeque<String>,
 }
@@ -72,23 +84,28 @@ impl ParsedQuestions {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.by_id.get(&row.id).cloned()
         };
-        if known.is_some() {
-            return known;
-        }
-        let parsed = Arc::new(ParsedQuestion::parse(row)?);
-        if row
-            .params
-            .as_ref()
-            .is_some_and(|params| params.len() <= MAX_PARAMS)
-        {
-            self.insert(&row.id, &parsed);
+        let form = match known {
+            Some(Known::Question(parsed)) => return Some(parsed),
+            Some(Known::Form(form)) => Some(form),
+            None => None,
+        };
+        let parsed = Arc::new(ParsedQuestion::parse(row, form)?);
+        if is_short(row) {
+            self.insert(&row.id, Known::Question(parsed.clone()));
         }
         Some(parsed)
     }
 
-    fn insert(&self, id: &str, parsed: &Arc<ParsedQuestion>) {
+    /// Keeps the parsed form of a new row.
+    pub(crate) fn keep_form(&self, row: &Row, form: Arc<Form>) {
+        if is_short(row) {
+            self.insert(&row.id, Known::Form(form));
+        }
+    }
+
+    fn insert(&self, id: &str, known: Known) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.by_id.insert(id.to_owned(), parsed.clone()).is_none() {
+        if inner.by_id.insert(id.to_owned(), known).is_none() {
             inner.order.push_back(id.to_owned());
         }
         while inner.order.len() > MAX_QUESTIONS {
@@ -99,10 +116,43 @@ impl ParsedQuestions {
     }
 }
 
+/// Returns `true` for a question that is kept parsed.
+fn is_short(row: &Row) -> bool {
+    let params = row.params.as_ref();
+    params.is_some_and(|params| params.len() <= MAX_PARAMS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::row;
+
+    #[test]
+    fn a_form_that_was_parsed_when_the_question_came_up_is_not_parsed_again() {
+        let schema = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
+        let params = format!(r#"{{"message":"Who?","requestedSchema":{schema}}}"#);
+        let row = Row {
+            params: Some(params),
+            ..row::tests::open()
+        };
+        let questions = ParsedQuestions::default();
+        let form = Arc::new(Form::parse(schema).unwrap());
+        questions.keep_form(&row, form.clone());
+        let parsed = questions.get(&row).unwrap();
+        let ParsedBody::Form(known) = &parsed.body else {
+            panic!("it is a form")
+        };
+        assert!(Arc::ptr_eq(known, &form));
+        assert_eq!(parsed.request.message(), "Who?");
+        assert!(Arc::ptr_eq(&parsed, &questions.get(&row).unwrap()));
+        let long = Row {
+            params: Some(" ".repeat(MAX_PARAMS + 1)),
+            id: "long".to_owned(),
+            ..row
+        };
+        questions.keep_form(&long, form);
+        assert!(questions.get(&long).is_none());
+    }
 
     #[test]
     fn a_question_is_parsed_once_and_the_oldest_is_forgotten() {

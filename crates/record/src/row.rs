@@ -4,7 +4,7 @@
 use mcp_elicit_core::lifecycle::{Delivery, Lapse, Timestamp, Transition, TransitionError};
 
 use super::audit::{self, Event};
-use crate::store::{Change, Durability, Row};
+use crate::store::{Change, Crash, Row};
 
 /// A change of one row.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ pub(crate) struct Stepped {
     pub(crate) seen: u64,
     /// The audit entries, in order.
     pub(crate) audit: Vec<String>,
-    /// The failure that the write must survive.
-    pub(crate) durability: Durability,
+    /// The crash that the write must survive.
+    pub(crate) survives: Crash,
 }
 
 impl Stepped {
@@ -72,13 +72,13 @@ impl Stepped {
             row,
             seen,
             audit,
-            durability,
+            survives,
         } = self;
         Change {
             row,
             seen,
             audit,
-            durability,
+            survives,
         }
     }
 }
@@ -142,12 +142,12 @@ impl Row {
         now: Timestamp,
     ) -> Result<Stepped, Rejected> {
         let seen = self.lifecycle.version();
-        let StepEffects { audit, durability } = self.change(change, now)?;
+        let StepEffects { audit, survives } = self.change(change, now)?;
         Ok(Stepped {
             row: self,
             seen,
             audit,
-            durability,
+            survives,
         })
     }
 
@@ -194,7 +194,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.tell(Event::DeliveryFailed, now);
                 next.keep_or_lapse(restored.as_ref(), now);
-                next.effects.durability = Durability::Flushed;
+                next.effects.survives = Crash::Machine;
             }
             RowChange::Doubt { why } => {
                 let why = why.clone();
@@ -202,7 +202,7 @@ impl Row {
                 next.row.exclusive = false;
                 next.erase();
                 next.tell(Event::InDoubt, now);
-                next.effects.durability = Durability::Flushed;
+                next.effects.survives = Crash::Machine;
             }
             RowChange::Adopt { owner } => {
                 next.row.owner.clone_from(owner);
@@ -220,8 +220,8 @@ impl Row {
 struct StepEffects {
     /// The audit entries, in order.
     audit: Vec<String>,
-    /// The failure that the write must survive.
-    durability: Durability,
+    /// The crash that the write must survive.
+    survives: Crash,
 }
 
 /// A change in progress. It is rejected before any part of the row has changed.
@@ -290,7 +290,7 @@ impl Step<'_> {
         }
         // A person's answer, and its delivery, survive a loss of power.
         if self.row.lifecycle.delivery().is_some() {
-            self.effects.durability = Durability::Flushed;
+            self.effects.survives = Crash::Machine;
         }
         Ok(())
     }
@@ -385,10 +385,10 @@ pub(crate) mod tests {
     fn an_answer_survives_a_loss_of_power_and_keeps_its_values_until_it_is_confirmed() {
         let answered = open().step(&acted(Some(vec![2])), at(2_000)).unwrap();
         assert_eq!(events(&answered), ["declined"]);
-        assert_eq!(answered.durability, Durability::Flushed);
+        assert_eq!(answered.survives, Crash::Machine);
         let deliver = RowChange::step(Transition::Deliver);
         let sent = answered.row.step(&deliver, at(3_000)).unwrap();
-        assert!(sent.audit.is_empty() && sent.durability == Durability::Flushed);
+        assert!(sent.audit.is_empty() && sent.survives == Crash::Machine);
         assert_eq!(sent.row.content, Some(vec![2]));
         assert_eq!(
             sent.row.clone().step(&deliver, at(3_000)).unwrap_err(),

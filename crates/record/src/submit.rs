@@ -8,9 +8,10 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::Ending;
 use tokio::sync::{mpsc, oneshot};
 
+use super::commit::Effect;
 use super::known::{Answer, KnownRow, Live, Promised};
 use super::row::RowChange;
-use super::{Applied, Commit, Record, RecordError, Verdict};
+use super::{Applied, Durability, Record, RecordError, Verdict};
 use crate::RecordEvent;
 
 /// The time that a session has to deliver a person's answer before it is written by itself: the server may not read
@@ -33,23 +34,23 @@ impl Record {
         id: &str,
         outcome: &Outcome,
         by: &str,
-        commit: Commit,
+        durability: Durability,
     ) -> Applied<Verdict> {
         let answer = Answer::new(outcome, by);
-        if commit == Commit::Behind
+        if durability == Durability::Behind
             && let Some(verdict) = self.submit_here(id, &answer)
         {
             return Applied::Now(verdict);
         }
         let (record, id) = (self.clone(), id.to_owned());
         Applied::pending(async move {
-            if commit == Commit::Awaited
+            if durability == Durability::WithDelivery
                 && let Some(verdict) = record.submit_with_delivery(&id, &answer).await?
             {
                 return Ok(verdict);
             }
             let verdict = record.submit_alone(&id, &answer).await?;
-            if verdict == Verdict::Won && commit == Commit::Awaited {
+            if verdict == Verdict::Won && durability != Durability::Behind {
                 record.notify_answered(&id, None);
             }
             Ok(verdict)
@@ -165,7 +166,7 @@ impl Record {
         if self.step_exclusive(id, &transition, None).is_none() {
             return Ok(false);
         }
-        self.drop_draft(id);
+        self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
         self.share(id)?;
         self.live().remove(id);
         self.changed();
@@ -176,8 +177,8 @@ impl Record {
         // A client's answer counts, even if its call did not wait for it.
         let written = self.write_held(id).await;
         self.in_transit().remove(id);
-        self.drop_draft(id);
-        // If it was answered before, the answer is for the same call made again.
+        self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
+        // Where it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
         let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
         let ended = self.step(id, ending.transition()).await?;

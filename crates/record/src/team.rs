@@ -7,7 +7,6 @@
 mod judge;
 mod rules_event;
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -19,14 +18,15 @@ use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quoru
 use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 pub use self::rules_event::RulesEvent;
 use super::audit::{Entry, Event};
+use super::commit::{Durability, Effect};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
-use crate::store::{Change, Durability, Row, StoreError};
+use crate::store::{Change, Crash, Row, StoreError, Write};
 
 /// The prefix of an actor who is a person of the rule.
 const PERSON: &str = "person:";
@@ -446,12 +446,19 @@ impl Record {
             };
             let follow = || {
                 if judged.has_ended {
-                    self.counters.acted.fetch_add(1, Ordering::Relaxed);
-                    self.drop_draft(id);
                     self.notify_answered(id, None);
                 }
             };
-            if self.commit(vec![change], follow).await?.is_some() {
+            let effect = if judged.has_ended {
+                Effect::Acted
+            } else {
+                Effect::Changed
+            };
+            if self
+                .commit_team(id, change, effect, follow)
+                .await?
+                .is_some()
+            {
                 return Ok(Acted::Done(Box::new(judged.team), judged.notices));
             }
         }
@@ -481,14 +488,18 @@ impl Record {
             let seen = row.lifecycle.version();
             row.lifecycle = row.lifecycle.renewed();
             let shown = Entry::new(Event::Shown, now).about(&row);
-            let shown = shown.with("to", format!("person:{person}")).into_text();
+            let shown = shown.with("to", &*format!("person:{person}")).into_text();
             let change = Change {
                 row,
                 seen,
                 audit: vec![shown],
-                durability: Durability::Committed,
+                survives: Crash::Process,
             };
-            if self.commit(vec![change], || ()).await?.is_some() {
+            if self
+                .commit_team(id, change, Effect::Changed, || ())
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }
@@ -597,7 +608,7 @@ impl Record {
             next.done += 1;
         }
         let mut audit = Vec::new();
-        let entry = |event, members| {
+        let entry = |event, members: &Value| {
             Entry::new(event, now)
                 .about(row)
                 .with_all(members)
@@ -608,13 +619,13 @@ impl Record {
                 Due::Remind => {
                     let members = json!({"by": "timer"});
                     next.timeline.add(Event::Reminded, now, &members);
-                    audit.push(entry(Event::Reminded, members));
+                    audit.push(entry(Event::Reminded, &members));
                 }
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
                     let members = json!({"by": "timer", "to": to.to_string()});
                     next.timeline.add(Event::Escalated, now, &members);
-                    audit.push(entry(Event::Escalated, members));
+                    audit.push(entry(Event::Escalated, &members));
                 }
                 // The lifecycle handles the deadline.
                 Due::TimeOut => return Ok(()),
@@ -627,16 +638,30 @@ impl Record {
         let mut after = row.clone();
         after.lifecycle = after.lifecycle.renewed();
         after.team = Some(Box::new(next));
-        let durability = Durability::Committed;
         let change = Change {
             row: after,
             seen,
             audit,
-            durability,
+            survives: Crash::Process,
         };
-        // If another gateway was first, the next sweep handles the rest.
-        self.commit(vec![change], || ()).await?;
+        // Where somebody was first, the next sweep sees what is left.
+        self.commit_team(&row.id, change, Effect::Changed, || ())
+            .await?;
         Ok(())
+    }
+
+    /// Commits a change of a question of a rule, before anyone sees it.
+    async fn commit_team(
+        &self,
+        id: &str,
+        change: Change,
+        effect: Effect,
+        follow: impl FnOnce(),
+    ) -> Result<Option<()>, RecordError> {
+        let write = Write::Change(vec![change]);
+        let effects = [(id, effect)];
+        self.commit(Some(write), Durability::BeforeSeen, &effects, follow)
+            .await
     }
 }
 

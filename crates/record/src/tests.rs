@@ -64,6 +64,7 @@ fn asked(message: &str) -> NewQuestion {
         others: Vec::new(),
         candidates: Vec::new(),
         request: ElicitRequest::form(message, &form().emit(Revision::LATEST).unwrap()),
+        form: Some(Arc::new(form())),
         fields: vec!["name".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,
@@ -86,7 +87,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
             &asked("Who?"),
             SessionKey(4),
             &tell,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await
         .unwrap();
@@ -105,7 +106,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
                 &recorded.id,
                 &Outcome::Accept(answers),
                 "inbox",
-                Commit::Awaited
+                Durability::WithDelivery
             )
             .await
             .unwrap(),
@@ -113,7 +114,12 @@ async fn the_first_answer_wins_and_is_taken_once() {
     );
     assert!(matches!(
         record
-            .submit(&recorded.id, &Outcome::Decline, "tab 2", Commit::Awaited)
+            .submit(
+                &recorded.id,
+                &Outcome::Decline,
+                "tab 2",
+                Durability::WithDelivery
+            )
             .await
             .unwrap(),
         Verdict::Late(_)
@@ -152,7 +158,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
     assert_eq!((row.content, row.arguments), (None, None));
     assert_eq!(
         record
-            .submit("nobody", &Outcome::Visit, "x", Commit::Awaited)
+            .submit("nobody", &Outcome::Visit, "x", Durability::WithDelivery)
             .await
             .unwrap(),
         Verdict::Gone
@@ -173,6 +179,20 @@ async fn the_first_answer_wins_and_is_taken_once() {
 }
 
 #[tokio::test]
+async fn people_read_the_form_that_was_parsed_when_the_question_came_up() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let record = record(store);
+    let asked = asked("Who?");
+    let (id, _told) = ask(&record, &asked).await;
+    let row = record.find(&id).await.unwrap().unwrap();
+    let parsed = record.parsed(&row).unwrap();
+    let ParsedBody::Form(form) = &parsed.body else {
+        panic!("it is a form")
+    };
+    assert!(Arc::ptr_eq(form, asked.form.as_ref().unwrap()));
+}
+
+#[tokio::test]
 async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     let store: Arc<dyn Store> = Arc::new(Memory::default());
     let record = record(store);
@@ -184,7 +204,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             &asked("Who?"),
             SessionKey(1),
             &first,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await
         .unwrap();
@@ -194,7 +214,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             &asked("Who?"),
             SessionKey(2),
             &second,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await
         .unwrap();
@@ -207,7 +227,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
                 &asked("Who?"),
                 SessionKey(3),
                 &second,
-                Commit::Awaited
+                Durability::BeforeSeen
             )
             .await
             .unwrap()
@@ -221,7 +241,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
                 &asked("Who else?"),
                 SessionKey(4),
                 &second,
-                Commit::Awaited
+                Durability::BeforeSeen
             )
             .await
             .unwrap()
@@ -234,7 +254,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             &asked("Who?"),
             SessionKey(5),
             &second,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await
         .unwrap();
@@ -247,7 +267,12 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         }
     );
     record
-        .submit(&one.id, &Outcome::Decline, "inbox", Commit::Awaited)
+        .submit(
+            &one.id,
+            &Outcome::Decline,
+            "inbox",
+            Durability::WithDelivery,
+        )
         .await
         .unwrap();
     assert!(matches!(
@@ -265,7 +290,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             &asked("Who?"),
             SessionKey(6),
             &third,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await
         .unwrap();
@@ -308,17 +333,17 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
         &at_client("Who?"),
         SessionKey(1),
         &tell,
-        Commit::Behind,
+        Durability::Behind,
     );
     let id = recorded.now().expect("it is new").id;
     assert_eq!(
         record
-            .submit(&id, &accept(), "client", Commit::Behind)
+            .submit(&id, &accept(), "client", Durability::Behind)
             .now(),
         Some(Verdict::Won)
     );
     let late = record
-        .submit(&id, &Outcome::Decline, "client", Commit::Behind)
+        .submit(&id, &Outcome::Decline, "client", Durability::Behind)
         .now();
     assert!(matches!(late, Some(Verdict::Late(_))));
     let ids = [id.clone()];
@@ -361,7 +386,7 @@ async fn ask(
 ) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
     let (tell, told) = mpsc::unbounded_channel();
     let key = SessionKey(1);
-    let recorded = record.create(&local(), asked, key, &tell, Commit::Awaited);
+    let recorded = record.create(&local(), asked, key, &tell, Durability::BeforeSeen);
     (recorded.await.unwrap().id, told)
 }
 
@@ -372,13 +397,13 @@ fn ask_behind(
 ) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
     let (tell, told) = mpsc::unbounded_channel();
     let key = SessionKey(1);
-    let behind = record.create(&local(), asked, key, &tell, Commit::Behind);
+    let behind = record.create(&local(), asked, key, &tell, Durability::Behind);
     (behind.now().unwrap().id, told)
 }
 
 /// The session submits its client's answer, which is held until it is delivered or written.
 fn holds(record: &Arc<Record>, id: &str, outcome: &Outcome) -> bool {
-    let submitted = record.submit(id, outcome, "client", Commit::Behind);
+    let submitted = record.submit(id, outcome, "client", Durability::Behind);
     submitted.now() == Some(Verdict::Won)
 }
 
@@ -393,7 +418,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let (id, _told) = ask_behind(&record, &at_client("Who?"));
     record.write_behind(&id).now().unwrap();
     record
-        .submit(&id, &accept(), "client", Commit::Behind)
+        .submit(&id, &accept(), "client", Durability::Behind)
         .now();
     record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
@@ -413,7 +438,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
         &at_client("Who?"),
         SessionKey(2),
         &second,
-        Commit::Behind,
+        Durability::Behind,
     );
     assert_eq!(again.now(), None, "the record has to be asked");
     let again = record
@@ -422,7 +447,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
             &at_client("Who?"),
             SessionKey(2),
             &second,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await;
     assert_eq!(
@@ -446,7 +471,7 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
         &at_client("Who?"),
         SessionKey(1),
         &tell,
-        Commit::Behind,
+        Durability::Behind,
     );
     let id = behind.now().unwrap().id;
     record.write_behind(&id).now().unwrap();
@@ -457,13 +482,13 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
     assert!(row.lifecycle.is_open() && !row.exclusive);
     assert_eq!(
         record
-            .submit(&id, &accept(), "client", Commit::Behind)
+            .submit(&id, &accept(), "client", Durability::Behind)
             .now(),
         None
     );
     assert_eq!(
         record
-            .submit(&id, &accept(), "inbox", Commit::Awaited)
+            .submit(&id, &accept(), "inbox", Durability::WithDelivery)
             .await
             .unwrap(),
         Verdict::Won
@@ -478,7 +503,7 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
     record.mark_shown(&id).await.unwrap();
     assert_eq!(
         record
-            .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
+            .submit(&id, &Outcome::Decline, "inbox", Durability::WithDelivery)
             .await
             .unwrap(),
         Verdict::Won
@@ -497,7 +522,7 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
         })
     ));
     let late = record
-        .submit(&id, &accept(), "client", Commit::Behind)
+        .submit(&id, &accept(), "client", Durability::Behind)
         .now();
     assert_eq!(late, None);
     assert_eq!(
@@ -528,7 +553,7 @@ async fn in_company_a_question_is_for_all() {
         &at_client("Who?"),
         SessionKey(1),
         &tell,
-        Commit::Behind,
+        Durability::Behind,
     );
     let id = behind.now().expect("alone").id;
     first.write_behind(&id).now().unwrap();
@@ -543,14 +568,14 @@ async fn in_company_a_question_is_for_all() {
         &at_client("What?"),
         SessionKey(2),
         &tell,
-        Commit::Behind,
+        Durability::Behind,
     );
     assert_eq!(beside.now(), None, "in company questions are written first");
     // As the second gateway's housekeeping does.
     let answer = accept();
     let (verdict, heard) = tokio::join!(
         second
-            .submit(&id, &answer, "inbox", Commit::Awaited)
+            .submit(&id, &answer, "inbox", Durability::WithDelivery)
             .into_future(),
         async {
             tokio::task::yield_now().await;
@@ -569,13 +594,13 @@ async fn in_company_a_question_is_for_all() {
     ));
     assert_eq!(
         first
-            .submit(&id, &Outcome::Decline, "client", Commit::Behind)
+            .submit(&id, &Outcome::Decline, "client", Durability::Behind)
             .now(),
         None
     );
     assert!(matches!(
         first
-            .submit(&id, &Outcome::Decline, "client", Commit::Awaited)
+            .submit(&id, &Outcome::Decline, "client", Durability::WithDelivery)
             .await
             .unwrap(),
         Verdict::Late(_)
@@ -588,7 +613,7 @@ async fn in_company_a_question_is_for_all() {
         &at_client("Who?"),
         SessionKey(3),
         &tell,
-        Commit::Behind,
+        Durability::Behind,
     );
     assert_eq!(again.now(), None, "the record has its answer");
     assert!(
@@ -598,7 +623,7 @@ async fn in_company_a_question_is_for_all() {
                 &at_client("What?"),
                 SessionKey(4),
                 &tell,
-                Commit::Behind
+                Durability::Behind
             )
             .now()
             .is_some()

@@ -1,5 +1,7 @@
 //! New questions: each is checked, recorded, and only then shown.
 
+use std::sync::Arc;
+
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -20,8 +22,8 @@ use crate::{CallSummary, NewQuestion};
 /// The result of checking a question.
 #[derive(Default)]
 pub(crate) struct Checked {
-    /// The form, if it has one.
-    pub(crate) form: Option<Form>,
+    /// The form, where it has one.
+    pub(crate) form: Option<Arc<Form>>,
     /// Warnings for a person.
     warnings: Vec<String>,
     /// `true` if it seems to ask for a credential.
@@ -33,7 +35,7 @@ impl Checked {
     pub(crate) fn parts<'a>(&'a self, request: &'a ElicitRequest) -> QuestionParts<'a> {
         QuestionParts {
             request,
-            form: self.form.as_ref(),
+            form: self.form.as_deref(),
             has_credentials: self.has_credentials,
         }
     }
@@ -98,7 +100,12 @@ impl Relay {
         let place = match team {
             Some(_) => AskedVia::People,
             None => self
-                .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
+                .asked_via(
+                    call.filter(|_| !nowhere),
+                    &origin,
+                    &request,
+                    form.as_deref(),
+                )
                 .map_err(|fault| ErrorResponse::fault(fault, revision))?,
         };
         let open_for = open_for.unwrap_or(self.settings.open_for);
@@ -119,7 +126,7 @@ impl Relay {
             attribution.add_past();
             add_past(&mut names, &mut candidates, past);
         }
-        let ask = NewAsk::new(attribution, origin, request, form, place, open_for)
+        let ask = NewAsk::new(attribution, origin, request, form.clone(), place, open_for)
             .unknown(unknown.unwrap_or_default())
             .frame(frame)
             .candidates(&candidates);
@@ -137,6 +144,7 @@ impl Relay {
                 .flat_map(Form::fields)
                 .map(|field| field.name().to_owned())
                 .collect(),
+            form,
             warnings,
             via: place,
             server_info: self.server.info(),
@@ -305,7 +313,7 @@ pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
             Ok(Checked {
                 has_credentials: !warnings.is_empty(),
                 warnings: warnings.iter().map(ToString::to_string).collect(),
-                form: Some(form),
+                form: Some(Arc::new(form)),
             })
         }
         ElicitRequest::Url { url, .. } => {

@@ -1,20 +1,21 @@
 //! The content of a question for channels, and recipients as the record stores them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::{ElicitRequest, members};
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::quorum::State;
 use mcp_elicit_policy::rules::Reveal;
-use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Team, people_of};
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
-use serde_json::Value;
+use mcp_elicit_record::{ParsedBody, ParsedQuestion, Record};
+use serde_json::value::RawValue;
 
 use crate::runtime::Links;
 
@@ -64,24 +65,13 @@ pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
     }
 }
 
-/// Returns the params of a question as the server sent them; null if they are gone.
-fn params(row: &Row) -> Value {
-    let params = row.params.as_deref();
-    params
-        .and_then(|params| serde_json::from_str(params).ok())
-        .unwrap_or_default()
-}
-
-fn form(params: &Value) -> Option<Form> {
-    Form::from_value(params.get("requestedSchema")?).ok()
-}
-
 /// Returns the title and the description of a form as a whole.
-fn form_texts(params: &Value) -> Vec<String> {
-    let schema = &params["requestedSchema"];
-    let texts = ["title", "description"].into_iter();
-    let texts = texts.filter_map(|name| schema[name].as_str());
-    texts.map(str::to_owned).collect()
+fn form_texts(schema: &RawValue) -> Vec<String> {
+    let text = |name| members::text(members::member(schema, name)?).map(Cow::into_owned);
+    ["title", "description"]
+        .into_iter()
+        .filter_map(text)
+        .collect()
 }
 
 /// Returns a message as plain text: that of an approval is the gateway's own, with the name of its rule in backticks
@@ -160,8 +150,12 @@ impl Summaries {
         let quorum = team.quorum();
         let hides_answers = match quorum.state() {
             State::Open => false,
-            // A form without fields, such as an approval, needs only a confirmation.
-            State::Filled { .. } => form(&params(row)).is_none_or(|form| !form.fields().is_empty()),
+            // Nothing was entered into a form without fields, such as an approval: agreeing to it is all.
+            State::Filled { .. } => {
+                let parsed = self.record.parsed(row);
+                let form = parsed.as_deref().and_then(ParsedQuestion::form);
+                form.is_none_or(|form| !form.fields().is_empty())
+            }
             State::Ended(_) => true,
         };
         hides_answers
@@ -182,9 +176,19 @@ impl Summaries {
     pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
-        let params = params(row);
-        let form = form(&params);
-        let message = params["message"].as_str().unwrap_or(&row.body.message);
+        let parsed = self.record.parsed(row);
+        let parsed = parsed.as_deref();
+        let request = parsed.map(|parsed| &parsed.request);
+        let message = request.map_or(&*row.body.message, ElicitRequest::message);
+        let (form_texts, address) = match request {
+            Some(ElicitRequest::Form { schema, .. }) => (form_texts(schema), None),
+            Some(ElicitRequest::Url { url, .. }) => (Vec::new(), Some(url.clone())),
+            None => (Vec::new(), None),
+        };
+        let form = parsed.and_then(|parsed| match &parsed.body {
+            ParsedBody::Form(form) => Some(form.clone()),
+            ParsedBody::Link(_) => None,
+        });
         let delegates = quorum.delegates();
         let addressed = quorum.addressees().iter().chain(delegates);
         let timeline = row.timeline();
@@ -210,9 +214,9 @@ impl Summaries {
             },
             message: plain_message(message, team.is_approval.then_some(&team.rule)),
             arguments: self.record.arguments(row).ok()?,
-            form: form.map(Arc::new),
-            form_texts: form_texts(&params),
-            address: params["url"].as_str().map(str::to_owned),
+            form,
+            form_texts,
+            address,
             addressed: addressed.map(ToString::to_string).collect(),
             need: quorum.need().get(),
             agreed: named(quorum.votes()),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
@@ -16,7 +17,7 @@ use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller, mail_digest};
 use mcp_elicit_record::{
-    Commit, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    Durability, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
     audit, clock,
 };
 use mcp_elicit_testkit::peers::{self, Listening};
@@ -172,6 +173,7 @@ pub(super) async fn ask_beside(
         others: others.iter().copied().map(str::to_owned).collect(),
         candidates: Vec::new(),
         request: ElicitRequest::form("Deploy <b>now</b>?", schema),
+        form: Form::from_value(schema).ok().map(Arc::new),
         fields: vec!["go".to_owned()],
         warnings: Vec::new(),
         via: AskedVia::People,
@@ -191,7 +193,13 @@ pub(super) async fn ask_beside(
         caller: "local".to_owned(),
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let made = record.create(&identity, &question, SessionKey(1), &tell, Commit::Awaited);
+    let made = record.create(
+        &identity,
+        &question,
+        SessionKey(1),
+        &tell,
+        Durability::BeforeSeen,
+    );
     made.await.unwrap().id
 }
 

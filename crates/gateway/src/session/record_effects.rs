@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::question::{AskedVia, FoundCall};
-use mcp_elicit_record::{Applied, Commit, RecordError, Recorded, SessionKey, Verdict};
+use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
 use mcp_elicit_relay::{AskId, Effect, Event};
 
 use super::Session;
@@ -78,13 +78,13 @@ impl Session {
         };
         match effect {
             Effect::Record { question, asked } => {
-                let commit = if asked.outlives {
-                    Commit::Awaited
+                let durability = if asked.outlives {
+                    Durability::BeforeSeen
                 } else {
-                    Commit::Behind
+                    Durability::Behind
                 };
                 let key = SessionKey(question.0);
-                let created = record.create(who, &asked, key, &self.tell, commit);
+                let created = record.create(who, &asked, key, &self.tell, durability);
                 if let Applied::Now(created) = &created {
                     write(None, std::slice::from_ref(&created.id));
                 }
@@ -100,7 +100,7 @@ impl Session {
                 record: id,
                 outcome,
             } => {
-                let settled = record.submit(&id, &outcome, "client", Commit::Behind);
+                let settled = record.submit(&id, &outcome, "client", Durability::Behind);
                 if let Applied::Now(Verdict::Won) = &settled {
                     write(Some(question), std::slice::from_ref(&id));
                 }

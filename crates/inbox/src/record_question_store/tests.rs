@@ -56,7 +56,7 @@ async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
     assert!(said.contains("no call can collect its answer"), "{said}");
     for id in [&sure, &unsure] {
         let won = second
-            .submit(id, &Outcome::Decline, "a test", Commit::Awaited)
+            .submit(id, &Outcome::Decline, "a test", Durability::WithDelivery)
             .await;
         assert_eq!(won.unwrap(), Verdict::Won);
     }

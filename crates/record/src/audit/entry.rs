@@ -1,9 +1,11 @@
 //! The text of one audit entry, as JSON.
 
+use std::fmt::Write as _;
+
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_core::wire::members::push_quoted;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::store::Row;
 
@@ -12,81 +14,30 @@ use crate::store::Row;
 pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
-    let team = row.team.as_deref();
-    let mut entry = StepEntry::new(now, event);
-    entry.put("id", &row.id);
-    entry.put("server", &body.server);
-    entry.put("principal", &body.principal);
-    entry.put("mode", body.mode.as_str());
-    entry.put_some("kind", body.kind.map(CallKind::word));
-    entry.put_some("target", body.target.as_deref());
-    entry.put_list("others", &body.others);
-    entry.put_some("rule", team.map(|team| team.rule.as_str()));
-    if team.is_some_and(|team| team.is_approval) {
-        // The gateway asks it, before a call.
-        entry.put_name("approval");
-        entry.0.push_str("true");
-    }
-    entry.put_some("by", row.lifecycle.ended_by());
     let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
-    entry.put_some("reason", reason);
-    entry.put_list("fields", &body.fields);
-    entry.into_text()
+    let team = row.team.as_deref();
+    // The gateway asks it, before a call.
+    let is_approval = team.is_some_and(|team| team.is_approval);
+    Entry::new(event, now)
+        .about_question(row)
+        .with_some("kind", body.kind.map(CallKind::word))
+        .with_some("target", body.target.as_deref())
+        .with_some("others", some(&body.others))
+        .with_some("rule", team.map(|team| team.rule.as_str()))
+        .with_some("approval", is_approval.then_some(true))
+        .with_some("by", row.lifecycle.ended_by())
+        .with_some("reason", reason)
+        .with_some("fields", some(&body.fields))
+        .into_text()
 }
 
-/// An entry while it is written, member by member.
-struct StepEntry(String);
-
-impl StepEntry {
-    fn new(now: Timestamp, event: Event) -> Self {
-        // Most are shorter.
-        let mut text = String::with_capacity(512);
-        text.push_str("{\"at\":");
-        text.push_str(&now.as_millis().to_string());
-        let mut entry = Self(text);
-        entry.put("event", event.as_str());
-        entry
-    }
-
-    /// Adds a member with a name that has no escapes, up to its value.
-    fn put_name(&mut self, name: &str) {
-        for part in [",\"", name, "\":"] {
-            self.0.push_str(part);
-        }
-    }
-
-    fn put(&mut self, name: &str, value: &str) {
-        self.put_name(name);
-        push_quoted(&mut self.0, value);
-    }
-
-    fn put_some(&mut self, name: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.put(name, value);
-        }
-    }
-
-    fn put_list(&mut self, name: &str, values: &[String]) {
-        if values.is_empty() {
-            return;
-        }
-        self.put_name(name);
-        let mut separator = '[';
-        for value in values {
-            self.0.push(separator);
-            push_quoted(&mut self.0, value);
-            separator = ',';
-        }
-        self.0.push(']');
-    }
-
-    fn into_text(self) -> String {
-        self.0 + "}"
-    }
+/// Returns a list that is not empty.
+fn some(list: &[String]) -> Option<&[String]> {
+    (!list.is_empty()).then_some(list)
 }
 
-/// Any other entry, while it is composed.
-pub(crate) struct Entry(Map<String, Value>);
+/// An entry while it is written, member by member. There is one for every step of every question, so it is written without a tree.
+pub(crate) struct Entry(String);
 
 impl Entry {
     /// Creates an entry with its time and event.
@@ -95,27 +46,35 @@ impl Entry {
             Event::OF_GATEWAY.contains(&event),
             "{event} is on the list of events"
         );
-        Self(Map::new())
-            .with("at", now.as_millis())
-            .with("event", event.as_str())
+        // Most are shorter.
+        let mut text = String::with_capacity(512);
+        text.push_str("{\"at\":");
+        now.as_millis().push_to(&mut text);
+        Self(text).with("event", event.as_str())
     }
 
-    /// Parses an entry that was composed before, to extend it.
-    pub(crate) fn continued(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().map(Self)
+    /// Returns an entry that was written before, to be continued.
+    pub(crate) fn continued(mut text: String) -> Self {
+        let end = text.pop();
+        debug_assert_eq!(end, Some('}'), "an entry is an object");
+        Self(text)
     }
 
     /// Adds the question, its call and its rule.
     pub(crate) fn about(self, row: &Row) -> Self {
-        let body = &row.body;
         let rule = row.team.as_ref().map(|team| team.rule.as_str());
-        let call = body.kind.zip(body.target.as_deref());
+        self.about_question(row)
+            .with_call(row.body.kind.zip(row.body.target.as_deref()))
+            .with_some("rule", rule)
+    }
+
+    /// Names the question.
+    fn about_question(self, row: &Row) -> Self {
+        let body = &row.body;
         self.with("id", row.id.as_str())
             .with("server", body.server.as_str())
             .with("principal", body.principal.as_str())
             .with("mode", body.mode.as_str())
-            .with_call(call)
-            .with_some("rule", rule)
     }
 
     /// Adds the kind and the target of the call, if known.
@@ -124,14 +83,23 @@ impl Entry {
             .with_some("target", call.map(|(_, target)| target))
     }
 
-    /// Adds a member.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.0.insert(name.to_owned(), value.into());
+    /// Adds a member, which the entry does not have yet. Its name has no escapes.
+    pub(crate) fn with(mut self, name: &str, value: impl MemberValue) -> Self {
+        let text = &mut self.0;
+        let start = text.len();
+        for part in [",\"", name, "\":"] {
+            text.push_str(part);
+        }
+        debug_assert!(
+            !text[..start].contains(&text[start..]),
+            "an entry has each member once"
+        );
+        value.push_to(text);
         self
     }
 
-    /// Adds a member if it is present.
-    pub(crate) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+    /// Adds a member that is there.
+    pub(crate) fn with_some(self, name: &str, value: Option<impl MemberValue>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -139,21 +107,56 @@ impl Entry {
     }
 
     /// Adds all members of an object.
-    pub(crate) fn with_all(mut self, members: Value) -> Self {
-        if let Value::Object(members) = members {
-            self.0.extend(members);
-        }
-        self
+    pub(crate) fn with_all(self, members: &Value) -> Self {
+        let members = members.as_object().into_iter().flatten();
+        members.fold(self, |entry, (name, value)| entry.with(name, value))
     }
 
     /// Returns the entry's text for the audit.
     pub(crate) fn into_text(self) -> String {
-        Value::Object(self.0).to_string()
+        self.0 + "}"
     }
 }
 
-/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a
-/// token.
+/// A value of a member, which is written as JSON.
+pub(crate) trait MemberValue {
+    /// Adds the value to a text.
+    fn push_to(self, text: &mut String);
+}
+
+impl MemberValue for &str {
+    fn push_to(self, text: &mut String) {
+        push_quoted(text, self);
+    }
+}
+
+impl MemberValue for &[String] {
+    fn push_to(self, text: &mut String) {
+        text.push('[');
+        for (number, value) in self.iter().enumerate() {
+            if number > 0 {
+                text.push(',');
+            }
+            push_quoted(text, value);
+        }
+        text.push(']');
+    }
+}
+
+/// Values whose display is JSON.
+macro_rules! displayed {
+    ($($value:ty),*) => {$(
+        impl MemberValue for $value {
+            fn push_to(self, text: &mut String) {
+                write!(text, "{self}").expect("a value, written to memory");
+            }
+        }
+    )*};
+}
+
+displayed!(bool, u64, usize, &Value);
+
+/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Details<'a> {
     /// The question.
@@ -229,5 +232,51 @@ mod tests {
         assert_eq!(read["others"], serde_json::json!(["c\td", ""]));
         assert_eq!(read["fields"], serde_json::json!(["e"]));
         assert_eq!(read.to_string(), entry, "as any other JSON is written");
+    }
+
+    #[test]
+    fn an_entry_has_its_members_in_their_order_as_any_json_is_written() {
+        let open = row::tests::open();
+        let now = Timestamp::from_millis(1_764_000_000_007);
+        let act = Entry::new(Event::ActRefused, now)
+            .about(&open)
+            .with("by", "person:\"a\n\u{1b}\u{2028}")
+            .with("act", "fill")
+            .with_some("channel", None::<&str>)
+            .with_some("leftOut", Some(3_u64))
+            .with_all(&serde_json::json!({"edited": ["/a", "/\"b"], "votes": 2, "none": null, "in": {"c": [true]}}));
+        let act = act.into_text();
+        assert_eq!(
+            act,
+            "{\"at\":1764000000007,\"event\":\"act-refused\",\"id\":\"q\",\"server\":\"s\",\"principal\":\"local\",\"mode\":\"form\",\
+             \"kind\":\"tool\",\"target\":\"deploy\",\"by\":\"person:\\\"a\\n\\u001b\u{2028}\",\"act\":\"fill\",\"leftOut\":3,\
+             \"edited\":[\"/a\",\"/\\\"b\"],\"votes\":2,\"none\":null,\"in\":{\"c\":[true]}}"
+        );
+        let read: Value = serde_json::from_str(&act).unwrap();
+        assert_eq!(read.to_string(), act);
+        let details = Details {
+            question: Some("q"),
+            server: Some("s"),
+            principal: Some("i\ns"),
+            mode: Some("token"),
+            by: Some("provider"),
+            person: Some("ada"),
+            session: Some("1"),
+            device: Some("2"),
+            reason: Some("late"),
+            left_out: 4,
+        };
+        assert_eq!(
+            details.entry(Event::SignIn, now).into_text(),
+            r#"{"at":1764000000007,"event":"sign-in","id":"q","server":"s","principal":"i\ns","mode":"token","by":"provider","person":"ada","session":"1","device":"2","reason":"late","leftOut":4}"#
+        );
+        assert_eq!(
+            Details::default().entry(Event::SignIn, now).into_text(),
+            r#"{"at":1764000000007,"event":"sign-in"}"#
+        );
+        let step = step_entry(Event::Declined, &open, now);
+        let named = Entry::continued(step.clone()).with("channel", "slack");
+        let expected = format!("{},\"channel\":\"slack\"}}", &step[..step.len() - 1]);
+        assert_eq!(named.into_text(), expected);
     }
 }

@@ -13,8 +13,8 @@ use super::fault_injection::Failing;
 use crate::team::{Team, TeamCaller};
 
 use super::{
-    Body, Change, Durability, Filter, ListKeys, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
-    StoredGrant, Write, Writer, chained,
+    Body, Change, Crash, Filter, ListKeys, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
+    StoreError, StoredGrant, Write, Writer, chained,
 };
 
 pub(super) fn row(id: &str, at: u64) -> Row {
@@ -64,9 +64,27 @@ pub(super) fn change(row: Row, seen: u64) -> Change {
         row,
         seen,
         audit: vec!["changed".to_owned()],
-        durability: Durability::Flushed,
+        survives: Crash::Machine,
     }
 }
+
+/// Single writes.
+pub(super) trait SingleWrites: Store {
+    /// Writes a new row, and what the audit says of it.
+    async fn insert(&self, row: Row, audit: String) -> Result<(), StoreError> {
+        let (row, audit) = (Box::new(row), vec![audit]);
+        let insert = Write::Insert { row, audit };
+        self.write(Arc::new(vec![insert])).await.map(drop)
+    }
+
+    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    async fn change(&self, changes: Vec<Change>) -> Result<bool, StoreError> {
+        let wanted = Arc::new(vec![Write::Change(changes)]);
+        Ok(self.write(wanted).await? == [true])
+    }
+}
+
+impl<S: Store + ?Sized> SingleWrites for S {}
 
 async fn keeps_the_contract(store: &dyn Store) {
     store

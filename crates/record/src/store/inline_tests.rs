@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::contract::{acted, change, row};
-use super::{Durability, Sqlite, Store as _, Write, Writer, chained};
+use super::contract::{SingleWrites as _, acted, change, row};
+use super::{Crash, Sqlite, Store as _, Write, Writer, chained};
 
 /// An inline write is made at once. A write that would wait for the disk or for another process is not made.
 #[tokio::test]
@@ -22,14 +22,14 @@ async fn a_write_inline_waits_for_nothing() {
     store.ready().await.unwrap();
     assert_eq!(store.write_inline(&insert("a")).unwrap().unwrap(), [true]);
     let mut flushed = change(acted(&row("a", 1_000)), 0);
-    flushed.durability = Durability::Flushed;
+    flushed.survives = Crash::Machine;
     assert!(
         store
             .write_inline(&[Write::Change(vec![flushed.clone()])])
             .is_none(),
         "the disk is to be waited for"
     );
-    flushed.durability = Durability::Committed;
+    flushed.survives = Crash::Process;
     flushed.seen = 7;
     let changed = store.write_inline(&[Write::Change(vec![flushed])]);
     assert_eq!(changed.unwrap().unwrap(), [false], "another version");

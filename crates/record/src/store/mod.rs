@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
@@ -181,18 +180,18 @@ pub struct Change {
     pub seen: u64,
     /// The audit entries, in order; none if nothing relevant changed.
     pub audit: Vec<String>,
-    /// The failure that it must survive.
-    pub durability: Durability,
+    /// The crash that it must survive.
+    pub survives: Crash,
 }
 
-/// The failure that a write must survive once it is made.
+/// The crash that a write must survive once it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Durability {
-    /// The end of the process, however it ends.
+pub enum Crash {
+    /// The end of the process, however it ends: the write is committed.
     #[default]
-    Committed,
-    /// A loss of power.
-    Flushed,
+    Process,
+    /// A loss of power: the write is flushed to the disk.
+    Machine,
 }
 
 /// The result of a call without a waiting client.
@@ -253,12 +252,12 @@ pub enum Write {
 }
 
 impl Write {
-    /// Returns the failure that it must survive.
-    pub fn durability(&self) -> Durability {
+    /// Returns the crash that it must survive.
+    pub fn survives(&self) -> Crash {
         match self {
-            Self::Insert { .. } | Self::Note(_) => Durability::Committed,
+            Self::Insert { .. } | Self::Note(_) => Crash::Process,
             Self::Change(changes) => {
-                let all = changes.iter().map(|change| change.durability);
+                let all = changes.iter().map(|change| change.survives);
                 all.max().unwrap_or_default()
             }
         }
@@ -478,23 +477,6 @@ pub trait Store: Send + Sync + 'static {
         filter: NotificationFilter,
         most: usize,
     ) -> Stored<'_, Vec<Notification>>;
-
-    /// Writes a new row and its audit entry.
-    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
-        async move {
-            let (row, audit) = (Box::new(row), vec![audit]);
-            self.write(Arc::new(vec![Write::Insert { row, audit }]))
-                .await?;
-            Ok(())
-        }
-        .boxed()
-    }
-
-    /// Makes all changes or, if any row has another version than was read, none (`false`).
-    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
-        let wanted = Arc::new(vec![Write::Change(changes)]);
-        async move { Ok(self.write(wanted).await? == [true]) }.boxed()
-    }
 }
 
 /// The key of an audit chain: without it, a changed chain cannot be made valid again.

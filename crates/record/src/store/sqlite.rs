@@ -20,8 +20,8 @@ use rusqlite::{Params, Row as Columns};
 use self::file::File;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
-    Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
+    AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount, Page,
+    Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
 use questions::{counted, millis, signed};
 
@@ -244,7 +244,7 @@ impl Store for Sqlite {
     }
 
     fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
-        let waits = |write: &Write| write.durability() == Durability::Flushed;
+        let waits = |write: &Write| write.survives() == Crash::Machine;
         if wanted.iter().any(waits) {
             return None;
         }
@@ -354,7 +354,7 @@ impl Store for Sqlite {
 
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
         self.on_file(move |file| {
-            file.set_durability(Durability::Flushed)?;
+            file.set_survives(Crash::Machine)?;
             file.connection()?
                 .prepare_cached(
                     "INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{AND_PERSON, COMMENT, ENTERED, PERSON, Sealed, Team, TeamAct, digest_of};
 use crate::audit::{Entry, Event};
 use crate::row::{RowChange, Stepped};
-use crate::store::{Change, Durability, Row, StoreError};
+use crate::store::{Change, Crash, Row, StoreError};
 use crate::{Record, RecordError, associated_data};
 
 /// The effect of an action: the next row.
@@ -110,7 +110,7 @@ impl Record {
         let audit = audit.into_iter().map(|(event, members)| {
             Entry::new(event, now)
                 .about(row)
-                .with_all(members)
+                .with_all(&members)
                 .into_text()
         });
         let mut audit: Vec<String> = audit.collect();
@@ -146,14 +146,14 @@ impl Record {
                 row: after,
                 seen,
                 audit: ends,
-                durability,
+                survives,
             }) = after.step_judged(&step, now)
             else {
                 return Ok(Err(Denied::Ended));
             };
-            let named = |entry: String| match (channel, Entry::continued(&entry)) {
-                (Some(channel), Some(begun)) => begun.with("channel", channel).into_text(),
-                _ => entry,
+            let named = |entry: String| match channel {
+                Some(channel) => Entry::continued(entry).with("channel", channel).into_text(),
+                None => entry,
             };
             audit.extend(ends.into_iter().map(named));
             let row = Row {
@@ -165,7 +165,7 @@ impl Record {
                     row,
                     seen,
                     audit,
-                    durability,
+                    survives,
                 },
                 true,
             )
@@ -173,14 +173,14 @@ impl Record {
             let seen = after.lifecycle.version();
             after.lifecycle = after.lifecycle.renewed();
             after.team = Some(Box::new(next.clone()));
-            // Entered and confirmed answers survive a loss of power.
-            let durability = Durability::Flushed;
+            // What a person entered or agreed to survives a loss of power.
+            let survives = Crash::Machine;
             (
                 Change {
                     row: after,
                     seen,
                     audit,
-                    durability,
+                    survives,
                 },
                 false,
             )

@@ -2,7 +2,6 @@
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
-use serde_json::json;
 
 use crate::audit::{Entry, Event};
 use crate::{Record, RecordError};
@@ -115,7 +114,7 @@ impl RulesEvent {
                 rules,
                 need_restart,
             } => {
-                let need_restart = (!need_restart.is_empty()).then(|| json!(need_restart));
+                let need_restart = Some(need_restart.as_slice()).filter(|list| !list.is_empty());
                 entry
                     .with("digest", digest.as_str())
                     .with_some("before", before.as_deref())
@@ -139,7 +138,7 @@ impl RulesEvent {
                 until,
                 ..
             } => of_call(entry, [rule, server, principal], Some(call))
-                .with("edited", json!(edited))
+                .with("edited", edited.as_slice())
                 .with_some("until", until.map(Timestamp::as_millis)),
             Self::GrantUsed {
                 rule,

@@ -9,11 +9,11 @@ async fn ask(
     record: &Arc<Record>,
     caller: &str,
     number: usize,
-    commit: Commit,
+    durability: Durability,
 ) -> Result<String, RecordError> {
     let server = format!("s-{}", number % 2);
     let asked = asked(&format!("Who? {number}"));
-    ask_at(record, &server, caller, &asked, number, commit).await
+    ask_at(record, &server, caller, &asked, number, durability).await
 }
 
 async fn ask_at(
@@ -22,13 +22,13 @@ async fn ask_at(
     caller: &str,
     asked: &NewQuestion,
     number: usize,
-    commit: Commit,
+    durability: Durability,
 ) -> Result<String, RecordError> {
     let (tell, _told) = mpsc::unbounded_channel();
     let session = SessionKey(number as u64);
     let mut who = of(server, caller);
     who.server.name = server.to_owned();
-    let created = record.create(&who, asked, session, &tell, commit);
+    let created = record.create(&who, asked, session, &tell, durability);
     created.await.map(|recorded| recorded.id)
 }
 
@@ -36,27 +36,27 @@ fn is_refused(asked: &Result<String, RecordError>) -> bool {
     matches!(asked, Err(RecordError::TooManyOpen { limit, of_server: false }) if *limit == MAX_OPEN_OF_CALLER)
 }
 
-async fn is_bounded(record: &Arc<Record>, commits: [Commit; 2]) {
+async fn is_bounded(record: &Arc<Record>, durabilities: [Durability; 2]) {
     let most = MAX_OPEN_OF_CALLER;
     let mut ids = Vec::new();
     for number in 0..most {
-        let commit = commits[number % 2];
-        ids.push(ask(record, "key-1", number, commit).await.unwrap());
+        let durability = durabilities[number % 2];
+        ids.push(ask(record, "key-1", number, durability).await.unwrap());
     }
-    for (number, commit) in (most..).zip(commits) {
-        let refused = ask(record, "key-1", number, commit).await;
+    for (number, durability) in (most..).zip(durabilities) {
+        let refused = ask(record, "key-1", number, durability).await;
         assert!(is_refused(&refused), "{refused:?}");
     }
     // Other callers are not affected.
     for caller in ["key-2", r#"["https://id","ada"]"#] {
-        ask(record, caller, most, commits[0]).await.unwrap();
+        ask(record, caller, most, durabilities[0]).await.unwrap();
     }
     // Each end allows one more question, immediately.
     for (number, id) in (2 * most..).zip(&ids[..3]) {
-        let ended = record.submit(id, &Outcome::Decline, "a test", Commit::Awaited);
+        let ended = record.submit(id, &Outcome::Decline, "a test", Durability::WithDelivery);
         assert_eq!(ended.await.unwrap(), Verdict::Won);
-        ask(record, "key-1", number, commits[1]).await.unwrap();
-        let refused = ask(record, "key-1", number + most, commits[0]).await;
+        ask(record, "key-1", number, durabilities[1]).await.unwrap();
+        let refused = ask(record, "key-1", number + most, durabilities[0]).await;
         assert!(is_refused(&refused), "{refused:?}");
     }
 }
@@ -65,14 +65,14 @@ async fn is_bounded(record: &Arc<Record>, commits: [Commit; 2]) {
 async fn one_verified_caller_has_a_bounded_number_of_open_questions() {
     let folder = tempfile::tempdir().unwrap();
     let kinds = [
-        [Commit::Awaited, Commit::Behind],
-        [Commit::Behind, Commit::Behind],
+        [Durability::BeforeSeen, Durability::Behind],
+        [Durability::Behind, Durability::Behind],
     ];
-    for (number, commits) in kinds.into_iter().enumerate() {
-        is_bounded(&record(Arc::new(Memory::default())), commits).await;
+    for (number, durabilities) in kinds.into_iter().enumerate() {
+        is_bounded(&record(Arc::new(Memory::default())), durabilities).await;
         let path = folder.path().join(format!("{number}.db"));
         let store = Sqlite::open(&path).await.unwrap();
-        is_bounded(&record(Arc::new(store)), commits).await;
+        is_bounded(&record(Arc::new(store)), durabilities).await;
     }
 }
 
@@ -82,13 +82,13 @@ async fn a_gateway_that_starts_counts_what_is_open() {
     let path = folder.path().join("record.db");
     let before = record(Arc::new(Sqlite::open(&path).await.unwrap()));
     for number in 0..MAX_OPEN_OF_CALLER {
-        ask(&before, "key-1", number, Commit::Awaited)
+        ask(&before, "key-1", number, Durability::BeforeSeen)
             .await
             .unwrap();
     }
     let after = record(Arc::new(Sqlite::open(&path).await.unwrap()));
-    for commit in [Commit::Awaited, Commit::Behind] {
-        let refused = ask(&after, "key-1", MAX_OPEN_OF_CALLER, commit).await;
+    for durability in [Durability::BeforeSeen, Durability::Behind] {
+        let refused = ask(&after, "key-1", MAX_OPEN_OF_CALLER, durability).await;
         assert!(is_refused(&refused), "{refused:?}");
     }
 }
@@ -98,7 +98,7 @@ async fn many_that_come_at_once_are_counted_each() {
     let record = record(Arc::new(Memory::default()));
     let all = (0..MAX_OPEN_OF_CALLER + 100).map(|number| {
         let record = record.clone();
-        tokio::spawn(async move { ask(&record, "key-1", number, Commit::Awaited).await })
+        tokio::spawn(async move { ask(&record, "key-1", number, Durability::BeforeSeen).await })
     });
     let mut admitted = 0;
     for one in all.collect::<Vec<_>>() {
@@ -112,7 +112,7 @@ async fn callers_who_prove_nothing_are_not_bounded() {
     let record = record(Arc::new(Memory::default()));
     for caller in ["local", "anonymous", "0123abcd"] {
         for number in 0..=MAX_OPEN_OF_CALLER {
-            let asked = ask(&record, caller, number, Commit::Awaited).await;
+            let asked = ask(&record, caller, number, Durability::BeforeSeen).await;
             assert!(asked.is_ok(), "{caller} {number}: {asked:?}");
         }
     }
@@ -122,11 +122,19 @@ fn is_refused_at_server(asked: &Result<String, RecordError>) -> bool {
     matches!(asked, Err(RecordError::TooManyOpen { limit, of_server: true }) if *limit == MAX_OPEN_OF_SERVER)
 }
 
-async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
+async fn one_server_leaves_room(store: Arc<dyn Store>, durability: Durability) {
     let record = record(store);
     let question = |number: usize| asked(&format!("Who? {number}"));
     let ask = async |server: &str, caller: &str, number: usize| {
-        ask_at(&record, server, caller, &question(number), number, commit).await
+        ask_at(
+            &record,
+            server,
+            caller,
+            &question(number),
+            number,
+            durability,
+        )
+        .await
     };
     let mut ids = Vec::new();
     for number in 0..MAX_OPEN_OF_SERVER {
@@ -149,13 +157,18 @@ async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
             team: Some(team.clone()),
             ..question(number)
         };
-        let asked = ask_at(&record, server, "key-1", &approval, number, commit).await;
+        let asked = ask_at(&record, server, "key-1", &approval, number, durability).await;
         assert!(asked.is_ok(), "{asked:?}");
         // An approval is not a question of its server.
         let refused = ask("hostile", "key-1", 2 * number).await;
         assert!(is_refused_at_server(&refused), "{refused:?}");
     }
-    let ended = record.submit(&ids[0], &Outcome::Decline, "a test", Commit::Awaited);
+    let ended = record.submit(
+        &ids[0],
+        &Outcome::Decline,
+        "a test",
+        Durability::WithDelivery,
+    );
     assert_eq!(ended.await.unwrap(), Verdict::Won);
     ask("hostile", "key-1", 3 * number).await.unwrap();
     let refused = ask("hostile", "key-1", 4 * number).await;
@@ -165,10 +178,13 @@ async fn one_server_leaves_room(store: Arc<dyn Store>, commit: Commit) {
 #[tokio::test]
 async fn one_server_cannot_use_up_the_questions_of_its_caller() {
     let folder = tempfile::tempdir().unwrap();
-    for (number, commit) in [Commit::Awaited, Commit::Behind].into_iter().enumerate() {
-        one_server_leaves_room(Arc::new(Memory::default()), commit).await;
+    for (number, durability) in [Durability::BeforeSeen, Durability::Behind]
+        .into_iter()
+        .enumerate()
+    {
+        one_server_leaves_room(Arc::new(Memory::default()), durability).await;
         let path = folder.path().join(format!("{number}.db"));
         let store = Sqlite::open(&path).await.unwrap();
-        one_server_leaves_room(Arc::new(store), commit).await;
+        one_server_leaves_room(Arc::new(store), durability).await;
     }
 }

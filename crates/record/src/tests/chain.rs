@@ -14,7 +14,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
     let record = record(store.clone());
     let (id, _told) = ask(&record, &asked("Who?")).await;
     record
-        .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
+        .submit(&id, &Outcome::Decline, "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     let note = record.audit_event(audit::Event::CredentialAllowed, Some(&id), Some("page"));

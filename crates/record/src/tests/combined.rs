@@ -24,7 +24,13 @@ async fn recorded(
 ) -> String {
     let asked = at_rounds_client(message);
     let recorded = record
-        .create(&local(), &asked, SessionKey(1), tell, Commit::Awaited)
+        .create(
+            &local(),
+            &asked,
+            SessionKey(1),
+            tell,
+            Durability::BeforeSeen,
+        )
         .await;
     recorded.unwrap().id
 }
@@ -70,7 +76,7 @@ async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
         clock,
     ));
     let settled = other
-        .submit(&id, &Outcome::Decline, "inbox", Commit::Awaited)
+        .submit(&id, &Outcome::Decline, "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     assert_eq!(settled, Verdict::Won);
@@ -105,7 +111,7 @@ async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_who
     let (second, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("When?");
     let who = local();
-    let again = record.create(&who, &asked, SessionKey(2), &second, Commit::Awaited);
+    let again = record.create(&who, &asked, SessionKey(2), &second, Durability::BeforeSeen);
     let expected = Recorded {
         id: left,
         answered: true,
@@ -120,7 +126,7 @@ async fn a_question_whose_call_ended_after_its_answer_is_found_again() {
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     let settled = record
-        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .submit(&id, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     assert_eq!(settled, Verdict::Won);
@@ -158,7 +164,7 @@ async fn two_same_calls_at_once_find_two_answers() {
     ];
     for id in &left {
         record
-            .submit(id, &accept(), "inbox", Commit::Awaited)
+            .submit(id, &accept(), "inbox", Durability::WithDelivery)
             .await
             .unwrap();
     }
@@ -187,7 +193,7 @@ async fn a_lookup_that_failed_is_made_again() {
     let (tell, _told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     record
-        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .submit(&id, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     record.release_session(&tell).await.unwrap();
@@ -195,7 +201,7 @@ async fn a_lookup_that_failed_is_made_again() {
     let (tell, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("Who?");
     let who = local();
-    let failed = record.create(&who, &asked, SessionKey(1), &tell, Commit::Awaited);
+    let failed = record.create(&who, &asked, SessionKey(1), &tell, Durability::BeforeSeen);
     assert!(failed.await.is_err());
     assert_eq!(recorded(&record, "Who?", &tell).await, id);
 }
@@ -255,13 +261,19 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     let (tell, _told) = mpsc::unbounded_channel();
     let raise = async |asked: NewQuestion, tell: &mpsc::UnboundedSender<RecordEvent>| {
         let recorded = record
-            .create(&local(), &asked, SessionKey(1), tell, Commit::Awaited)
+            .create(
+                &local(),
+                &asked,
+                SessionKey(1),
+                tell,
+                Durability::BeforeSeen,
+            )
             .await;
         recorded.unwrap().id
     };
     let answered = raise(ambiguous("Sure?"), &tell).await;
     record
-        .submit(&answered, &accept(), "inbox", Commit::Awaited)
+        .submit(&answered, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     let open = raise(ambiguous("Sure?"), &tell).await;
@@ -279,7 +291,7 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     // A question with a known call does not get the answer of an ambiguous one.
     let other = raise(asked("Where?"), &tell).await;
     record
-        .submit(&other, &accept(), "inbox", Commit::Awaited)
+        .submit(&other, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     record.release_session(&tell).await.unwrap();
@@ -302,7 +314,7 @@ async fn held(
     id: &str,
     told: &mut mpsc::UnboundedReceiver<RecordEvent>,
 ) -> tokio::task::JoinHandle<Result<Verdict, RecordError>> {
-    let page = record.submit(id, &accept(), "inbox", Commit::Awaited);
+    let page = record.submit(id, &accept(), "inbox", Durability::WithDelivery);
     let page = tokio::spawn(page.into_future());
     let held = Some(id.to_owned());
     let question = SessionKey(1);
@@ -312,13 +324,33 @@ async fn held(
 }
 
 #[tokio::test]
+async fn an_answer_that_is_to_be_written_before_it_is_seen_does_not_wait_for_its_delivery() {
+    let (below, record) = delivering().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let ids = [recorded(&record, "Who?", &tell).await];
+    let answer = record.submit(&ids[0], &accept(), "inbox", Durability::BeforeSeen);
+    assert_eq!(answer.await.unwrap(), Verdict::Won);
+    let row = below.find(ids[0].clone()).await.unwrap().unwrap();
+    assert!(row.lifecycle.ended_by().is_some() && row.content.is_some());
+    assert!(row.lifecycle.delivered_at().is_none() && !row.is_in_transit());
+    let (question, held) = (SessionKey(1), None);
+    let expected = RecordEvent::Answered { question, held };
+    assert_eq!(
+        told.try_recv(),
+        Ok(expected),
+        "the session is told afterwards"
+    );
+    assert!(record.deliver(&ids).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn a_pages_answer_is_one_write_together_with_its_delivery() {
-    let people = (asked("Who?"), Commit::Awaited);
-    let client = (at_client("Who?"), Commit::Behind);
-    for (asked, commit) in [people, client] {
+    let people = (asked("Who?"), Durability::BeforeSeen);
+    let client = (at_client("Who?"), Durability::Behind);
+    for (asked, durability) in [people, client] {
         let (below, record) = delivering().await;
         let (tell, mut told) = mpsc::unbounded_channel();
-        let created = record.create(&local(), &asked, SessionKey(1), &tell, commit);
+        let created = record.create(&local(), &asked, SessionKey(1), &tell, durability);
         let ids = [created.await.unwrap().id];
         let page = held(&record, &ids[0], &mut told).await;
         let row = below.find(ids[0].clone()).await.unwrap();
@@ -359,7 +391,7 @@ async fn a_pages_answer_that_is_not_delivered_at_once_is_written_by_itself() {
     assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
-    let late = record.submit(&id, &Outcome::Decline, "tab 2", Commit::Awaited);
+    let late = record.submit(&id, &Outcome::Decline, "tab 2", Durability::WithDelivery);
     assert!(matches!(late.await.unwrap(), Verdict::Late(_)));
     let taken = record.deliver(&[id]).await.unwrap().unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
@@ -372,7 +404,7 @@ async fn the_second_of_two_pages_is_late_while_the_first_answer_is_held() {
     let id = recorded(&record, "Who?", &tell).await;
     let page = held(&record, &id, &mut told).await;
     record.mark_shown(&id).await.unwrap();
-    let late = record.submit(&id, &Outcome::Decline, "tab 2", Commit::Awaited);
+    let late = record.submit(&id, &Outcome::Decline, "tab 2", Durability::WithDelivery);
     assert!(matches!(late.await.unwrap(), Verdict::Late(_)));
     assert_eq!(page.await.unwrap().unwrap(), Verdict::Won);
     let taken = record.deliver(&[id]).await.unwrap().unwrap();
@@ -404,7 +436,7 @@ async fn a_page_whose_session_is_gone_writes_its_answer_itself() {
     let (tell, told) = mpsc::unbounded_channel();
     let id = recorded(&record, "Who?", &tell).await;
     drop(told);
-    let page = record.submit(&id, &accept(), "inbox", Commit::Awaited);
+    let page = record.submit(&id, &accept(), "inbox", Durability::WithDelivery);
     assert_eq!(page.await.unwrap(), Verdict::Won);
     let row = below.find(id).await.unwrap().unwrap();
     assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
@@ -421,7 +453,12 @@ async fn a_person_whose_answer_could_not_be_written_is_told_and_may_answer_again
     assert!(!page.is_finished(), "it may be written by itself");
     assert!(record.write_behind(&ids[0]).await.is_err());
     assert!(matches!(page.await.unwrap(), Err(RecordError::NotWritten)));
-    let again = record.submit(&ids[0], &Outcome::Decline, "inbox", Commit::Awaited);
+    let again = record.submit(
+        &ids[0],
+        &Outcome::Decline,
+        "inbox",
+        Durability::WithDelivery,
+    );
     let again = tokio::spawn(again.into_future());
     assert!(told.recv().await.is_some());
     let taken = record.deliver(&ids).await.unwrap().unwrap();

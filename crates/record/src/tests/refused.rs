@@ -19,11 +19,17 @@ async fn events_of(below: &Memory) -> Vec<String> {
 async fn taken(record: &Arc<Record>, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), asked, SessionKey(1), &tell, Commit::Awaited)
+        .create(
+            &local(),
+            asked,
+            SessionKey(1),
+            &tell,
+            Durability::BeforeSeen,
+        )
         .await;
     let ids = [recorded.unwrap().id];
     record
-        .submit(&ids[0], &accept(), "inbox", Commit::Awaited)
+        .submit(&ids[0], &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     let sent = record.deliver(&ids).await.unwrap().unwrap();
@@ -34,7 +40,13 @@ async fn taken(record: &Arc<Record>, asked: &NewQuestion) -> ([String; 1], Vec<S
 async fn taken_again(record: &Arc<Record>, asked: &NewQuestion, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
     let again = record
-        .create(&local(), asked, SessionKey(2), &tell, Commit::Awaited)
+        .create(
+            &local(),
+            asked,
+            SessionKey(2),
+            &tell,
+            Durability::BeforeSeen,
+        )
         .await;
     let expected = Recorded {
         id: id.to_owned(),
@@ -66,7 +78,7 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
             &asked("Who?"),
             SessionKey(3),
             &tell,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
@@ -87,7 +99,7 @@ async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
     let (id, _told) = ask_behind(&record, &at_client("Who?"));
     let ids = [id];
     record
-        .submit(&ids[0], &accept(), "client", Commit::Behind)
+        .submit(&ids[0], &accept(), "client", Durability::Behind)
         .now();
     let first = record.deliver(&ids).now().flatten().unwrap();
     record.delivery_refused(&ids, REFUSED).await.unwrap();
@@ -144,7 +156,7 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
             &asked("Who?"),
             SessionKey(3),
             &tell,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");

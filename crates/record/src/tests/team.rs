@@ -88,7 +88,13 @@ async fn create(
 ) -> (String, mpsc::UnboundedReceiver<RecordEvent>) {
     let (tell, told) = mpsc::unbounded_channel();
     let made = record
-        .create(&local(), asked, SessionKey(4), &tell, Commit::Awaited)
+        .create(
+            &local(),
+            asked,
+            SessionKey(4),
+            &tell,
+            Durability::BeforeSeen,
+        )
         .await;
     (made.unwrap().id, told)
 }
@@ -155,7 +161,7 @@ async fn two_agree(record: &Arc<Record>) {
             &id,
             &Outcome::Accept(named("Eve")),
             "inbox",
-            Commit::Awaited,
+            Durability::WithDelivery,
         )
         .await
         .unwrap();

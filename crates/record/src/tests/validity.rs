@@ -44,11 +44,11 @@ fn long(message: &str) -> NewQuestion {
 async fn answered(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> String {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(who, asked, SessionKey(1), &tell, Commit::Awaited)
+        .create(who, asked, SessionKey(1), &tell, Durability::BeforeSeen)
         .await;
     let id = recorded.unwrap().id;
     record
-        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .submit(&id, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     record.release_session(&tell).await.unwrap();
@@ -58,7 +58,7 @@ async fn answered(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuesti
 async fn again(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> Recorded {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(who, asked, SessionKey(9), &tell, Commit::Awaited)
+        .create(who, asked, SessionKey(9), &tell, Durability::BeforeSeen)
         .await
         .unwrap();
     record.end(&recorded.id, Ending::CallEnded).await.unwrap();
@@ -167,7 +167,7 @@ async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
     let (id, _told) = ask(&killed, &asked("Who?")).await;
     let ids = [id];
     killed
-        .submit(&ids[0], &accept(), "inbox", Commit::Awaited)
+        .submit(&ids[0], &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     killed.deliver(&ids).await.unwrap().unwrap();
@@ -227,7 +227,7 @@ async fn of_two_gateways_one_takes_a_question_over() {
             &asked("Who?"),
             SessionKey(1),
             &tell,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await;
     assert_eq!(taken.unwrap().id, id);
@@ -239,7 +239,7 @@ async fn of_two_gateways_one_takes_a_question_over() {
             &asked("Who?"),
             SessionKey(2),
             &tell,
-            Commit::Awaited,
+            Durability::BeforeSeen,
         )
         .await;
     assert_ne!(beside.unwrap().id, id);
@@ -253,7 +253,7 @@ async fn a_question_of_a_dialog_that_may_be_for_several_calls_shows_no_single_on
         ..at_client("Who?")
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let recorded = record.create(&local(), &unsure, SessionKey(1), &tell, Commit::Behind);
+    let recorded = record.create(&local(), &unsure, SessionKey(1), &tell, Durability::Behind);
     let id = recorded.now().unwrap().id;
     record.write_behind(&id).now().unwrap();
     record.flush().await.unwrap();
@@ -282,7 +282,13 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
     };
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
-        .create(&local(), &unsure, SessionKey(1), &tell, Commit::Awaited)
+        .create(
+            &local(),
+            &unsure,
+            SessionKey(1),
+            &tell,
+            Durability::BeforeSeen,
+        )
         .await;
     let id = recorded.unwrap().id;
     let row = below.find(id.clone()).await.unwrap().unwrap();
@@ -305,7 +311,7 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
     let arguments = record.arguments(&row).unwrap();
     assert_eq!(arguments, None, "not taken for one call's");
     record
-        .submit(&id, &accept(), "inbox", Commit::Awaited)
+        .submit(&id, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     let ids = [id.clone()];

@@ -375,6 +375,6 @@ async fn line_of<'r>(
         server: server.to_owned(),
         call: call.map(|(kind, target)| (kind, target.to_owned())),
         was: was.map(str::to_owned),
-        now: recall(rules, logs_in, &recorded),
+        now: recall(rules, logs_in, record, &recorded),
     }))
 }

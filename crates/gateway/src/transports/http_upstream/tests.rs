@@ -15,7 +15,7 @@ use mcp_elicit_core::question::{CallSummary, TeamPlan};
 use mcp_elicit_core::wire::meta;
 use mcp_elicit_record::store::{Filter, Memory, Page, Row};
 use mcp_elicit_record::{
-    Commit, Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock,
+    Durability, Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock,
 };
 use mcp_elicit_relay::RelaySettings;
 use mcp_elicit_relay::decisions::{
@@ -568,7 +568,7 @@ impl Rig {
         let row = self.question(|row| row.lifecycle.is_open()).await;
         let settled = self
             .record
-            .submit(&row.id, &Outcome::Decline, "page", Commit::Awaited)
+            .submit(&row.id, &Outcome::Decline, "page", Durability::WithDelivery)
             .await;
         assert_eq!(settled.unwrap(), Verdict::Won);
         row

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::super::{ChainKey, Durability, StoreError};
+use super::super::{ChainKey, Crash, StoreError};
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
@@ -41,9 +41,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct File {
     path: PathBuf,
     connection: Option<Connection>,
-    /// The current durability of transactions; `None` before it is set.
-    durability: Option<Durability>,
-    /// The number of writes since the log was last moved into the main file.
+    /// The crash that transactions survive now; `None` while the database was not told.
+    survives: Option<Crash>,
+    /// The number of writes since the log was last brought into the main file.
     writes_in_log: usize,
     /// The key of the audit's chain.
     pub(super) key: Option<ChainKey>,
@@ -56,7 +56,7 @@ impl File {
         Self {
             path: path.to_owned(),
             connection: None,
-            durability: None,
+            survives: None,
             writes_in_log: 0,
             key: None,
             opens_with_any_key: false,
@@ -67,7 +67,7 @@ impl File {
     pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         if self.connection.is_none() {
             let mut connection = connect(&self.path)?;
-            self.durability = None;
+            self.survives = None;
             self.fit_key(&connection)?;
             self.go_on_keyed(&mut connection)?;
             self.connection = Some(connection);
@@ -83,17 +83,17 @@ impl File {
         }
     }
 
-    /// Sets the durability of the next transactions.
-    pub(super) fn set_durability(&mut self, durability: Durability) -> Result<(), StoreError> {
-        if self.durability == Some(durability) {
+    /// Makes the next transactions survive this.
+    pub(super) fn set_survives(&mut self, crash: Crash) -> Result<(), StoreError> {
+        if self.survives == Some(crash) {
             return Ok(());
         }
-        let pragma = match durability {
-            Durability::Committed => "PRAGMA synchronous = NORMAL",
-            Durability::Flushed => "PRAGMA synchronous = FULL",
+        let pragma = match crash {
+            Crash::Process => "PRAGMA synchronous = NORMAL",
+            Crash::Machine => "PRAGMA synchronous = FULL",
         };
         self.connection()?.execute_batch(pragma)?;
-        self.durability = Some(durability);
+        self.survives = Some(crash);
         Ok(())
     }
 

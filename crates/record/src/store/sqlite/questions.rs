@@ -26,8 +26,8 @@ impl File {
         if wanted.iter().all(nothing) {
             return Ok(vec![true; wanted.len()]);
         }
-        let durability = wanted.iter().map(Write::durability).max();
-        self.set_durability(durability.unwrap_or_default())?;
+        let survives = wanted.iter().map(Write::survives).max();
+        self.set_survives(survives.unwrap_or_default())?;
         let key = self.key.clone();
         let done = write_all(self.connection()?, key.as_ref(), wanted)?;
         self.wrote(wanted.len());

@@ -1,5 +1,6 @@
 //! One open question: its parts, and its state from its arrival until its answer is sent or it has ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
@@ -32,8 +33,8 @@ pub(crate) struct NewAsk {
     /// Unknown members of its params.
     unknown: UnknownMembers,
     /// The parsed form, in form mode.
-    form: Option<Form>,
-    /// The first place where it is shown.
+    form: Option<Arc<Form>>,
+    /// The way in which it is asked.
     via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
     entry: String,
@@ -119,7 +120,7 @@ impl NewAsk {
         attribution: Attribution,
         origin: Origin,
         request: ElicitRequest,
-        form: Option<Form>,
+        form: Option<Arc<Form>>,
         via: AskedVia,
         open_for: Duration,
     ) -> Self {
@@ -174,7 +175,7 @@ impl NewAsk {
 
     /// Returns the parsed form, in form mode.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.form.as_ref()
+        self.form.as_deref()
     }
 
     /// Returns the size in bytes of its kept parts.
@@ -313,7 +314,7 @@ impl Ask {
 
     /// Returns the parsed form, in form mode.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.asked.form.as_ref()
+        self.asked.form.as_deref()
     }
 
     /// Returns the first place where it is shown.

@@ -1,0 +1,138 @@
+//! The one way of a row into the store, and the one executor of what follows from a change: counters, drafts and watchers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::FutureExt as _;
+use mcp_elicit_core::lifecycle::Transition;
+
+use super::row::RowChange;
+use super::{Record, RecordError};
+use crate::store::{Store as _, Write};
+
+/// The time at which a change is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Later, where it can be said now whether it is made: a question within 10 ms, an answer together with its delivery or by
+    /// [`Record::write_behind`], which is to follow. Else before anyone sees it.
+    Behind,
+    /// Before anyone sees it.
+    BeforeSeen,
+    /// Together with its delivery, where a session waits for it and begins that in time. Else before anyone sees it.
+    WithDelivery,
+}
+
+/// A consequence of a change, beside the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// A question was asked.
+    Asked,
+    /// A question was found again.
+    Found,
+    /// A person acted.
+    Acted,
+    /// An answer was taken out for the server.
+    Delivered,
+    /// A question ended without an act.
+    Ended,
+    /// The call of a question has ended.
+    CallEnded,
+    /// Nothing but the row is different.
+    Changed,
+}
+
+impl From<&Transition> for Effect {
+    fn from(transition: &Transition) -> Self {
+        match transition {
+            Transition::Act { .. } => Self::Acted,
+            Transition::Expire | Transition::Withdraw { .. } | Transition::Fail { .. } => {
+                Self::Ended
+            }
+            Transition::Deliver => Self::Delivered,
+            Transition::Show
+            | Transition::Refuse { .. }
+            | Transition::Doubt { .. }
+            | Transition::Lapse { .. } => Self::Changed,
+        }
+    }
+}
+
+impl From<&RowChange> for Effect {
+    fn from(change: &RowChange) -> Self {
+        match change {
+            RowChange::Step { transition, .. } => transition.into(),
+            RowChange::Adopt { .. } => Self::Found,
+            RowChange::Confirm | RowChange::Refuse { .. } | RowChange::Doubt { .. } => {
+                Self::Changed
+            }
+        }
+    }
+}
+
+impl Record {
+    /// Writes changes of rows, all or none, where every row has the version that was seen. Then carries out their effects and
+    /// `follow`, and tells those who watch of effects that are written. Nothing else gives the store a row or an entry of the
+    /// audit.
+    ///
+    /// Without a write, the change is one of a row that this gateway has exclusively: the store follows in its turn
+    /// ([`Self::hand_on`]).
+    ///
+    /// Returns `None` where another change was first. With [`Durability::Behind`] it waits for nothing.
+    pub(super) async fn commit<T>(
+        &self,
+        write: Option<Write>,
+        durability: Durability,
+        effects: &[(&str, Effect)],
+        follow: impl FnOnce() -> T,
+    ) -> Result<Option<T>, RecordError> {
+        let tells = write.is_some() && !effects.is_empty();
+        match (write, durability) {
+            (None, _) => {}
+            (Some(write), Durability::Behind) => self.store.queue_behind(write),
+            (Some(write), Durability::BeforeSeen | Durability::WithDelivery) => {
+                if self.store.write(Arc::new(vec![write])).await? != [true] {
+                    return Ok(None);
+                }
+            }
+        }
+        for (id, effect) in effects {
+            self.carry_out(id, *effect);
+        }
+        let followed = follow();
+        if tells {
+            self.changed();
+        }
+        Ok(Some(followed))
+    }
+
+    /// The same for a change that is written behind, or whose write comes later.
+    pub(super) fn commit_behind(
+        &self,
+        write: Option<Write>,
+        effects: &[(&str, Effect)],
+        follow: impl FnOnce(),
+    ) {
+        let done = self.commit(write, Durability::Behind, effects, follow);
+        let done = done.now_or_never();
+        debug_assert!(matches!(done, Some(Ok(Some(())))), "nothing to wait for");
+    }
+
+    fn carry_out(&self, id: &str, effect: Effect) {
+        let counters = &self.counters;
+        let counter = match effect {
+            Effect::Asked => Some(&counters.asked),
+            Effect::Found => Some(&counters.found),
+            Effect::Acted => Some(&counters.acted),
+            Effect::Delivered => Some(&counters.delivered),
+            Effect::Ended => Some(&counters.ended),
+            Effect::CallEnded | Effect::Changed => None,
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        match effect {
+            Effect::Acted | Effect::Ended | Effect::CallEnded => self.drop_draft(id),
+            Effect::Asked | Effect::Found | Effect::Delivered | Effect::Changed => {}
+        }
+    }
+}
