@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::digest::canonical;
 use crate::form::{Field, Form};
-use crate::wire::canonical;
 
 /// Returns whether two JSON values are one argument: in whatever spelling, and for a date with time in UTC, in whatever spelling of that.
 pub fn is_same_argument(before: &str, after: &str) -> bool {

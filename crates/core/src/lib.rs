@@ -9,6 +9,7 @@
 //! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
 //! | [`argument`] | whether an approver changed an argument of a call |
+//! | [`digest`] | which JSON is the same, and the digests of calls and parts |
 //! | [`lifecycle`] | the life of one question |
 //! | [`link`] | what a url-mode request's URL really is |
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
@@ -25,6 +26,7 @@
 
 pub mod answer;
 pub mod argument;
+pub mod digest;
 pub mod fault;
 pub mod form;
 mod json;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcp_elicit_core::answer::{Answers, CheckError};
+use mcp_elicit_core::digest::of_parts;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::{Link, Mention, mentions_in};
 use mcp_elicit_core::secrecy::{self, Suspicion};
@@ -16,7 +17,6 @@ use mcp_elicit_core::wire::{Mode, Revision};
 use rmcp::model::ElicitationSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::error::ElicitError;
 use crate::multi_select_fallback::MultiSelectFallback;
@@ -29,12 +29,7 @@ pub(crate) struct Digest([u8; 16]);
 impl Digest {
     /// The digest of `parts`, each with its length, so that no two lists of parts look alike.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
-        let mut hasher = Sha256::new();
-        for part in parts {
-            hasher.update((part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        let whole = hasher.finalize();
+        let whole = of_parts(parts);
         let mut short = [0; 16];
         short.copy_from_slice(&whole[..16]);
         Self(short)

@@ -16,8 +16,9 @@ use super::spelling::is_nearly_bytes;
 pub(super) use keys::unescaped;
 use keys::{CallMember, Deciding as _, FrameMember, Keys, is_nearly_written, unambiguous_meta};
 pub use scan::Unclear;
-pub(super) use scan::{each_item, each_key, skip_space, skip_string, skip_value};
+pub(super) use scan::{each_item, each_key, skip_string};
 use scan::{member, sole_member};
+pub(crate) use scan::{skip_space, skip_value};
 
 /// The members of a JSON-RPC frame, as byte ranges into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -314,9 +314,7 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
 
 /// The text of a JSON string, borrowed where it has no escapes. `None` when the value is not a string.
 pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Key<'_>>(value.get())
-        .ok()
-        .map(|Key(text)| text)
+    token_text(value.get())
 }
 
 /// Returns whether the value is `null`.
@@ -394,6 +392,15 @@ pub(super) fn object_text<'a>(
 
 pub(super) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).expect("joined from whole JSON tokens")
+}
+
+/// The text of a JSON token that is a string, borrowed where it has no escapes; `None` for any other.
+pub(crate) fn token_text(token: &str) -> Option<Cow<'_, str>> {
+    let plain = token.strip_prefix('"')?.strip_suffix('"')?;
+    if !plain.contains('\\') {
+        return Some(Cow::Borrowed(plain));
+    }
+    serde_json::from_str::<String>(token).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `revision` | the dated revisions, the eras, the modes |
 //! | [`frame`] | where a frame's members stand, found in one scan |
-//! | `call_frame` | what a request calls, and its arguments in one spelling |
+//! | `call_frame` | what a request calls |
 //! | `call_kind` | the kinds of calls during which a server may ask |
 //! | `envelope` | a JSON-RPC message and how it carries elicitation |
 //! | [`message`] | writing messages |
@@ -45,7 +45,7 @@ pub mod rounds;
 pub mod spelling;
 pub mod sse;
 
-pub use call_frame::{CallDefect, CallFrame, MAX_ARGUMENT_DEPTH, canonical};
+pub use call_frame::{CallDefect, CallFrame};
 pub use call_kind::{CallKind, UnknownCallKind};
 pub use capability::Capability;
 pub use envelope::{ElicitationMessage, Envelope, Kind, MAX_MESSAGE};

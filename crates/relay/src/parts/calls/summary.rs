@@ -1,9 +1,8 @@
 //! Reading a call out of its request: the thing that is called, its arguments and their digest.
 
-use data_encoding::HEXLOWER;
+use mcp_elicit_core::digest;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id};
-use sha2::{Digest as _, Sha256};
 
 use crate::{CallKind, CallSummary};
 
@@ -17,7 +16,7 @@ pub(super) fn target(frame: &str) -> Option<String> {
 /// Reads what a request of this kind calls.
 pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
     let call = CallFrame::read(frame.text(), frame.index())?;
-    let digest = digest(kind, &call.target, &call.canonical_arguments()?);
+    let digest = digest::of_call(kind, &call)?;
     Ok(with_digest(kind, call, digest))
 }
 
@@ -44,16 +43,6 @@ fn with_digest(kind: CallKind, call: CallFrame<'_>, digest: String) -> CallSumma
 pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
     let token = frame.member(FramePart::Meta, "progressToken")?;
     Id::read(serde_json::from_str(token).ok()?)
-}
-
-/// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
-fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
-    let mut hash = Sha256::new();
-    for part in [kind.word(), target, canonical_arguments] {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    HEXLOWER.encode(&hash.finalize())
 }
 
 #[cfg(test)]
