@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_core::fault::{Fault, PeerFault};
-use mcp_elicit_core::wire::canonical;
+use mcp_elicit_core::digest::canonical;
 use mcp_elicit_core::wire::{
     CallFrame, Cancelled, Complete, Envelope, FrameIndex, Id, InputRequired, InputResponses, Meta,
     Mode, Progress, ElicitResult, ElicitRequest, Revision, UrlRequired, WireError, meta, rounds,

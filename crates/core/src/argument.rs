@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::digest::canonical;
 use crate::form::{Field, Form};
-use crate::wire::canonical;
 
 /// Returns `true` if two JSON values are the same argument, in any spelling; dates with time are compared in UTC.
 pub fn is_same_argument(before: &str, after: &str) -> bool {

@@ -25,6 +25,7 @@
 
 pub mod answer;
 pub mod argument;
+pub mod digest;
 pub mod fault;
 pub mod form;
 mod json;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use data_encoding::HEXLOWER;
+use mcp_elicit_core::digest;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::form::Kind;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -25,7 +25,6 @@ use mcp_elicit_relay::decisions::{
     Admission, Approval, CallFacts, Decisions, PeopleAsked, Planned, QuestionDecisions,
     QuestionParts, RuleRefusal, ToolFacts, up_to_refusal,
 };
-use sha2::{Digest as _, Sha256};
 
 use crate::callers::{self, CurrentCaller};
 use crate::current_rules::CurrentRules;
@@ -389,12 +388,7 @@ pub(crate) fn is_asked_by(rule: &policy::Rule, digest: &str) -> bool {
 }
 
 fn digest_of(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    HEXLOWER.encode(&hash.finalize()[..16])
+    digest::hex(&digest::of_parts(parts), 16)
 }
 
 fn facts<'a>(

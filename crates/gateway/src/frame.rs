@@ -7,17 +7,17 @@ use bytes::Bytes;
 
 use mcp_elicit_core::wire::FrameIndex;
 
-/// One frame.
+/// The bytes of one frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Frame<'a> {
-    /// Borrowed from a buffer that is reused.
+pub(crate) enum FrameBytes<'a> {
+    /// In a buffer that is used again.
     Lent(&'a [u8]),
     /// Shared, with the result of the scan of its members.
     Seen(&'a Bytes, &'a FrameIndex),
 }
 
-impl<'a> Frame<'a> {
-    /// Returns the bytes.
+impl<'a> FrameBytes<'a> {
+    /// To be looked at.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Lent(bytes) => bytes,

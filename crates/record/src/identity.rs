@@ -1,6 +1,7 @@
 //! The identity of a question: its server, caller, call and content. Each part enters a keyed hash, so that the record
 //! and the audit can distinguish questions without revealing them.
 
+use mcp_elicit_core::digest::DigestKey;
 use mcp_elicit_core::question::NewQuestion;
 use mcp_elicit_core::wire::members::{Members, quoted};
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
@@ -10,8 +11,6 @@ use std::io;
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
-use hmac::{Hmac, Mac as _};
-use sha2::Sha256;
 
 use super::encryption;
 use crate::scopes::Scope;
@@ -21,12 +20,7 @@ const KEY: usize = 32;
 
 /// The key of all identities. It never changes, because earlier questions must be found again.
 #[derive(Clone)]
-pub struct IdentityKey(Hmac<Sha256>);
-
-/// Returns a keyed hash, ready to be cloned for each text.
-pub(crate) fn keyed(key: &[u8; KEY]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(key).expect("a key of any length will do")
-}
+pub struct IdentityKey(DigestKey);
 
 impl fmt::Debug for IdentityKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +52,7 @@ pub struct SessionIdentity {
 
 impl IdentityKey {
     fn new(key: [u8; KEY]) -> Self {
-        Self(keyed(&key))
+        Self(DigestKey::new(&key))
     }
 
     /// Creates a key for this process only.
@@ -101,12 +95,8 @@ impl IdentityKey {
     }
 
     fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        let mut mac = self.0.clone();
-        for part in std::iter::once(&purpose.as_bytes()).chain(parts) {
-            mac.update(&(part.len() as u64).to_le_bytes());
-            mac.update(part);
-        }
-        mac.finalize().into_bytes().into()
+        self.0
+            .of_parts(std::iter::once(&purpose.as_bytes()).chain(parts))
     }
 
     /// Returns the caller with these credentials.

@@ -4,15 +4,13 @@
 
 use std::time::Duration;
 
-use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
-
 use super::audit::{Entry, Event};
 use super::{Record, RecordError};
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
 };
 use crate::store::{Filter, Page, Row, Store as _};
+use mcp_elicit_core::digest;
 use mcp_elicit_core::lifecycle::Timestamp;
 
 /// The time in which a sender must report the result of a message; afterwards others take it.
@@ -47,14 +45,10 @@ pub struct NewMessage {
 
 impl NewMessage {
     fn of(self, question: &str) -> Notification {
-        let mut hash = Sha256::new();
         let number = self.number.to_string();
-        for part in [question, &number, &self.channel, &self.recipient] {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part);
-        }
+        let parts = [question, &number, &self.channel, &self.recipient];
         Notification {
-            id: HEXLOWER.encode(&hash.finalize()[..16]),
+            id: digest::hex(&digest::of_parts(parts), 16),
             question: question.to_owned(),
             event: self.event,
             channel: self.channel,

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcp_elicit_core::answer::{Answers, CheckError};
+use mcp_elicit_core::answer::{CheckError, Outcome, judge};
+use mcp_elicit_core::digest::of_parts;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::{Link, Mention, mentions_in};
 use mcp_elicit_core::secrecy::{self, Suspicion};
-use mcp_elicit_core::wire::{Mode, Revision};
+use mcp_elicit_core::wire::{Action, Mode, Revision};
 use rmcp::model::ElicitationSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::error::ElicitError;
 use crate::multi_select_fallback::MultiSelectFallback;
@@ -29,12 +29,7 @@ pub(crate) struct Digest([u8; 16]);
 impl Digest {
     /// Returns the digest of `parts`, each with its length, so that no two lists of parts have equal input.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
-        let mut hasher = Sha256::new();
-        for part in parts {
-            hasher.update((part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        let whole = hasher.finalize();
+        let whole = of_parts(parts);
         let mut short = [0; 16];
         short.copy_from_slice(&whole[..16]);
         Self(short)
@@ -183,14 +178,19 @@ impl Prepared {
             .map_err(|cannot_emit| cannot_emit.to_string())
     }
 
-    /// Checks the response to this form on `revision`.
-    pub(crate) fn check(&self, content: &str, revision: Revision) -> Result<Answers, CheckError> {
+    /// Returns the outcome of an action on this form on `revision`.
+    fn outcome(
+        &self,
+        action: Action,
+        content: &str,
+        revision: Revision,
+    ) -> Result<Outcome, CheckError> {
         match self.multi_select_fallback(revision) {
             Ok(Some(multi_select_fallback)) => {
-                multi_select_fallback.check_text(&self.form, content)
+                multi_select_fallback.outcome(&self.form, action, content)
             }
-            // A form without a fallback was not sent either.
-            Ok(None) | Err(_) => self.form.check_text(content),
+            // One that cannot be spread was not sent either.
+            Ok(None) | Err(_) => judge(Some(&self.form), action, content),
         }
     }
 
@@ -258,7 +258,23 @@ impl OutgoingQuestion {
         }
     }
 
-    /// Returns the digest of the question as the person sees it.
+    /// Returns the outcome of an action on it on `revision`.
+    ///
+    /// # Errors
+    /// When the content of an accepted form is not what the form asks for.
+    pub(crate) fn outcome(
+        &self,
+        action: Action,
+        content: &str,
+        revision: Revision,
+    ) -> Result<Outcome, CheckError> {
+        match &self.subject {
+            OutgoingBody::Form(form) => form.outcome(action, content, revision),
+            OutgoingBody::Url { .. } => judge(None, action, content),
+        }
+    }
+
+    /// Returns what the person sees, in 16 bytes.
     pub(crate) fn digest(&self) -> Digest {
         match &self.subject {
             OutgoingBody::Form(form) => {

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use mcp_elicit_core::digest::canonical_value;
 use mcp_elicit_core::fault::LimitFault;
 use mcp_elicit_core::wire::{Capability, Era, Revision};
 use rmcp::ErrorData;
@@ -68,45 +69,11 @@ impl CallTarget {
 
 /// Returns a digest that does not depend on the order in which a client writes the arguments.
 fn digest(name: &str, arguments: Option<&serde_json::Map<String, Value>>) -> Digest {
-    let mut text = Vec::new();
-    match arguments {
-        Some(arguments) => write_sorted(arguments, &mut text),
-        None => text.extend_from_slice(b"{}"),
-    }
+    let text = arguments.map_or_else(|| b"{}".to_vec(), canonical_value);
     Digest::of(&[name.as_bytes(), &text])
 }
 
-fn write_sorted(object: &serde_json::Map<String, Value>, text: &mut Vec<u8>) {
-    let mut members: Vec<_> = object.iter().collect();
-    members.sort_by_key(|member| member.0);
-    text.push(b'{');
-    for (name, value) in members {
-        write_value(&Value::from(name.as_str()), text);
-        text.push(b':');
-        write_value(value, text);
-        text.push(b',');
-    }
-    text.push(b'}');
-}
-
-fn write_value(value: &Value, text: &mut Vec<u8>) {
-    match value {
-        Value::Object(object) => write_sorted(object, text),
-        Value::Array(items) => {
-            text.push(b'[');
-            for item in items {
-                write_value(item, text);
-                text.push(b',');
-            }
-            text.push(b']');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            text.extend_from_slice(value.to_string().as_bytes());
-        }
-    }
-}
-
-/// A request that may be retried with responses.
+/// A request that may be retried with replies.
 pub(crate) trait Retryable: Clone + Send {
     fn replies(&mut self) -> (&mut Option<InputResponses>, &mut Option<String>);
 }

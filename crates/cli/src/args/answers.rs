@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use mcp_elicit_core::digest::canonical;
+use mcp_elicit_core::wire::CallDefect;
 use mcp_elicit_core::wire::Capability;
-use mcp_elicit_core::wire::{CallDefect, canonical};
 
 use crate::failure::Failure;
 

@@ -185,12 +185,12 @@ impl QuestionError {
     pub fn to_error(&self, revision: Revision) -> ErrorData {
         let error = match self.fault() {
             Some(fault) => fault.to_error(revision),
-            // No person declined, and nothing failed: the person's policy forbids the question beforehand.
-            None => ErrorObject {
-                code: code::SERVER,
-                message: "Elicitation refused by policy".to_owned(),
-                data: Some(json!({ "reason": self.to_string() })),
-            },
+            // No person declined, and nothing broke: the person's policy says no beforehand.
+            None => ErrorObject::new(
+                code::SERVER,
+                "Elicitation refused by policy",
+                Some(json!({ "reason": self.to_string() })),
+            ),
         };
         ErrorData::new(ErrorCode(error.code), error.message, error.data)
     }

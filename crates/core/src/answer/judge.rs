@@ -7,9 +7,17 @@ use super::{Answers, CheckError, Outcome, Violations};
 use crate::form::Form;
 use crate::wire::Action;
 
-/// Received content, which a form can check.
-pub trait Content {
-    /// The reason why the content does not answer the form.
+mod sealed {
+    /// Content is text or a value: only these pass `Form::check`.
+    pub trait Sealed {}
+
+    impl Sealed for &str {}
+    impl Sealed for serde_json::Value {}
+}
+
+/// Content as it comes, which a form can check. Sealed: it is text or a value.
+pub trait Content: sealed::Sealed {
+    /// The reason why it is not what the form asks for.
     type Error;
 
     /// Returns the answers in the content.

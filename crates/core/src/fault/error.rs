@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Violation, Violations};
+use crate::answer::{CheckError, Violation, Violations};
 use crate::form::{Defect, Defects};
 use crate::wire::members::raw_value;
 use crate::wire::{Capability, Revision};
@@ -37,6 +37,7 @@ pub mod code {
 
 /// A JSON-RPC error object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ErrorObject {
     /// The code.
     pub code: i32,
@@ -48,7 +49,16 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// Returns the object as raw JSON, for a message.
+    /// Makes an error object.
+    pub fn new(code: i32, message: impl Into<String>, data: Option<Value>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data,
+        }
+    }
+
+    /// The object as raw JSON, for a message.
     pub fn to_raw(&self) -> Box<RawValue> {
         let mut object = Map::new();
         object.insert("code".into(), self.code.into());
@@ -62,6 +72,7 @@ impl ErrorObject {
 
 /// One error in a form or an answer: the location, the rule, and a sentence. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// A JSON Pointer into the schema, or the name of a field.
     #[serde(rename = "place")]
@@ -93,7 +104,20 @@ impl From<&Violation> for Finding {
 }
 
 impl Finding {
-    /// Returns a finding per defect of a form.
+    /// Makes a finding of a check that is not one of a form's rules.
+    pub fn new(
+        location: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            location: location.into(),
+            code: code.into(),
+            message: message.into(),
+        }
+    }
+
+    /// Every defect of a form.
     pub fn from_defects(defects: &Defects) -> Vec<Self> {
         defects.iter().map(Self::from).collect()
     }
@@ -103,8 +127,15 @@ impl Finding {
         violations.iter().map(Self::from).collect()
     }
 
-    /// Returns the location in the spelling of the specification's own examples of elicitation errors:
-    /// `properties.age.type`.
+    /// Every violation of content that was checked; none where the content could not be read.
+    pub fn from_check(error: &CheckError) -> Vec<Self> {
+        match error {
+            CheckError::Violations(violations) => Self::from_violations(violations),
+            CheckError::TooLarge { .. } | CheckError::Broken(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the location as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
     pub fn dotted(&self) -> String {
         let Some(pointer) = self.location.strip_prefix('/') else {
             return self.location.clone();

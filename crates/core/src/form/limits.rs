@@ -3,6 +3,7 @@
 /// Limits on a requestedSchema and on content. The specification sets none; these keep the cost of a hostile peer low,
 /// and a form small enough for a person to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The longest schema text, in bytes.
     pub schema_bytes: usize,

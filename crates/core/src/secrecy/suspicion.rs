@@ -6,6 +6,7 @@ use super::words::is_invisible;
 
 /// The confidence that a credential is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Confidence {
     /// Probable: the person is warned.
     Suspicious,
@@ -118,6 +119,7 @@ impl CredentialKind {
 
 /// A text of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TextSource {
     /// The field's name.
     Name,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
@@ -21,7 +21,7 @@ pub struct Members<'a> {
 }
 
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 struct MembersVisitor;
 
@@ -211,7 +211,8 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
 /// Returns one member of an object, skipping the others. Of duplicates it returns the last, as most readers do; use
 /// [`only_member`] to reject them. `None` if the text is not an object or the member is absent.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
-    find(object, name).last
+    let [value] = several(object, [name]);
+    value
 }
 
 /// Like [`member`], for several names in one pass.
@@ -219,18 +220,7 @@ pub(crate) fn several<'a, const N: usize>(
     object: &'a RawValue,
     names: [&str; N],
 ) -> [Option<&'a RawValue>; N] {
-    let text = object.get();
-    let mut found = [None; N];
-    let _end = each_key(text.as_bytes(), 0, |key, at| {
-        let end = skip_value(text.as_bytes(), at)?;
-        let written = key.contains(&b'\\').then(|| unescaped(key)).flatten();
-        let name = written.as_deref().unwrap_or(key);
-        if let Some(index) = names.iter().position(|known| known.as_bytes() == name) {
-            found[index] = text.get(at..end);
-        }
-        Some(end)
-    });
-    found.map(|value| serde_json::from_str(value?).ok())
+    find(object, names).last.map(read)
 }
 
 /// Like [`member`], but a duplicate member is an error. `location` names the object in it.
@@ -239,49 +229,49 @@ pub fn only_member<'a>(
     name: &str,
     location: &'static str,
 ) -> Result<Option<&'a RawValue>, WireError> {
-    match find(object, name) {
-        Found {
-            duplicate: true, ..
-        } => Err(WireError::Duplicate { location }),
-        Found { last, .. } => Ok(last),
+    let found = find(object, [name]);
+    if found.duplicate {
+        return Err(WireError::Duplicate { location });
     }
+    let [value] = found.last;
+    Ok(read(value))
 }
 
-#[derive(Default)]
-struct Found<'a> {
-    last: Option<&'a RawValue>,
+fn read(value: Option<&str>) -> Option<&RawValue> {
+    serde_json::from_str(value?).ok()
+}
+
+/// Members with given names, each as it was written.
+struct Found<'a, const N: usize> {
+    last: [Option<&'a str>; N],
     duplicate: bool,
 }
 
-struct Finder<'n>(&'n str);
-
-impl<'de> Visitor<'de> for Finder<'_> {
-    type Value = Found<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Found::default();
-        while let Some(Key(key)) = map.next_key()? {
-            if key == self.0 {
-                found.duplicate |= found.last.replace(map.next_value()?).is_some();
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+/// Finds members in one scan, as those of a frame are found. Nothing is found where a name cannot be read.
+fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a, N> {
+    let text = object.get();
+    let (mut last, mut duplicate) = ([None; N], false);
+    let whole = each_key(text.as_bytes(), 0, |key, at| {
+        let end = skip_value(text.as_bytes(), at)?;
+        let name = match memchr::memchr(b'\\', key) {
+            None => Cow::Borrowed(key),
+            Some(_) => Cow::Owned(unescaped(key)?),
+        };
+        if let Some(index) = names.iter().position(|known| known.as_bytes() == &*name) {
+            duplicate |= last[index].replace(&text[at..end]).is_some();
         }
-        Ok(found)
+        Some(end)
+    });
+    match whole {
+        Some(_) => Found { last, duplicate },
+        None => Found {
+            last: [None; N],
+            duplicate: false,
+        },
     }
 }
 
-fn find<'a>(object: &'a RawValue, name: &str) -> Found<'a> {
-    serde_json::Deserializer::from_str(object.get())
-        .deserialize_map(Finder(name))
-        .unwrap_or_default()
-}
-
-/// The deepest nesting of a value that is taken from a frame. Forms have four levels, answers two.
+/// Levels of nesting allowed where a value is taken out of a frame. Forms have four, answers two.
 pub const MAX_DEPTH: usize = 64;
 
 /// Rejects a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
@@ -313,9 +303,7 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
 
 /// Returns the text of a JSON string, borrowed if it has no escapes. `None` if the value is not a string.
 pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Key<'_>>(value.get())
-        .ok()
-        .map(|Key(text)| text)
+    token_text(value.get())
 }
 
 /// Returns `true` if the value is `null`.
@@ -393,6 +381,21 @@ pub(super) fn object_text<'a>(
 
 pub(super) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).expect("joined from whole JSON tokens")
+}
+
+/// The text of a JSON string that nobody has read yet, borrowed where it has no escapes; `None` where it is no string.
+pub(super) fn read_string(json: &str) -> Option<Cow<'_, str>> {
+    let Key(text) = serde_json::from_str(json).ok()?;
+    Some(text)
+}
+
+/// The text of a token of valid JSON that is a string, borrowed where it has no escapes; `None` for any other.
+pub(crate) fn token_text(token: &str) -> Option<Cow<'_, str>> {
+    let plain = token.strip_prefix('"')?.strip_suffix('"')?;
+    if !plain.contains('\\') {
+        return Some(Cow::Borrowed(plain));
+    }
+    serde_json::from_str::<String>(token).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::IdentityKey;
-use crate::identity::keyed;
 use crate::principal::Principal;
 use crate::team::Team;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
@@ -491,6 +490,11 @@ impl ChainKey {
     pub fn from_identity(identity: &IdentityKey) -> Self {
         Self(keyed(&identity.derive("audit chain")))
     }
+}
+
+/// Returns a keyed hash, ready to be cloned for each link.
+fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("a key of any length will do")
 }
 
 impl std::fmt::Debug for ChainKey {

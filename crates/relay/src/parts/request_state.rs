@@ -8,11 +8,10 @@
 use std::fmt;
 
 use data_encoding::BASE64URL_NOPAD;
-use hmac::{Hmac, Mac as _};
+use mcp_elicit_core::digest::{self, DigestKey};
 use mcp_elicit_core::seal::{Cipher, NONCE};
 use mcp_elicit_core::wire::Frame;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::frame_edit::OWN;
 use crate::parts::calls;
@@ -181,13 +180,9 @@ impl CallBinding {
             return Self(calling.digest);
         }
         let index = frame.index();
-        let mut hash = Sha256::new();
-        for part in [&index.name, &index.uri, &index.arguments] {
-            let text = part.clone().map_or("", |range| &frame.text()[range]);
-            hash.update(text.len().to_le_bytes());
-            hash.update(text);
-        }
-        let hash = BASE64URL_NOPAD.encode(&hash.finalize());
+        let parts = [&index.name, &index.uri, &index.arguments]
+            .map(|part| part.clone().map_or("", |range| &frame.text()[range]));
+        let hash = BASE64URL_NOPAD.encode(&digest::of_parts(parts));
         Self(format!("{} as written {hash}", kind.word()))
     }
 }
@@ -243,13 +238,7 @@ impl StateSeal {
 
 /// Returns a keyed hash of these parts, unambiguous for any content.
 fn hash(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac =
-        <Hmac<Sha256> as hmac::Mac>::new_from_slice(key).expect("a key of any length will do");
-    for part in parts {
-        mac.update(&(part.len() as u64).to_le_bytes());
-        mac.update(part);
-    }
-    mac.finalize().into_bytes().into()
+    DigestKey::new(key).of_parts(parts)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ pub(in crate::wire) fn each_item(
     }
 }
 
-pub(in crate::wire) fn skip_space(text: &[u8], mut at: usize) -> usize {
+pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
     while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
     }
@@ -129,9 +129,8 @@ pub(in crate::wire) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the position after the value that starts at `at`. Brackets are counted and not matched by kind, because the
-/// peer parses them.
-pub(in crate::wire) fn skip_value(text: &[u8], mut at: usize) -> Option<usize> {
+/// The position behind the value that starts at `at`. Brackets are counted, not matched by kind: the peer parses.
+pub(crate) fn skip_value(text: &[u8], mut at: usize) -> Option<usize> {
     match text.get(at)? {
         b'"' => return skip_string(text, at),
         b'{' | b'[' => {}

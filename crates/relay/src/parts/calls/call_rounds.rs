@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use data_encoding::HEXLOWER;
+use mcp_elicit_core::digest::{self, canonical};
 use mcp_elicit_core::fault::LimitFault;
-use mcp_elicit_core::wire::canonical;
 use mcp_elicit_core::wire::{ElicitRequest, InputRequest, InputResponses};
-use sha2::{Digest as _, Sha256};
 
 use crate::parts::retry_answers::RetryAnswers;
 use crate::parts::url_demand::UrlDemand;
@@ -165,10 +163,5 @@ fn digest(request: &ElicitRequest) -> String {
         }
         ElicitRequest::Url { message, url, .. } => ["url".to_owned(), message.clone(), url.clone()],
     };
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    HEXLOWER.encode(&hash.finalize()[..8])
+    digest::hex(&digest::of_parts(parts), 8)
 }

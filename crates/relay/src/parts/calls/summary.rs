@@ -1,9 +1,8 @@
 //! The reading of a call from its request: its target, its arguments and their digest.
 
-use data_encoding::HEXLOWER;
+use mcp_elicit_core::digest;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id};
-use sha2::{Digest as _, Sha256};
 
 use crate::{CallKind, CallSummary};
 
@@ -17,7 +16,7 @@ pub(super) fn target(frame: &str) -> Option<String> {
 /// Reads the call of a request of this kind.
 pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
     let call = CallFrame::read(frame.text(), frame.index())?;
-    let digest = digest(kind, &call.target, &call.canonical_arguments()?);
+    let digest = digest::of_call(kind, &call)?;
     Ok(with_digest(kind, call, digest))
 }
 
@@ -44,16 +43,6 @@ fn with_digest(kind: CallKind, call: CallFrame<'_>, digest: String) -> CallSumma
 pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
     let token = frame.member(FramePart::Meta, "progressToken")?;
     Id::read(serde_json::from_str(token).ok()?)
-}
-
-/// Returns a digest that is equal for two calls of the same target with the same arguments, in any order and spelling.
-fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
-    let mut hash = Sha256::new();
-    for part in [kind.word(), target, canonical_arguments] {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    HEXLOWER.encode(&hash.finalize())
 }
 
 #[cfg(test)]
