@@ -3,6 +3,8 @@
 //!
 //! Neither side knows the other. These values are what they have in common.
 
+mod stored;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use crate::answer::{Answers, Outcome};
 use crate::form::Form;
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
+
+pub use self::stored::{ParsedBody, ParsedQuestion};
 
 /// The call a question belongs to, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::question::ParsedBody;
 use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
@@ -22,7 +23,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
-use mcp_elicit_record::{Durability, ParsedBody, Record, RecordError, Verdict};
+use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -11,7 +11,7 @@ use data_encoding::HEXLOWER;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
-use mcp_elicit_core::wire::{CallKind, ElicitRequest, Mode, Revision};
+use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -57,7 +57,8 @@ pub struct Row {
     pub arguments: Option<Vec<u8>>,
     /// The answer's content, sealed; dropped once it was delivered.
     pub content: Option<Vec<u8>>,
-    /// The params of the question in the newest revision, JSON. `None` in a list, which does not read them.
+    /// The params of the question [as they are stored](mcp_elicit_core::question::NewQuestion::stored_params), JSON. `None` in a list,
+    /// which does not read them.
     pub params: Option<String>,
     /// The people whom a rule asks, and their acts so far; `None` for a question of no rule.
     pub team: Option<Box<Team>>,
@@ -68,12 +69,6 @@ impl Row {
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
         target.is_some() && self.body.others.is_empty()
-    }
-
-    /// Returns the question as it was asked; `None` in a list, and when it cannot be read any more.
-    pub fn request(&self) -> Option<ElicitRequest> {
-        let params = serde_json::from_str(self.params.as_deref()?).ok()?;
-        ElicitRequest::parse(params, Revision::LATEST).ok()
     }
 
     /// Returns `true` if the row is under one of the keys.
