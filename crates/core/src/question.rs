@@ -2,6 +2,8 @@
 //!
 //! Neither crate depends on the other. They share these values.
 
+mod stored;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +12,9 @@ use crate::form::Form;
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
 use crate::wire::{Action, CallKind, ElicitRequest};
 
-/// The call of a question, as far as it is known.
+pub use self::stored::{ParsedBody, ParsedQuestion};
+
+/// The call a question belongs to, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallSummary {
     /// Tool, prompt or resource.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::question::ParsedBody;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_forms::view::{CallView, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
@@ -20,7 +21,7 @@ use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
-use mcp_elicit_record::{Durability, ParsedBody, Record, RecordError, Verdict};
+use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use tokio::sync::watch;
 
 use super::api_tokens::ApiTokens;

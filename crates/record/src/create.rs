@@ -4,7 +4,6 @@ use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
-use mcp_elicit_core::wire::ElicitRequest;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use tokio::sync::mpsc;
 
 use super::apply::Attempt;
 use super::commit::Effect;
-use super::identity::params_of;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
 use super::team::Team;
@@ -143,7 +141,7 @@ impl Record {
                 principal: who.caller.clone(),
                 mode: asked.request.mode(),
                 message: Body::beginning_of(asked.request.message()),
-                elicitation_id: elicitation_id(&asked.request),
+                elicitation_id: asked.elicitation_id().map(str::to_owned),
                 server_info: asked.server_info.clone(),
                 client_info: asked.client_info.clone(),
                 kind: calling.map(|calling| calling.kind),
@@ -155,7 +153,7 @@ impl Record {
             }),
             arguments,
             content: None,
-            params: Some(params_of(&asked.request)),
+            params: Some(asked.stored_params()),
             team: Team::of(asked)?,
             id,
         })
@@ -226,12 +224,5 @@ impl Recorded {
             answered: false,
             refused: false,
         }
-    }
-}
-
-fn elicitation_id(request: &ElicitRequest) -> Option<String> {
-    match request {
-        ElicitRequest::Url { elicitation_id, .. } => elicitation_id.clone(),
-        ElicitRequest::Form { .. } => None,
     }
 }

@@ -3,9 +3,7 @@
 
 use mcp_elicit_core::digest::DigestKey;
 use mcp_elicit_core::question::NewQuestion;
-use mcp_elicit_core::wire::members::{Members, quoted};
-use mcp_elicit_core::wire::{ElicitRequest, Revision};
-use std::borrow::Cow;
+use mcp_elicit_core::wire::members::Members;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -141,7 +139,7 @@ impl Scope {
         }
         let call = asked.call.as_ref();
         let digest = call.map_or("", |calling| calling.digest.as_str());
-        let question = question_text(&asked.request);
+        let question = asked.identity_text();
         let mut parts = vec![self.hash.as_bytes(), digest.as_bytes(), question.as_bytes()];
         // Under another rule it is another question: an answer does not count for people who were not asked.
         parts.extend(asked.team.iter().map(|team| team.rule_digest.as_bytes()));
@@ -149,30 +147,7 @@ impl Scope {
     }
 }
 
-/// Returns the params in the newest revision, in which questions are stored.
-pub(super) fn params_of(request: &ElicitRequest) -> String {
-    let params = request.to_params_text(Revision::LATEST);
-    params.unwrap_or_else(|_| String::from("{}"))
-}
-
-/// Returns the members of the question as JSON, sorted by name, without those that differ each time the same question
-/// is asked.
-fn question_text(request: &ElicitRequest) -> String {
-    let (message, mode) = (quoted(request.message()), quoted(request.mode().as_str()));
-    let (asked, value) = match request {
-        ElicitRequest::Form { schema, .. } => ("requestedSchema", Cow::Borrowed(schema.get())),
-        ElicitRequest::Url { url, .. } => ("url", Cow::Owned(quoted(url))),
-    };
-    let mut text = String::with_capacity(message.len() + value.len() + 64);
-    for part in ["message", &message, "mode", &mode, asked, &value] {
-        text.push_str(&part.len().to_string());
-        text.push(':');
-        text.push_str(part);
-    }
-    text
-}
-
-/// Returns the members of a server's information; `None` if it cannot be read.
+/// The members of what a server says of itself; `None` where that cannot be read.
 fn info_members(info: &str) -> Option<Members<'_>> {
     Members::read_text(info, "serverInfo").ok()
 }
@@ -210,41 +185,6 @@ mod tests {
         assert_ne!(caller, key.caller(b"Bearer hunter3"));
         assert!(!caller.contains("hunter2"));
         assert!(!format!("{key:?}").contains(&HEXLOWER.encode(&bytes)));
-    }
-
-    #[test]
-    fn the_same_link_is_the_same_question_under_another_id() {
-        let url = |id: &str, url: &str| {
-            let params = serde_json::json!({"mode": "url", "message": "Go", "url": url, "elicitationId": id});
-            let request = ElicitRequest::from_value(&params, Revision::LATEST_PUSHED).unwrap();
-            question_text(&request)
-        };
-        assert_eq!(
-            url("1", "https://a.example/"),
-            url("2", "https://a.example/")
-        );
-        assert_ne!(
-            url("1", "https://a.example/"),
-            url("1", "https://b.example/")
-        );
-    }
-
-    /// A question whose parts were spelled differently would not be found again.
-    #[test]
-    fn a_question_keeps_its_spelling() {
-        let params = serde_json::json!({"message": "W\"ho?", "requestedSchema": {"type": "object", "properties": {}}});
-        let form = ElicitRequest::from_value(&params, Revision::V2025_06_18).unwrap();
-        assert_eq!(
-            question_text(&form),
-            "7:message8:\"W\\\"ho?\"4:mode6:\"form\"15:requestedSchema33:{\"type\":\"object\",\"properties\":{}}"
-        );
-        let params =
-            serde_json::json!({"mode": "url", "message": "Go", "url": "https://a.example/"});
-        let link = ElicitRequest::from_value(&params, Revision::LATEST).unwrap();
-        assert_eq!(
-            question_text(&link),
-            "7:message4:\"Go\"4:mode5:\"url\"3:url20:\"https://a.example/\""
-        );
     }
 
     #[test]

@@ -70,6 +70,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::ParsedQuestion;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
@@ -84,7 +85,6 @@ pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
 use known::Live;
 use parsed::ParsedQuestions;
-pub use parsed::{ParsedBody, ParsedQuestion};
 use presence::Presence;
 pub use presence::lock_file::LockFile;
 use refusals::RefusalsOfEach;

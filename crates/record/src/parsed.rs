@@ -6,55 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::store::Row;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::ElicitRequest;
+use mcp_elicit_core::question::ParsedQuestion;
 
 /// The most questions in the cache.
 const MAX_QUESTIONS: usize = 64;
 /// The longest params of a cached question, in bytes.
 const MAX_PARAMS: usize = 64 << 10;
 
-/// A question of the record, parsed.
-pub struct ParsedQuestion {
-    /// The question in the newest revision.
-    pub request: ElicitRequest,
-    /// The form or the link.
-    pub body: ParsedBody,
-}
-
-/// The form or the link of a question.
-#[derive(Clone)]
-pub enum ParsedBody {
-    /// A form.
-    Form(Arc<Form>),
-    /// A link to visit.
-    Link(Box<Link>),
-}
-
-impl ParsedQuestion {
-    /// Returns the form, unless it is a link.
-    pub fn form(&self) -> Option<&Form> {
-        match &self.body {
-            ParsedBody::Form(form) => Some(form),
-            ParsedBody::Link(_) => None,
-        }
-    }
-
-    /// Parses the row's question, whose form may be parsed already; `None` when it cannot be read any more.
-    fn parse(row: &Row, form: Option<Arc<Form>>) -> Option<Self> {
-        let request = row.request()?;
-        let body = match &request {
-            ElicitRequest::Form { schema, .. } => ParsedBody::Form(match form {
-                Some(form) => form,
-                None => Arc::new(Form::parse(schema.get()).ok()?),
-            }),
-            ElicitRequest::Url { url, .. } => ParsedBody::Link(Box::new(Link::parse(url).ok()?)),
-        };
-        Some(Self { request, body })
-    }
-}
-
-/// The most recently parsed questions.
+/// The questions that were parsed last.
 #[derive(Default)]
 pub(crate) struct ParsedQuestions {
     inner: Mutex<Inner>,
@@ -89,7 +48,7 @@ impl ParsedQuestions {
             Some(Known::Form(form)) => Some(form),
             None => None,
         };
-        let parsed = Arc::new(ParsedQuestion::parse(row, form)?);
+        let parsed = Arc::new(ParsedQuestion::read(row.params.as_deref()?, form)?);
         if is_short(row) {
             self.insert(&row.id, Known::Question(parsed.clone()));
         }
@@ -126,6 +85,7 @@ fn is_short(row: &Row) -> bool {
 mod tests {
     use super::*;
     use crate::row;
+    use mcp_elicit_core::question::ParsedBody;
 
     #[test]
     fn a_form_that_was_parsed_when_the_question_came_up_is_not_parsed_again() {

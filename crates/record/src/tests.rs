@@ -2,7 +2,7 @@
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, NewQuestion};
+use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, NewQuestion, ParsedBody};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 
 use tokio::sync::mpsc;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::{ParsedBody, ParsedQuestion};
 use mcp_elicit_core::wire::{ElicitRequest, members};
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::quorum::State;
 use mcp_elicit_policy::rules::Reveal;
+use mcp_elicit_record::Record;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Team, people_of};
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
-use mcp_elicit_record::{ParsedBody, ParsedQuestion, Record};
 use serde_json::value::RawValue;
 
 use crate::runtime::Links;

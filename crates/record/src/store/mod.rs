@@ -11,7 +11,7 @@ use data_encoding::HEXLOWER;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
-use mcp_elicit_core::wire::{CallKind, ElicitRequest, Mode, Revision};
+use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -67,12 +67,6 @@ impl Row {
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
         target.is_some() && self.body.others.is_empty()
-    }
-
-    /// Returns the question as it was asked; `None` in a list, and if it can no longer be read.
-    pub fn request(&self) -> Option<ElicitRequest> {
-        let params = serde_json::from_str(self.params.as_deref()?).ok()?;
-        ElicitRequest::parse(params, Revision::LATEST).ok()
     }
 
     /// Returns `true` if the row is under one of the keys.
