@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use mcp_elicit_core::answer::{Answers, Outcome, Violations};
+use mcp_elicit_core::answer::{Answers, Outcome, OutcomeMisfit, Violations};
 use serde_json::{Map, Value};
 
 use crate::question::Question;
@@ -87,6 +87,31 @@ impl Answer {
         self
     }
 
+    /// Checks the answer again, against the question that it is for: a responder may hold the answers of another form, and
+    /// a form that asks for a credential is accepted only where the person [allowed it](Self::allow_credentials).
+    ///
+    /// ```
+    /// # use mcp_elicit_client::{Answer, Question};
+    /// fn is_sent(question: &Question, answer: &Answer) -> bool {
+    ///     answer.check_again(question).is_ok()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When it is not an answer to this question.
+    pub fn check_again(&self, question: &Question) -> Result<Outcome, AnswerMisfit> {
+        let outcome = self.outcome.check_again(question.form())?;
+        if matches!(outcome, Outcome::Accept(_))
+            && question.asks_for_credential()
+            && !self.allows_credentials
+        {
+            return Err(AnswerMisfit::CredentialNotAllowed {
+                fields: question.suspicious_fields(),
+            });
+        }
+        Ok(outcome)
+    }
+
     /// Returns whether the person declined every later question of this server too.
     pub fn is_always(&self) -> bool {
         self.always && self.outcome == Outcome::Decline
@@ -105,6 +130,29 @@ impl Answer {
         self.always = true;
         self
     }
+}
+
+/// The reason why an answer is not one to the question that it is for.
+///
+/// ```
+/// use mcp_elicit_client::answer::AnswerMisfit;
+///
+/// /// A person may allow the credential; a program that answers another question has a fault.
+/// fn may_be_allowed(misfit: &AnswerMisfit) -> bool {
+///     matches!(misfit, AnswerMisfit::CredentialNotAllowed { .. })
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AnswerMisfit {
+    /// The act is none on this question, or its answers do not fit the form.
+    #[error(transparent)]
+    Outcome(#[from] OutcomeMisfit),
+    /// The form asks for a credential, which the person did not explicitly allow.
+    #[error("the form asks for a credential in {fields}, which was not explicitly allowed", fields = fields.join(", "))]
+    CredentialNotAllowed {
+        /// The fields, and `message` for the message.
+        fields: Vec<String>,
+    },
 }
 
 /// Masks the values; leaves out the reason, which is in the person's own words.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_client::QuestionQueue;
-use mcp_elicit_client::answer::Answer;
+use mcp_elicit_client::answer::{Answer, AnswerMisfit};
 use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, ResponderError};
 use tokio::sync::{RwLock, mpsc, watch};
@@ -203,23 +203,17 @@ impl LocalResponses {
     }
 }
 
-/// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
-/// accepted only where the person allows it.
+/// The outcome, checked again.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
-    let outcome = answer.outcome();
-    if matches!(outcome, Outcome::Accept(_))
-        && question.form().is_some()
-        && question.asks_for_credential()
-        && !answer.allows_credentials()
-    {
-        return Err(ResponderError::cannot_show(
+    answer.check_again(question).map_err(|misfit| match misfit {
+        AnswerMisfit::Outcome(OutcomeMisfit::OtherMode) => {
+            ResponderError::failed(misfit.to_string())
+        }
+        AnswerMisfit::Outcome(OutcomeMisfit::Violations(violations)) => {
+            ResponderError::Refused { violations }
+        }
+        AnswerMisfit::CredentialNotAllowed { .. } => ResponderError::cannot_show(
             "it asks for a credential, which was not explicitly allowed",
-        ));
-    }
-    outcome
-        .check_again(question.form())
-        .map_err(|misfit| match misfit {
-            OutcomeMisfit::OtherMode => ResponderError::failed(misfit.to_string()),
-            OutcomeMisfit::Violations(violations) => ResponderError::Refused { violations },
-        })
+        ),
+    })
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::answer::{CheckError, Violations};
+use mcp_elicit_core::answer::{CheckError, Outcome, Violations};
 use mcp_elicit_core::fault::{Finding, LimitFault};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::text::beginning;
-use mcp_elicit_core::wire::{Action, Revision};
+use mcp_elicit_core::wire::Revision;
 
 use crate::ask::{AcceptedContent, ReadResult, Reasons};
 use crate::audit::{AuditEvent, AuditRecord};
@@ -14,8 +14,8 @@ use crate::backend::AskResult;
 use crate::elicit::Call;
 use crate::error::{ElicitError, RefusalKind};
 use crate::guard;
-use crate::journal::{ReceivedAnswer, StoredResult};
-use crate::question::{OutgoingBody, OutgoingQuestion};
+use crate::journal::ReceivedAnswer;
+use crate::question::OutgoingQuestion;
 
 /// The end of a question on which a person acted.
 #[derive(Debug)]
@@ -188,49 +188,20 @@ fn judge<T>(
         ReceivedAnswer::Late => return Verdict::Late,
         ReceivedAnswer::Broken(why) => return Verdict::Broken(why.clone()),
     };
-    match Action::from(reply.action) {
-        Action::Accept => accepted(reply, passed, question, revision, read),
-        Action::Decline => {
-            Verdict::Decision(Decision::Not(RefusalKind::Declined), AuditEvent::Declined)
+    // Accepted without content is read as an empty form: right where nothing is required.
+    let content = reply.content.as_ref().map_or("{}", |content| content.get());
+    let answers = match question.outcome(reply.action.into(), content, revision) {
+        Ok(Outcome::Accept(answers)) => Some(answers),
+        Ok(Outcome::Visit) => None,
+        Ok(Outcome::Decline) => {
+            return Verdict::Decision(Decision::Not(RefusalKind::Declined), AuditEvent::Declined);
         }
-        Action::Cancel => {
-            Verdict::Decision(Decision::Not(RefusalKind::Dismissed), AuditEvent::Cancelled)
+        Ok(Outcome::Cancel) => {
+            return Verdict::Decision(Decision::Not(RefusalKind::Dismissed), AuditEvent::Cancelled);
         }
-    }
-}
-
-fn accepted<T>(
-    reply: &StoredResult,
-    passed: bool,
-    question: &OutgoingQuestion,
-    revision: Revision,
-    read: impl Fn(AcceptedContent) -> ReadResult<T>,
-) -> Verdict<T> {
-    let accepted = match &question.subject {
-        OutgoingBody::Url { .. } => None,
-        OutgoingBody::Form(form) => {
-            // Accepted without content is read as an empty form: right where nothing is required.
-            let content = reply.content.as_ref().map_or("{}", |content| content.get());
-            match form.check(content, revision) {
-                Ok(answers) => Some(answers),
-                Err(CheckError::Violations(violations)) => {
-                    return Verdict::Wrong(Wrong {
-                        reasons: bounded(&listed(&violations)),
-                        findings: Finding::from_violations(&violations),
-                        by_author: false,
-                    });
-                }
-                Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
-                    return Verdict::Broken(error.to_string());
-                }
-            }
-        }
+        Err(error) => return refused(&error),
     };
-    let accepted = AcceptedContent {
-        answers: accepted,
-        passed,
-    };
-    match read(accepted) {
+    match read(AcceptedContent { answers, passed }) {
         ReadResult::Answer(answer) => {
             Verdict::Decision(Decision::Answer(answer), AuditEvent::Answered)
         }
@@ -240,6 +211,18 @@ fn accepted<T>(
         ReadResult::Misfit(why) => Verdict::Wrong(why.into()),
         ReadResult::Refused(reasons) => Verdict::Wrong(reasons.into()),
         ReadResult::Author(why) => Verdict::Author(why),
+    }
+}
+
+/// Returns the verdict on content that the form refuses.
+fn refused<T>(error: &CheckError) -> Verdict<T> {
+    match error {
+        CheckError::Violations(violations) => Verdict::Wrong(Wrong {
+            reasons: bounded(&listed(violations)),
+            findings: Finding::from_check(error),
+            by_author: false,
+        }),
+        CheckError::Broken(_) | CheckError::TooLarge { .. } => Verdict::Broken(error.to_string()),
     }
 }
 

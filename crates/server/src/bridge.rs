@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use mcp_elicit_core::answer::CheckError;
 use mcp_elicit_core::fault::Finding;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Mode, method};
+use mcp_elicit_core::wire::{ElicitRequest, ElicitResult, Mode, method};
 use rmcp::ErrorData;
 use rmcp::model::{
     ClientResult, ElicitRequestParams, ErrorCode, InputRequest, InputRequiredResult, InputResponses,
@@ -136,21 +136,18 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
     };
     let reply = ElicitResult::from_value(value, mode)
         .map_err(|defect| ElicitError::Peer(defect.to_string()))?;
-    let Some(form) = form.filter(|_| reply.action() == Action::Accept) else {
+    let Err(error) = reply.outcome(form) else {
         return Ok(());
     };
-    match form.check_text(reply.content_or_empty()) {
-        Ok(_) => Ok(()),
-        Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
-            Err(ElicitError::Peer(error.to_string()).into())
-        }
-        Err(CheckError::Violations(violations)) => Err(ElicitError::Wrong {
+    Err(match &error {
+        CheckError::Violations(violations) => ElicitError::Wrong {
             attempts: 1,
             reasons: violations.to_string(),
-            findings: Finding::from_violations(&violations),
-        }
-        .into()),
+            findings: Finding::from_check(&error),
+        },
+        CheckError::Broken(_) | CheckError::TooLarge { .. } => ElicitError::Peer(error.to_string()),
     }
+    .into())
 }
 
 fn ensure(

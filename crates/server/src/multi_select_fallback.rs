@@ -4,9 +4,9 @@
 //! comes back is checked twice: as the checkboxes that were sent, and then, put together, as the list that was asked
 //! for.
 
-use mcp_elicit_core::answer::{Answers, CheckError};
+use mcp_elicit_core::answer::{Answers, CheckError, Outcome, judge};
 use mcp_elicit_core::form::{Choices, Field, Form, Kind};
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Action, Revision};
 use serde_json::{Map, Value, json};
 
 /// A form whose lists are spread out.
@@ -42,10 +42,18 @@ impl MultiSelectFallback {
         &self.form
     }
 
-    /// Checks what came back against what was sent, and then as an answer to `form`, which was meant.
-    pub(crate) fn check_text(&self, form: &Form, content: &str) -> Result<Answers, CheckError> {
-        let boxes = self.form.check_text(content)?;
-        Ok(form.check(self.put_together(boxes))?)
+    /// Returns the outcome of an action: content is checked against what was sent, and then as an answer to `form`, which
+    /// was meant.
+    pub(crate) fn outcome(
+        &self,
+        form: &Form,
+        action: Action,
+        content: &str,
+    ) -> Result<Outcome, CheckError> {
+        match judge(Some(&self.form), action, content)? {
+            Outcome::Accept(boxes) => Ok(judge(Some(form), action, self.put_together(boxes))?),
+            unaccepted @ (Outcome::Visit | Outcome::Decline | Outcome::Cancel) => Ok(unaccepted),
+        }
     }
 
     fn put_together(&self, boxes: Answers) -> Value {
@@ -177,9 +185,9 @@ mod tests {
     fn checked(content: &Value) -> Result<Value, String> {
         let form = order();
         let multi_select_fallback = MultiSelectFallback::from_form(&form).unwrap().unwrap();
-        let answers = multi_select_fallback.check_text(&form, &content.to_string());
-        answers
-            .map(Answers::into_value)
+        let outcome = multi_select_fallback.outcome(&form, Action::Accept, &content.to_string());
+        outcome
+            .map(|outcome| outcome.answers().expect("accepted").to_value())
             .map_err(|error| error.to_string())
     }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcp_elicit_core::answer::{Answers, CheckError};
+use mcp_elicit_core::answer::{CheckError, Outcome, judge};
 use mcp_elicit_core::digest::of_parts;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::{Link, Mention, mentions_in};
 use mcp_elicit_core::secrecy::{self, Suspicion};
-use mcp_elicit_core::wire::{Mode, Revision};
+use mcp_elicit_core::wire::{Action, Mode, Revision};
 use rmcp::model::ElicitationSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -178,14 +178,19 @@ impl Prepared {
             .map_err(|cannot_emit| cannot_emit.to_string())
     }
 
-    /// Checks what came back for this form on `revision`.
-    pub(crate) fn check(&self, content: &str, revision: Revision) -> Result<Answers, CheckError> {
+    /// Returns the outcome of an action on this form on `revision`.
+    fn outcome(
+        &self,
+        action: Action,
+        content: &str,
+        revision: Revision,
+    ) -> Result<Outcome, CheckError> {
         match self.multi_select_fallback(revision) {
             Ok(Some(multi_select_fallback)) => {
-                multi_select_fallback.check_text(&self.form, content)
+                multi_select_fallback.outcome(&self.form, action, content)
             }
             // One that cannot be spread was not sent either.
-            Ok(None) | Err(_) => self.form.check_text(content),
+            Ok(None) | Err(_) => judge(Some(&self.form), action, content),
         }
     }
 
@@ -250,6 +255,22 @@ impl OutgoingQuestion {
         match self.subject {
             OutgoingBody::Form(_) => Mode::Form,
             OutgoingBody::Url { .. } => Mode::Url,
+        }
+    }
+
+    /// Returns the outcome of an action on it on `revision`.
+    ///
+    /// # Errors
+    /// When the content of an accepted form is not what the form asks for.
+    pub(crate) fn outcome(
+        &self,
+        action: Action,
+        content: &str,
+        revision: Revision,
+    ) -> Result<Outcome, CheckError> {
+        match &self.subject {
+            OutgoingBody::Form(form) => form.outcome(action, content, revision),
+            OutgoingBody::Url { .. } => judge(None, action, content),
         }
     }
 

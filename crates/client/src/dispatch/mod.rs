@@ -26,7 +26,7 @@ pub use observer::Observer;
 pub use queue::{Pending, QuestionQueue, QueueEntry};
 pub use settings::ClientSettings;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, AnswerMisfit};
 use crate::connection_state::ConnectionState;
 use crate::consent::{Consent, Rule, StandingAnswer};
 use crate::question::{self, Question, Withdrawal};
@@ -252,22 +252,19 @@ impl Dispatcher {
             why,
         };
         let answer = responder.respond(question).await.map_err(nobody)?;
-        let outcome =
-            answer
-                .outcome()
-                .check_again(question.form())
-                .map_err(|misfit| match misfit {
-                    OutcomeMisfit::OtherMode => nobody(ResponderError::failed(misfit.to_string())),
-                    OutcomeMisfit::Violations(violations) => QuestionError::WrongAnswer(violations),
-                })?;
-        if matches!(outcome, Outcome::Accept(_))
-            && question.asks_for_credential()
-            && !answer.allows_credentials()
-        {
-            return Err(QuestionError::CredentialNotAllowed {
-                fields: question.suspicious_fields(),
-            });
-        }
+        answer
+            .check_again(question)
+            .map_err(|misfit| match misfit {
+                AnswerMisfit::Outcome(OutcomeMisfit::OtherMode) => {
+                    nobody(ResponderError::failed(misfit.to_string()))
+                }
+                AnswerMisfit::Outcome(OutcomeMisfit::Violations(violations)) => {
+                    QuestionError::WrongAnswer(violations)
+                }
+                AnswerMisfit::CredentialNotAllowed { fields } => {
+                    QuestionError::CredentialNotAllowed { fields }
+                }
+            })?;
         if answer.is_always() {
             self.decline_always();
         }

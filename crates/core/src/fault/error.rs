@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Violation, Violations};
+use crate::answer::{CheckError, Violation, Violations};
 use crate::form::{Defect, Defects};
 use crate::wire::members::raw_value;
 use crate::wire::{Capability, Revision};
@@ -101,6 +101,14 @@ impl Finding {
     /// Every violation of an answer.
     pub fn from_violations(violations: &Violations) -> Vec<Self> {
         violations.iter().map(Self::from).collect()
+    }
+
+    /// Every violation of content that was checked; none where the content could not be read.
+    pub fn from_check(error: &CheckError) -> Vec<Self> {
+        match error {
+            CheckError::Violations(violations) => Self::from_violations(violations),
+            CheckError::TooLarge { .. } | CheckError::Broken(_) => Vec::new(),
+        }
     }
 
     /// Returns the location as the elicitation errors of the specification's own documentation write it: `properties.age.type`.

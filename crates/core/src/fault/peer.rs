@@ -98,14 +98,14 @@ impl From<&Defects> for PeerFault {
 impl PeerFault {
     /// Content that still breaks its form after it was asked `attempts` times.
     pub fn wrong_answer(why: &CheckError, attempts: u32) -> Self {
-        let violations = match why {
-            CheckError::Violations(violations) => Finding::from_violations(violations),
-            CheckError::TooLarge { .. } | CheckError::Broken(_) => vec![Finding {
+        let mut violations = Finding::from_check(why);
+        if violations.is_empty() {
+            violations.push(Finding {
                 location: String::new(),
                 code: "content".to_owned(),
                 message: why.to_string(),
-            }],
-        };
+            });
+        }
         Self::WrongAnswer {
             violations,
             attempts,

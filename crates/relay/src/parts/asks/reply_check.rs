@@ -1,6 +1,6 @@
 //! The check of a client's reply against the question that it answers.
 
-use mcp_elicit_core::answer::{CheckError, Outcome};
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{Finding, PeerFault};
 use mcp_elicit_core::wire::{ElicitResult, Revision};
 
@@ -31,21 +31,13 @@ impl Ask {
             .outcome(self.form())
             .map_err(|error| UnusableReply::Wrong {
                 refusal: Box::new(ErrorResponse::fault(
-                    wrong(&error, self.wrong_answers() + 1),
+                    PeerFault::WrongAnswer {
+                        violations: Finding::from_check(&error),
+                        attempts: self.wrong_answers() + 1,
+                    },
                     revision,
                 )),
                 reason: error.to_string(),
             })
-    }
-}
-
-fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
-    let violations = match error {
-        CheckError::Violations(violations) => Finding::from_violations(violations),
-        CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
-    };
-    PeerFault::WrongAnswer {
-        violations,
-        attempts,
     }
 }
