@@ -7,16 +7,16 @@ use bytes::Bytes;
 
 use mcp_elicit_core::wire::FrameIndex;
 
-/// One frame.
+/// The bytes of one frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Frame<'a> {
+pub(crate) enum FrameBytes<'a> {
     /// In a buffer that is used again.
     Lent(&'a [u8]),
     /// To be kept without being copied, with what the scan of its members found.
     Seen(&'a Bytes, &'a FrameIndex),
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FrameBytes<'a> {
     /// To be looked at.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {

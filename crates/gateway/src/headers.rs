@@ -97,10 +97,10 @@ impl RequestFacts {
     /// Reads them out of a request; `None` for a frame without a method.
     pub(crate) fn of(frame: Frame<'_>) -> Option<Self> {
         let method = frame.method()?.to_owned();
-        let text = |value: &str| serde_json::from_str::<String>(value).ok();
-        let in_meta = |name: &str| frame.member(FramePart::Meta, name);
-        let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
-        let declares = in_meta(meta::CLIENT_CAPABILITIES).is_some();
+        let text = |part, name| Some(frame.text_member(part, name)?.into_owned());
+        let revision = text(FramePart::Meta, meta::PROTOCOL_VERSION);
+        let declares = frame.member(FramePart::Meta, meta::CLIENT_CAPABILITIES);
+        let declares = declares.is_some();
         let member = match method.as_str() {
             "tools/call" | "prompts/get" => Some("name"),
             "resources/read" => Some("uri"),
@@ -109,9 +109,7 @@ impl RequestFacts {
             _ => None,
         };
         let names = member.is_some_and(|member| member != "taskId");
-        let name = member
-            .and_then(|member| frame.member(FramePart::Params, member))
-            .and_then(text);
+        let name = member.and_then(|member| text(FramePart::Params, member));
         Some(Self {
             method,
             revision,

@@ -7,11 +7,14 @@
 mod keys;
 mod scan;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::id::Id;
+use super::members;
 use super::spelling::is_nearly_bytes;
 pub(super) use keys::unescaped;
 use keys::{CallMember, Deciding as _, FrameMember, Keys, is_nearly_written, unambiguous_meta};
@@ -393,6 +396,21 @@ impl<'a> Frame<'a> {
     #[inline]
     pub fn member_range(self, part: FramePart, name: &str) -> Option<Range<usize>> {
         member(self.text.as_bytes(), self.range(part)?, name)
+    }
+
+    /// Returns the text of what [`Frame::member`] returns; `None` where it is no string.
+    pub fn text_member(self, part: FramePart, name: &str) -> Option<Cow<'a, str>> {
+        members::read_string(self.member(part, name)?)
+    }
+
+    /// Returns what [`Frame::member`] returns as a value; `None` where it is not JSON.
+    pub fn value_member(self, part: FramePart, name: &str) -> Option<Value> {
+        serde_json::from_str(self.member(part, name)?).ok()
+    }
+
+    /// Returns `error.code`; `None` where it is no whole number.
+    pub fn error_code(self) -> Option<i64> {
+        serde_json::from_str(self.member(FramePart::Error, "code")?).ok()
     }
 
     /// Returns the JSON of the only member of a part with this name; `None` when it certainly has none.

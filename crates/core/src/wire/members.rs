@@ -394,7 +394,13 @@ pub(super) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).expect("joined from whole JSON tokens")
 }
 
-/// The text of a JSON token that is a string, borrowed where it has no escapes; `None` for any other.
+/// The text of a JSON string that nobody has read yet, borrowed where it has no escapes; `None` where it is no string.
+pub(super) fn read_string(json: &str) -> Option<Cow<'_, str>> {
+    let Key(text) = serde_json::from_str(json).ok()?;
+    Some(text)
+}
+
+/// The text of a token of valid JSON that is a string, borrowed where it has no escapes; `None` for any other.
 pub(crate) fn token_text(token: &str) -> Option<Cow<'_, str>> {
     let plain = token.strip_prefix('"')?.strip_suffix('"')?;
     if !plain.contains('\\') {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::frame::Frame;
+use crate::frame::FrameBytes;
 use crate::server_challenge::ServerChallenge;
 use crate::session::ClientTransport;
 use mcp_elicit_core::wire::sse;
@@ -240,7 +240,7 @@ impl ResponseStreams {
     fn say(
         &self,
         stream_id: StreamId,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         last: bool,
         challenge: Option<Box<ServerChallenge>>,
     ) {
@@ -310,11 +310,11 @@ impl ResponseStreams {
 }
 
 impl ClientTransport for ResponseStreams {
-    fn send(&self, stream_id: StreamId, frame: Frame<'_>, last: bool) {
+    fn send(&self, stream_id: StreamId, frame: FrameBytes<'_>, last: bool) {
         self.say(stream_id, frame, last, None);
     }
 
-    fn challenge(&self, stream_id: StreamId, frame: Frame<'_>, challenge: &ServerChallenge) {
+    fn challenge(&self, stream_id: StreamId, frame: FrameBytes<'_>, challenge: &ServerChallenge) {
         self.say(stream_id, frame, true, Some(Box::new(challenge.clone())));
     }
 
@@ -331,10 +331,10 @@ mod tests {
     fn a_lost_stream_is_taken_up_where_it_was() {
         let streams = ResponseStreams::default();
         let first = streams.open(StreamId(3));
-        streams.send(StreamId(3), Frame::Lent(b"one"), false);
+        streams.send(StreamId(3), FrameBytes::Lent(b"one"), false);
         drop(first);
-        streams.send(StreamId(3), Frame::Lent(b"two"), false);
-        streams.send(StreamId(3), Frame::Lent(b"three"), true);
+        streams.send(StreamId(3), FrameBytes::Lent(b"two"), false);
+        streams.send(StreamId(3), FrameBytes::Lent(b"three"), true);
         let (stream_id, mut told) = streams.listen(Some("3-1")).unwrap();
         assert_eq!(stream_id, StreamId(3));
         assert_eq!(told.try_recv().unwrap().frame, "two");
@@ -351,7 +351,7 @@ mod tests {
         streams.hang_up();
         assert!(!streams.is_listened_to());
         assert_eq!(told.try_recv().unwrap_err(), TryRecvError::Disconnected);
-        streams.send(StreamId::SESSION, Frame::Lent(b"meanwhile"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"meanwhile"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "meanwhile");
     }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
         let streams = ResponseStreams::default();
-        streams.send(StreamId::SESSION, Frame::Lent(b"early"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
         assert_eq!(streams.listen(None).err(), Some(StreamError::Open));
@@ -370,7 +370,7 @@ mod tests {
         let all = streams.streams().len();
         assert_eq!(all, LOST, "the oldest lost stream made room");
         assert!(streams.close(StreamId(11)) && !streams.close(StreamId(10)));
-        streams.send(StreamId(9), Frame::Lent(b"nobody asked"), false);
+        streams.send(StreamId(9), FrameBytes::Lent(b"nobody asked"), false);
         assert!(!streams.close(StreamId(9)));
     }
 
@@ -378,10 +378,10 @@ mod tests {
     fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
         let streams = ResponseStreams::default();
         let (_, mut told) = streams.listen(None).unwrap();
-        streams.send(StreamId::SESSION, Frame::Lent(b"heard"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"heard"), false);
         assert_eq!(told.try_recv().unwrap().frame, "heard");
         drop(told);
-        streams.send(StreamId::SESSION, Frame::Lent(b"missed"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"missed"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "missed");
         assert!(told.try_recv().is_err());
@@ -397,7 +397,7 @@ mod tests {
         let mut told = streams.open(StreamId(1));
         let long = vec![b'x'; UNREAD / 4 + 1];
         for _ in 0..6 {
-            streams.send(StreamId(1), Frame::Lent(&long), false);
+            streams.send(StreamId(1), FrameBytes::Lent(&long), false);
         }
         let mut waiting = 0;
         while told.try_recv().is_ok() {
@@ -414,7 +414,7 @@ mod tests {
         let streams = ResponseStreams::of_one_client();
         let (_, mut session) = streams.listen(None).unwrap();
         let mut request = streams.open(StreamId(1));
-        streams.send(StreamId(1), Frame::Lent(b"over"), true);
+        streams.send(StreamId(1), FrameBytes::Lent(b"over"), true);
         streams.end();
         assert_eq!(request.try_recv().unwrap().frame, "over");
         for told in [&mut session, &mut request, &mut streams.open(StreamId(2))] {
@@ -427,19 +427,19 @@ mod tests {
     fn a_client_without_a_session_stream_hears_on_the_stream_of_its_request() {
         let streams = ResponseStreams::of_one_client();
         let mut first = streams.open(StreamId(1));
-        streams.send(StreamId(1), Frame::Lent(b"answer"), true);
+        streams.send(StreamId(1), FrameBytes::Lent(b"answer"), true);
         assert_eq!(first.try_recv().unwrap().frame, "answer");
-        streams.send(StreamId::SESSION, Frame::Lent(b"waits"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"waits"), false);
         assert!(
             first.try_recv().is_err(),
             "an answered request hears no more"
         );
         let mut second = streams.open(StreamId(2));
-        streams.send(StreamId::SESSION, Frame::Lent(b"log"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"log"), false);
         assert_eq!(second.try_recv().unwrap().frame, "log");
         let (_, mut session) = streams.listen(None).unwrap();
         assert_eq!(session.try_recv().unwrap().frame, "waits");
-        streams.send(StreamId::SESSION, Frame::Lent(b"there"), false);
+        streams.send(StreamId::SESSION, FrameBytes::Lent(b"there"), false);
         assert_eq!(session.try_recv().unwrap().frame, "there");
         assert!(second.try_recv().is_err());
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::session::turn_waker::TurnWaker;
 use http::HeaderMap;
 
-use crate::frame::Frame;
+use crate::frame::FrameBytes;
 use crate::runtime::StartError;
 use crate::session::Session;
 use crate::transports::child_limit::{ChildLimit, ChildSlot};
@@ -164,7 +164,7 @@ impl Pool {
     pub(crate) fn handle_client(
         &self,
         stream: StreamId,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
     ) -> Result<(), StartError> {
         self.session_for(&frame)?.handle_client(stream, frame);
         Ok(())
@@ -174,7 +174,7 @@ impl Pool {
     pub(crate) fn handle_client_with_headers(
         &self,
         stream: StreamId,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         headers: HeaderMap,
     ) -> Result<(), StartError> {
         self.session_for(&frame)?
@@ -182,7 +182,7 @@ impl Pool {
         Ok(())
     }
 
-    fn session_for(&self, frame: &Frame<'_>) -> Result<Arc<Session>, StartError> {
+    fn session_for(&self, frame: &FrameBytes<'_>) -> Result<Arc<Session>, StartError> {
         let first = self.first()?;
         if self.most == 1 || !first.can_share_calls() {
             return Ok(first);
@@ -343,7 +343,7 @@ impl Pool {
 
     fn hand_over(&self, from: &Session, to: &Session) {
         if let Some((stream, frame)) = from.take_queued() {
-            to.handle_client(stream, Frame::Lent(&frame));
+            to.handle_client(stream, FrameBytes::Lent(&frame));
         }
         for member in self.members().iter_mut() {
             if std::ptr::eq(Arc::as_ptr(&member.session), to) {

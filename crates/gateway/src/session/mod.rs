@@ -30,7 +30,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
 use crate::callers::{Callers, CurrentCaller};
-use crate::frame::{Frame, one_line};
+use crate::frame::{FrameBytes, one_line};
 use crate::local_responder::LocalResponses;
 use crate::server_challenge::ServerChallenge;
 use crate::session::turn_waker::TurnWaker;
@@ -41,9 +41,9 @@ use record_effects::{Executed, PendingChange, ToWrite};
 /// The sink of frames for the client. Never waits: what cannot go at once is queued.
 pub(crate) trait ClientTransport: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
-    fn send(&self, stream: StreamId, frame: Frame<'_>, last: bool);
+    fn send(&self, stream: StreamId, frame: FrameBytes<'_>, last: bool);
     /// Queues the last frame of a stream whose request the server wants credentials for.
-    fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &ServerChallenge) {
+    fn challenge(&self, stream: StreamId, frame: FrameBytes<'_>, _challenge: &ServerChallenge) {
         self.send(stream, frame, true);
     }
     /// Gets on with what is queued.
@@ -60,7 +60,7 @@ pub(crate) trait ServerTransport: Send + Sync {
     /// `delivery` is told to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
     fn send(
         &self,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
@@ -225,12 +225,12 @@ impl Session {
     }
 
     /// A frame came from the client.
-    pub(crate) fn handle_client(&self, stream: StreamId, frame: Frame<'_>) {
+    pub(crate) fn handle_client(&self, stream: StreamId, frame: FrameBytes<'_>) {
         let mut relay = self.relay();
         relay.set_finds_calls(self.record.has_calls());
         let up = match frame {
-            Frame::Lent(bytes) => relay.client_frame(clock::now(), stream, bytes),
-            Frame::Seen(bytes, index) => {
+            FrameBytes::Lent(bytes) => relay.client_frame(clock::now(), stream, bytes),
+            FrameBytes::Seen(bytes, index) => {
                 relay.client_frame_seen(clock::now(), stream, bytes, index)
             }
         };
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
-    pub(crate) fn handle_server(&self, call: Option<CallId>, frame: Frame<'_>) {
+    pub(crate) fn handle_server(&self, call: Option<CallId>, frame: FrameBytes<'_>) {
         self.handle_server_challenged(call, frame, None);
     }
 
@@ -258,13 +258,15 @@ impl Session {
     pub(crate) fn handle_server_challenged(
         &self,
         call: Option<CallId>,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         challenge: Option<&ServerChallenge>,
     ) {
         let mut relay = self.relay();
         let down = match frame {
-            Frame::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
-            Frame::Seen(bytes, index) => relay.server_frame_seen(clock::now(), call, bytes, index),
+            FrameBytes::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
+            FrameBytes::Seen(bytes, index) => {
+                relay.server_frame_seen(clock::now(), call, bytes, index)
+            }
         };
         if let ServerForward::AsIs { stream, last } = down {
             self.to_client(stream, frame, last, challenge);
@@ -280,7 +282,7 @@ impl Session {
     fn to_client(
         &self,
         stream: StreamId,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         last: bool,
         challenge: Option<&ServerChallenge>,
     ) {
@@ -295,7 +297,7 @@ impl Session {
     pub(crate) fn handle_client_with_headers(
         &self,
         stream: StreamId,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         headers: HeaderMap,
     ) {
         if headers.is_empty() {
@@ -496,7 +498,7 @@ impl Session {
             } => {
                 told.client = true;
                 let frame = one_line(frame.as_bytes());
-                self.to_client(stream, Frame::Lent(&frame), last, challenge);
+                self.to_client(stream, FrameBytes::Lent(&frame), last, challenge);
             }
             Effect::ToServer {
                 frame,
@@ -506,7 +508,7 @@ impl Session {
                 told.server = true;
                 let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
                 let frame = one_line(frame.as_bytes());
-                let frame = Frame::Lent(&frame);
+                let frame = FrameBytes::Lent(&frame);
                 let beside = Beside::of(relay, call);
                 self.server.send(frame, call, stream, delivery, beside);
             }

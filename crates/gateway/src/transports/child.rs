@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::frame::{Frame, one_line};
+use crate::frame::{FrameBytes, one_line};
 use crate::session::{Beside, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
@@ -86,7 +86,7 @@ impl ChildTransport {
         let session = self.session();
         let ended = read_frames(&mut reader, self.max_frame, |frame| {
             if let Some(session) = &session {
-                session.handle_server(None, Frame::Lent(frame));
+                session.handle_server(None, FrameBytes::Lent(frame));
             }
         });
         let why = match ended {
@@ -131,7 +131,7 @@ impl ChildTransport {
 impl ServerTransport for ChildTransport {
     fn send(
         &self,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         _call: Option<CallId>,
         _stream: Option<StreamId>,
         delivery: Option<DeliveryId>,

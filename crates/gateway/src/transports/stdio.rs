@@ -9,7 +9,7 @@ use mcp_elicit_record::clock;
 
 use crate::callers::{CurrentCaller, ProvenCaller};
 use crate::config::Server;
-use crate::frame::Frame;
+use crate::frame::FrameBytes;
 use crate::runtime::{Runtime, StartError};
 use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
@@ -51,7 +51,7 @@ impl StdioClient {
             if !goes_on {
                 return;
             }
-            if let Err(fault) = pool.handle_client(StreamId::SESSION, Frame::Lent(frame)) {
+            if let Err(fault) = pool.handle_client(StreamId::SESSION, FrameBytes::Lent(frame)) {
                 tracing::error!(%fault, "a message could not be passed on");
             }
             goes_on = has_room(pool);
@@ -60,7 +60,7 @@ impl StdioClient {
 }
 
 impl ClientTransport for StdioClient {
-    fn send(&self, _stream: StreamId, frame: Frame<'_>, _last: bool) {
+    fn send(&self, _stream: StreamId, frame: FrameBytes<'_>, _last: bool) {
         self.pipe.push(frame.bytes(), None);
     }
 

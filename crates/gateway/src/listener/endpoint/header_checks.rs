@@ -159,10 +159,7 @@ pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
 /// Errors of the rounds era that have a status of their own (2026-07-28, transports).
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     let index = FrameIndex::at(frame).unwrap_or_default();
-    let code = Frame::new(frame, &index)
-        .and_then(|parts| parts.member(FramePart::Error, "code"))
-        .and_then(|code| serde_json::from_str::<i64>(code).ok());
-    match code {
+    match Frame::new(frame, &index).and_then(Frame::error_code) {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         Some(-32601) => StatusCode::NOT_FOUND,
         _ => status_in_session(frame),

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::ClientSession;
 use super::header_checks::{cannot_start, carried, refusal, status_in_session, status_of};
 use super::request::Message;
-use crate::frame::Frame;
+use crate::frame::FrameBytes;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::response_streams::StreamEvent;
 use crate::server_challenge::ServerChallenge;
@@ -39,7 +39,7 @@ pub(super) async fn take(
         let why = "the server does not accept messages";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
     }
-    let frame = Frame::Seen(&message.frame, &message.index);
+    let frame = FrameBytes::Seen(&message.frame, &message.index);
     let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers, &held.credentials);
     if message.shape == Shape::Notification && !message.is_notice() {

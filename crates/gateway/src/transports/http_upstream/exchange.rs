@@ -16,7 +16,7 @@ use reqwest::Response;
 use serde_json::json;
 
 use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, Unsent, words_of};
-use crate::frame::{Frame, one_line_of};
+use crate::frame::{FrameBytes, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
 
@@ -163,7 +163,7 @@ impl HttpUpstream {
         }
         if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
             let frame = failed(&id, &trouble.why);
-            let frame = Frame::Lent(frame.as_bytes());
+            let frame = FrameBytes::Lent(frame.as_bytes());
             session.handle_server_challenged(call, frame, trouble.challenge.as_ref());
         }
     }
@@ -211,7 +211,7 @@ impl HttpUpstream {
             if let Some(session) = self.session() {
                 session.handle_server_challenged(
                     call,
-                    Frame::Seen(&frame, &index),
+                    FrameBytes::Seen(&frame, &index),
                     challenge.as_ref(),
                 );
             }
@@ -322,7 +322,7 @@ impl HttpUpstream {
                         self.note(noted, &frame, &index);
                     }
                 }
-                session.handle_server(call, Frame::Seen(&frame, &index));
+                session.handle_server(call, FrameBytes::Seen(&frame, &index));
             });
             if reader.held() > self.max_frame {
                 return Err(format!(
@@ -488,8 +488,7 @@ impl HttpUpstream {
 
 /// Returns the revision that the response to `initialize` agrees on.
 fn revision_in(frame: wire::Frame<'_>) -> Option<HeaderValue> {
-    let revision = frame.member(FramePart::Result, "protocolVersion")?;
-    let revision: String = serde_json::from_str(revision).ok()?;
+    let revision = frame.text_member(FramePart::Result, "protocolVersion")?;
     HeaderValue::from_str(&revision).ok()
 }
 

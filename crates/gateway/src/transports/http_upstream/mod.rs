@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::frame::Frame;
+use crate::frame::FrameBytes;
 use crate::headers::{PARAM_PREFIX, SESSION, VERSION, only_text, rounds_headers};
 use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
@@ -498,7 +498,7 @@ async fn send_in_order(
 impl ServerTransport for HttpUpstream {
     fn send(
         &self,
-        frame: Frame<'_>,
+        frame: FrameBytes<'_>,
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,

@@ -44,18 +44,21 @@ impl ParamHeaders {
         }
     }
 
+    /// The headers of the tool that this request calls.
+    fn marked_in(&self, frame: Frame<'_>) -> Option<&Vec<(Vec<String>, HeaderName)>> {
+        let tool = frame.text_member(FramePart::Params, "name")?;
+        self.by_tool.get(&*tool)
+    }
+
     /// Adds what this call lacks.
     pub(super) fn complete(&self, frame: Frame<'_>, headers: &mut HeaderMap) {
         if self.by_tool.is_empty() {
             return;
         }
-        let member = |name| frame.member(FramePart::Params, name);
-        let tool = member("name").and_then(|name| serde_json::from_str::<String>(name).ok());
-        let Some(marked) = tool.and_then(|tool| self.by_tool.get(&tool)) else {
+        let Some(marked) = self.marked_in(frame) else {
             return;
         };
-        let arguments = member("arguments").and_then(|all| serde_json::from_str(all).ok());
-        let arguments: Value = arguments.unwrap_or_default();
+        let arguments = arguments_of(frame);
         for (path, name) in marked {
             let Some(text) = at(&arguments, path).and_then(text_of) else {
                 continue;
@@ -85,11 +88,8 @@ pub(super) fn remove_unrepeated<'f>(
         return;
     }
     let frame = frame();
-    let member = |name| frame.and_then(|frame| frame.member(FramePart::Params, name));
-    let tool = member("name").and_then(|name| serde_json::from_str::<String>(name).ok());
-    let marked = tool.and_then(|tool| known.by_tool.get(&tool));
-    let arguments = member("arguments").and_then(|all| serde_json::from_str(all).ok());
-    let arguments: Value = arguments.unwrap_or_default();
+    let marked = frame.and_then(|frame| known.marked_in(frame));
+    let arguments = frame.map(arguments_of).unwrap_or_default();
     for name in names {
         let mut texts = Vec::new();
         match marked {
@@ -114,6 +114,12 @@ pub(super) fn remove_unrepeated<'f>(
             headers.remove(&name);
         }
     }
+}
+
+/// Returns the arguments of a call; `null` where there are none.
+fn arguments_of(frame: Frame<'_>) -> Value {
+    let arguments = frame.value_member(FramePart::Params, "arguments");
+    arguments.unwrap_or_default()
 }
 
 /// Returns the value at the end of this way.

@@ -296,7 +296,7 @@ impl Rig {
         let frame = frame.to_string();
         self.session.handle_client_with_headers(
             StreamId(stream),
-            Frame::Lent(frame.as_bytes()),
+            FrameBytes::Lent(frame.as_bytes()),
             headers,
         );
         told
