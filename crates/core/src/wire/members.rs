@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
@@ -209,10 +209,11 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
 }
 
 /// One member of an object, passing over the others without keeping them. Of a duplicate member the last, as most
-/// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is not an object or the member is
-/// absent.
+/// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is not an object, the member is
+/// absent, or a name in the object cannot be read: that name could be any.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
-    find(object, name).last
+    let [value] = several(object, [name]);
+    value
 }
 
 /// [`member`], for several names in one pass.
@@ -220,18 +221,7 @@ pub(crate) fn several<'a, const N: usize>(
     object: &'a RawValue,
     names: [&str; N],
 ) -> [Option<&'a RawValue>; N] {
-    let text = object.get();
-    let mut found = [None; N];
-    let _end = each_key(text.as_bytes(), 0, |key, at| {
-        let end = skip_value(text.as_bytes(), at)?;
-        let written = key.contains(&b'\\').then(|| unescaped(key)).flatten();
-        let name = written.as_deref().unwrap_or(key);
-        if let Some(index) = names.iter().position(|known| known.as_bytes() == name) {
-            found[index] = text.get(at..end);
-        }
-        Some(end)
-    });
-    found.map(|value| serde_json::from_str(value?).ok())
+    find(object, names).last.map(read)
 }
 
 /// [`member`], but a duplicate member is a defect. `place` names the object in it.
@@ -240,46 +230,46 @@ pub fn only_member<'a>(
     name: &str,
     location: &'static str,
 ) -> Result<Option<&'a RawValue>, WireError> {
-    match find(object, name) {
-        Found {
-            duplicate: true, ..
-        } => Err(WireError::Duplicate { location }),
-        Found { last, .. } => Ok(last),
+    let found = find(object, [name]);
+    if found.duplicate {
+        return Err(WireError::Duplicate { location });
     }
+    let [value] = found.last;
+    Ok(read(value))
 }
 
-#[derive(Default)]
-struct Found<'a> {
-    last: Option<&'a RawValue>,
+fn read(value: Option<&str>) -> Option<&RawValue> {
+    serde_json::from_str(value?).ok()
+}
+
+/// Members with given names, each as it was written.
+struct Found<'a, const N: usize> {
+    last: [Option<&'a str>; N],
     duplicate: bool,
 }
 
-struct Finder<'n>(&'n str);
-
-impl<'de> Visitor<'de> for Finder<'_> {
-    type Value = Found<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Found::default();
-        while let Some(Key(key)) = map.next_key()? {
-            if key == self.0 {
-                found.duplicate |= found.last.replace(map.next_value()?).is_some();
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+/// Finds members in one scan, as those of a frame are found. Nothing is found where a name cannot be read.
+fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a, N> {
+    let text = object.get();
+    let (mut last, mut duplicate) = ([None; N], false);
+    let whole = each_key(text.as_bytes(), 0, |key, at| {
+        let end = skip_value(text.as_bytes(), at)?;
+        let name = match memchr::memchr(b'\\', key) {
+            None => Cow::Borrowed(key),
+            Some(_) => Cow::Owned(unescaped(key)?),
+        };
+        if let Some(index) = names.iter().position(|known| known.as_bytes() == &*name) {
+            duplicate |= last[index].replace(&text[at..end]).is_some();
         }
-        Ok(found)
+        Some(end)
+    });
+    match whole {
+        Some(_) => Found { last, duplicate },
+        None => Found {
+            last: [None; N],
+            duplicate: false,
+        },
     }
-}
-
-fn find<'a>(object: &'a RawValue, name: &str) -> Found<'a> {
-    serde_json::Deserializer::from_str(object.get())
-        .deserialize_map(Finder(name))
-        .unwrap_or_default()
 }
 
 /// Levels of nesting allowed where a value is taken out of a frame. Forms have four, answers two.

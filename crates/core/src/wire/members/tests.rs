@@ -43,6 +43,19 @@ fn several_members_are_those_that_are_found_one_by_one() {
     }
 }
 
+/// A half of a surrogate pair is valid in JSON, and no text: readers replace it, drop it or refuse the object.
+#[test]
+fn nothing_is_found_where_a_name_cannot_be_read() {
+    let object = raw_json(r#"{"a":1,"\ud800":2,"b":3}"#);
+    assert!(member(&object, "a").is_none());
+    assert!(several(&object, ["a", "b"]).iter().all(Option::is_none));
+    assert!(only_member(&object, "a", "test").unwrap().is_none());
+    // As the value of another member it hides nothing.
+    let object = raw_json(r#"{"a":1,"b":"\ud800"}"#);
+    assert_eq!(member(&object, "a").unwrap().get(), "1");
+    assert!(text(member(&object, "b").unwrap()).is_none());
+}
+
 #[test]
 fn a_duplicate_member_is_a_defect_however_spelled() {
     let duplicate = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
