@@ -6,13 +6,14 @@
 //! empty form takes their position, which rmcp always reads. [`extract`] takes them out again. Everything else in a
 //! frame stays as it is, and a frame without a question is not even parsed here.
 //!
-//! The member in `_meta` is always written by us, so a server cannot use it to say two things at once.
+//! The member in `_meta` is always written by us, so a server cannot use it to say two things at once. For the same
+//! reason a frame with duplicate members is read here too, by core's [`LenientMembers`], and handed on with each member
+//! once: core's `Frame` would refuse it, and leave to rmcp what its `_meta` says.
 
 use std::borrow::Cow;
 
-use indexmap::IndexMap;
-use mcp_elicit_core::wire::method;
-use serde::Deserialize;
+use mcp_elicit_core::wire::{LenientMembers, members, method};
+use rmcp::model::ServerJsonRpcMessage;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -21,10 +22,6 @@ const PARAMS: &str = "mcp-elicit/params";
 /// The `_meta` member that carries the position of a question among those of its round.
 const POSITION: &str = "mcp-elicit/position";
 
-/// The members of an object, the last of each name: core's reader would refuse a frame with two of one name, and leave to rmcp what
-/// its `_meta` says.
-type Members<'a> = IndexMap<String, &'a RawValue>;
-
 /// The raw parts of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawParams {
@@ -32,6 +29,11 @@ pub(crate) struct RawParams {
     pub(crate) params: String,
     /// The question's position among those of its round, from zero.
     pub(crate) position: u64,
+}
+
+/// Reads a frame of a server into rmcp's type, with every question's parameters kept.
+pub(crate) fn read(frame: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
+    serde_json::from_slice(&keep(frame))
 }
 
 /// Returns the frame with every question's parameters kept; the frame itself when it carries none or is not a JSON
@@ -62,88 +64,72 @@ fn mentions_a_question(frame: &[u8]) -> bool {
 
 fn rewritten(frame: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(frame).ok()?;
-    let mut members: Members<'_> = serde_json::from_str(text).ok()?;
-    let replacement;
+    let mut members = LenientMembers::read(text)?;
     if let Some(result) = members.get("result") {
-        replacement = preserve_result(result)?;
-        members.insert("result".to_owned(), &replacement);
+        let result = preserve_result(result)?;
+        members.set("result", result);
     } else if is_question(&members) {
-        replacement = preserve_params(members.get("params").copied(), 0)?;
-        members.insert("params".to_owned(), &replacement);
+        let params = preserve_params(members.get("params"), 0);
+        members.set("params", params);
     } else {
         return None;
     }
-    serde_json::to_vec(&members).ok()
+    Some(members.to_text().into_bytes())
 }
 
 /// A result whose `inputRequests` hold questions: `input_required`, or a task that waits for input.
 fn preserve_result(result: &RawValue) -> Option<Box<RawValue>> {
-    let mut members: Members<'_> = serde_json::from_str(result.get()).ok()?;
-    let requests: Members<'_> = serde_json::from_str(members.get("inputRequests")?.get()).ok()?;
+    let mut members = LenientMembers::read(result.get())?;
+    let mut requests = LenientMembers::read(members.get("inputRequests")?.get())?;
     let mut found = false;
-    let mut all = IndexMap::<String, Cow<'_, RawValue>>::new();
-    for (position, (key, request)) in requests.into_iter().enumerate() {
-        let kept = preserve_request(request, position);
-        found |= kept.is_some();
-        all.insert(key, kept.map_or(Cow::Borrowed(request), Cow::Owned));
-    }
+    requests.replace_each(|position, request| {
+        let preserved = preserve_request(request, position);
+        found |= preserved.is_some();
+        preserved
+    });
     if !found {
         return None;
     }
-    let all = serde_json::value::to_raw_value(&all).ok()?;
-    members.insert("inputRequests".to_owned(), &all);
-    serde_json::value::to_raw_value(&members).ok()
+    let requests = requests.to_raw();
+    members.set("inputRequests", requests);
+    Some(members.to_raw())
 }
 
 fn preserve_request(request: &RawValue, position: usize) -> Option<Box<RawValue>> {
-    let mut members: Members<'_> = serde_json::from_str(request.get()).ok()?;
+    let mut members = LenientMembers::read(request.get())?;
     if !is_question(&members) {
         return None;
     }
-    let params = preserve_params(members.get("params").copied(), position)?;
-    members.insert("params".to_owned(), &params);
-    serde_json::value::to_raw_value(&members).ok()
+    let params = preserve_params(members.get("params"), position);
+    members.set("params", params);
+    Some(members.to_raw())
 }
 
-fn is_question(members: &Members<'_>) -> bool {
-    members
-        .get("method")
-        .and_then(|method| serde_json::from_str::<String>(method.get()).ok())
-        .is_some_and(|name| name == method::CREATE)
+fn is_question(members: &LenientMembers<'_>) -> bool {
+    let method = members.get("method").and_then(members::text);
+    method.as_deref() == Some(method::CREATE)
 }
 
-fn preserve_params(params: Option<&RawValue>, position: usize) -> Option<Box<RawValue>> {
-    #[derive(Deserialize)]
-    struct Meta {
-        #[serde(rename = "_meta", default)]
-        meta: serde_json::Map<String, Value>,
-    }
+fn preserve_params(params: Option<&RawValue>, position: usize) -> Box<RawValue> {
     let exact = params.map_or("null", RawValue::get);
-    let mut meta = serde_json::from_str::<Meta>(exact)
-        .map(|read| read.meta)
-        .unwrap_or_default();
+    let meta = params.and_then(|params| members::only_member(params, "_meta", "params").ok()?);
+    let meta = meta.and_then(|meta| serde_json::from_str(meta.get()).ok());
+    let mut meta: serde_json::Map<String, Value> = meta.unwrap_or_default();
     meta.insert(PARAMS.to_owned(), exact.into());
     meta.insert(POSITION.to_owned(), position.into());
-    serde_json::value::to_raw_value(&json!({
+    members::raw_value(&json!({
         "_meta": meta,
         "mode": "form",
         "message": "",
         "requestedSchema": { "type": "object", "properties": {} },
     }))
-    .ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{
-        GetMeta as _, JsonRpcMessage, ServerJsonRpcMessage, ServerRequest, ServerResult,
-    };
+    use rmcp::model::{GetMeta as _, JsonRpcMessage, ServerRequest, ServerResult};
 
     use super::*;
-
-    fn read(frame: &[u8]) -> ServerJsonRpcMessage {
-        serde_json::from_slice(frame).expect("rmcp reads it")
-    }
 
     #[test]
     fn a_pushed_question_reaches_us_byte_for_byte() {
@@ -151,7 +137,8 @@ mod tests {
         let frame = format!(
             r#"{{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{params}}}"#
         );
-        let JsonRpcMessage::Request(mut request) = read(&keep(frame.as_bytes())) else {
+        let JsonRpcMessage::Request(mut request) = read(frame.as_bytes()).expect("rmcp reads it")
+        else {
             panic!("a request");
         };
         assert!(matches!(request.request, ServerRequest::ElicitRequest(_)));
@@ -166,7 +153,8 @@ mod tests {
         let frame = format!(
             r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"input_required","requestState":"s","extra":[1.0],"inputRequests":{{"zz":{{"method":"elicitation/create","params":{first}}},"roots":{{"method":"roots/list"}},"aa":{{"method":"elicitation/create","params":{second}}}}}}}}}"#
         );
-        let JsonRpcMessage::Response(response) = read(&keep(frame.as_bytes())) else {
+        let JsonRpcMessage::Response(response) = read(frame.as_bytes()).expect("rmcp reads it")
+        else {
             panic!("a response");
         };
         let ServerResult::InputRequiredResult(result) = response.result else {
@@ -197,6 +185,20 @@ mod tests {
     fn a_method_written_with_escapes_is_still_a_question() {
         let frame = br#"{"jsonrpc":"2.0","id":1,"method":"\u0065licitation\/create","params":{"message":"x"}}"#;
         assert!(matches!(keep(frame), Cow::Owned(_)));
+    }
+
+    #[test]
+    fn a_duplicate_member_hides_no_question_and_no_parameters() {
+        let last = r#"{"message":"n","requestedSchema":{"type":"object","properties":{}},"_meta":{"mcp-elicit/params":"forged"}}"#;
+        let frame = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{}},"method":"elicitation/create","params":{last}}}"#
+        );
+        let JsonRpcMessage::Request(mut request) = read(frame.as_bytes()).expect("rmcp reads it")
+        else {
+            panic!("a request");
+        };
+        let kept = extract(request.request.get_meta_mut()).expect("kept");
+        assert_eq!(kept.params, last);
     }
 
     #[test]

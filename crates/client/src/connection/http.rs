@@ -137,8 +137,7 @@ impl Http {
             _ if !awaits_reply => Ok(StreamableHttpPostResponse::Accepted),
             Some(kind) if kind.starts_with(JSON) => {
                 let body = self.body(response, self.limit).await?;
-                let message = serde_json::from_slice(&raw_params::keep(&body))
-                    .map_err(|error| self.broken(error))?;
+                let message = raw_params::read(&body).map_err(|error| self.broken(error))?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
             kind => Err(StreamableHttpError::UnexpectedContentType(kind)),

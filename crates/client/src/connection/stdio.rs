@@ -204,7 +204,7 @@ fn read_line(line: &[u8]) -> Result<Option<ServerJsonRpcMessage>, TransportError
     if !line.starts_with(b"{") && !line.starts_with(b"[") {
         return Ok(None);
     }
-    match serde_json::from_slice(&raw_params::keep(line)) {
+    match raw_params::read(line) {
         Ok(message) => Ok(Some(message)),
         Err(error) if error.is_data() => Err(TransportError::NotAMessage),
         Err(error) => Err(TransportError::BrokenJson {

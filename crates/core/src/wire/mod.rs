@@ -17,6 +17,7 @@
 //! | `capability` | what a client can ask a person |
 //! | `request` | the question |
 //! | `result` | the reply |
+//! | `lenient` | an object as the last reader of a message takes it, duplicate members included |
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
@@ -32,6 +33,7 @@ mod envelope;
 mod error;
 pub mod frame;
 mod id;
+mod lenient;
 pub mod members;
 pub mod message;
 pub mod meta;
@@ -52,6 +54,7 @@ pub use envelope::{ElicitationMessage, Envelope, Kind, MAX_MESSAGE};
 pub use error::{JsonProblem, WireError};
 pub use frame::{Frame, FrameDefect, FrameIndex, FramePart};
 pub use id::Id;
+pub use lenient::LenientMembers;
 pub use meta::Meta;
 pub use notice::{Cancelled, Progress};
 pub use pushed::{Complete, UrlRequired};
