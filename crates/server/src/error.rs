@@ -296,11 +296,7 @@ impl From<ElicitError> for ErrorData {
             } => {
                 let mut violations = findings;
                 if violations.is_empty() {
-                    violations.push(Finding {
-                        location: String::new(),
-                        code: "check".into(),
-                        message: reasons,
-                    });
+                    violations.push(Finding::new("", "check", reasons));
                 }
                 fault(
                     PeerFault::WrongAnswer {

@@ -186,11 +186,11 @@ impl QuestionError {
         let error = match self.fault() {
             Some(fault) => fault.to_error(revision),
             // No person declined, and nothing broke: the person's policy says no beforehand.
-            None => ErrorObject {
-                code: code::SERVER,
-                message: "Elicitation refused by policy".to_owned(),
-                data: Some(json!({ "reason": self.to_string() })),
-            },
+            None => ErrorObject::new(
+                code::SERVER,
+                "Elicitation refused by policy",
+                Some(json!({ "reason": self.to_string() })),
+            ),
         };
         ErrorData::new(ErrorCode(error.code), error.message, error.data)
     }

@@ -7,8 +7,16 @@ use super::{Answers, CheckError, Outcome, Violations};
 use crate::form::Form;
 use crate::wire::Action;
 
-/// Content as it comes, which a form can check.
-pub trait Content {
+mod sealed {
+    /// Content is text or a value: only these pass `Form::check`.
+    pub trait Sealed {}
+
+    impl Sealed for &str {}
+    impl Sealed for serde_json::Value {}
+}
+
+/// Content as it comes, which a form can check. Sealed: it is text or a value.
+pub trait Content: sealed::Sealed {
     /// The reason why it is not what the form asks for.
     type Error;
 

@@ -19,6 +19,7 @@ pub struct Violation {
 
 /// The rule of a field that was broken, with its limit.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Rule {
     /// The field is required and has no value. Null is not a value.
     Required,
@@ -58,6 +59,7 @@ pub enum Rule {
 
 /// The JSON type that a field wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expected {
     /// The content itself: an object.
     Object,

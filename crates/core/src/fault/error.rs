@@ -37,6 +37,7 @@ pub mod code {
 
 /// A JSON-RPC error object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ErrorObject {
     /// The code.
     pub code: i32,
@@ -48,6 +49,15 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
+    /// Makes an error object.
+    pub fn new(code: i32, message: impl Into<String>, data: Option<Value>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data,
+        }
+    }
+
     /// The object as raw JSON, for a message.
     pub fn to_raw(&self) -> Box<RawValue> {
         let mut object = Map::new();
@@ -62,6 +72,7 @@ impl ErrorObject {
 
 /// One thing that is wrong in a form or an answer: where, which rule, and a sentence. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// A JSON Pointer into the schema, or the name of a field.
     #[serde(rename = "place")]
@@ -93,6 +104,19 @@ impl From<&Violation> for Finding {
 }
 
 impl Finding {
+    /// Makes a finding of a check that is not one of a form's rules.
+    pub fn new(
+        location: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            location: location.into(),
+            code: code.into(),
+            message: message.into(),
+        }
+    }
+
     /// Every defect of a form.
     pub fn from_defects(defects: &Defects) -> Vec<Self> {
         defects.iter().map(Self::from).collect()

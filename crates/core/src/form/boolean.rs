@@ -7,6 +7,7 @@ use crate::json::{Given, Json};
 
 /// The rules of a boolean (`BooleanSchema`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Boolean {
     /// The only value that is taken (`const`): true for "you must agree".
     pub constant: Option<bool>,

@@ -13,6 +13,7 @@ use crate::wire::Revision;
 
 /// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChoiceOption {
     /// The value that is sent when it is picked.
     pub value: Box<str>,
@@ -67,6 +68,7 @@ impl std::ops::Deref for ChoiceOptions {
 /// The rules of a single choice (`UntitledSingleSelectEnumSchema`, `TitledSingleSelectEnumSchema`,
 /// `LegacyTitledEnumSchema`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Choice {
     /// The options.
     pub options: ChoiceOptions,

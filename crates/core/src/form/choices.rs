@@ -10,6 +10,7 @@ use crate::json::{Given, Items, Json};
 
 /// The rules of several choices (`UntitledMultiSelectEnumSchema`, `TitledMultiSelectEnumSchema`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Choices {
     /// The options.
     pub options: ChoiceOptions,

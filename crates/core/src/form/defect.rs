@@ -4,6 +4,7 @@ use std::fmt;
 
 /// One reason why a requestedSchema is not a legal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Defect {
     /// The location in the schema, as an RFC 6901 JSON Pointer.
     pub pointer: String,
@@ -165,6 +166,7 @@ codes! {
 
 /// Something legal that a person may still want to know: ignored, or not the same everywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Note {
     /// The location in the schema, as an RFC 6901 JSON Pointer.
     pub pointer: String,

@@ -12,6 +12,7 @@ use crate::wire::Revision;
 #[error(
     "`{field}` picks several options, which revision {revision} cannot ask: ask for one, or once for each"
 )]
+#[non_exhaustive]
 pub struct UnsupportedForm {
     /// The field.
     pub field: String,

@@ -3,6 +3,7 @@
 /// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more
 /// than a question is worth, and a form within what a person can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The longest schema text, in bytes.
     pub schema_bytes: usize,

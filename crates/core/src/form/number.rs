@@ -12,6 +12,7 @@ use crate::number::{compare, is_integer, is_multiple, text};
 
 /// The rules of a number (`NumberSchema`), compared exactly.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Number {
     /// This or more.
     pub minimum: Option<Value>,

@@ -11,6 +11,7 @@ use crate::json::{Given, Json};
 
 /// The rules of a string (`StringSchema`). Lengths count Unicode code points (JSON Schema 2020-12 validation §6.3).
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Text {
     /// At least this many characters.
     pub min_length: Option<u64>,

@@ -30,6 +30,7 @@ impl Severity {
 
 /// One thing that a lint says. Serializes as `{"level","code","pointer","message","help"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// The severity.
     pub level: Severity,
@@ -87,6 +88,7 @@ impl Serialize for Legal {
 
 /// Everything that a lint says. Serializes as `{"legal":{..},"findings":[..]}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// On which revisions the question is legal.
     pub legal: Legal,

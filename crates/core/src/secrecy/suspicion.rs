@@ -6,6 +6,7 @@ use super::words::is_invisible;
 
 /// The certainty that a credential is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Confidence {
     /// It may well be: tell the person.
     Suspicious,
@@ -118,6 +119,7 @@ impl CredentialKind {
 
 /// Which of a question's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TextSource {
     /// The field's name.
     Name,

@@ -25,6 +25,7 @@ pub(crate) use scan::{skip_space, skip_value};
 
 /// The members of a JSON-RPC frame, as byte ranges into it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrameIndex {
     /// The id with its quotes, if it is a string.
     pub id: Option<Range<usize>>,

@@ -16,6 +16,7 @@ pub struct EventReader {
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerEvent {
     /// Its data, lines joined.
     pub data: Vec<u8>,

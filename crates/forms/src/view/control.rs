@@ -9,6 +9,7 @@ const LONG: u64 = 120;
 
 /// One entry of a list to choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pick {
     /// The value that is sent when it is chosen, exactly as the server gave it.
     pub value: String,
@@ -128,6 +129,7 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
 
 /// A field as a frontend shows it. All text is safe to show; `name` is for matching and records.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FieldView {
     /// The field's name in the form, exactly as the server gave it.
     pub name: String,

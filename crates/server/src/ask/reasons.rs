@@ -87,10 +87,9 @@ impl Reasons {
 
     /// The same for a program.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let finding = |reason: &Reason| Finding {
-            location: reason.field.clone().unwrap_or_default(),
-            code: "check".to_owned(),
-            message: reason.words.clone(),
+        let finding = |reason: &Reason| {
+            let location = reason.field.as_deref().unwrap_or_default();
+            Finding::new(location, "check", reason.words.as_str())
         };
         self.0.iter().map(finding).collect()
     }
