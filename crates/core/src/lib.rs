@@ -6,6 +6,7 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | [`exposition`] | how figures are written for a monitor |
 //! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
 //! | [`argument`] | whether an approver changed an argument of a call |
@@ -27,6 +28,7 @@
 pub mod answer;
 pub mod argument;
 pub mod digest;
+pub mod exposition;
 pub mod fault;
 pub mod form;
 mod json;
