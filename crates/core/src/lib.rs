@@ -26,6 +26,7 @@
 pub mod answer;
 pub mod argument;
 pub mod digest;
+pub mod exposition;
 pub mod fault;
 pub mod form;
 mod json;

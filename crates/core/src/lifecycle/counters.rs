@@ -1,10 +1,10 @@
 //! Counts of events by kind, and of the time that questions were open: audit figures for monitoring.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{AuditEvent, AuditRecord};
+use crate::exposition::{Exposition, MetricType};
 
 /// The upper bounds of the buckets for open times, in seconds: from a script to a person back from lunch.
 const SPANS: [u64; 8] = [1, 5, 15, 60, 300, 900, 3600, 14_400];
@@ -50,26 +50,25 @@ impl AuditCounters {
     /// Returns the numbers in the text format of Prometheus (version 0.0.4), each name beginning with `prefix`, such as
     /// `mcp_elicit_client`.
     pub fn to_prometheus(&self, prefix: &str) -> String {
-        let mut text = format!(
-            "# HELP {prefix}_turns_total Turns in the life of questions.\n# TYPE {prefix}_turns_total counter\n"
-        );
-        // Writing to a string cannot fail.
+        let mut text = Exposition::default();
+        let name = format!("{prefix}_turns_total");
+        let help = "Turns in the life of questions.";
+        text.metric(&name, MetricType::Counter, Some(help));
         for (event, count) in self.events() {
-            let _ = writeln!(text, "{prefix}_turns_total{{turn=\"{event}\"}} {count}");
+            text.sample(&name, Some(("turn", &event)), count);
         }
         let name = format!("{prefix}_open_seconds");
-        let _ = writeln!(
-            text,
-            "# HELP {name} How long questions were open until they ended.\n# TYPE {name} histogram"
-        );
+        let help = "How long questions were open until they ended.";
+        text.metric(&name, MetricType::Histogram, Some(help));
+        let bucket = format!("{name}_bucket");
         for (span, count) in SPANS.iter().zip(self.open.spans) {
-            let _ = writeln!(text, "{name}_bucket{{le=\"{span}\"}} {count}");
+            text.sample(&bucket, Some(("le", span)), count);
         }
         let Open { count, sum, .. } = &self.open;
-        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "{name}_sum {}", sum.as_secs_f64());
-        let _ = writeln!(text, "{name}_count {count}");
-        text
+        text.sample(&bucket, Some(("le", &"+Inf")), count);
+        text.sample(&format!("{name}_sum"), None, sum.as_secs_f64());
+        text.sample(&format!("{name}_count"), None, count);
+        text.into_text()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The gateway's own HTTP server: every configured server under its path, and the pages for operators.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
+use mcp_elicit_core::exposition::{self, Exposition, MetricType};
 use mcp_elicit_forms::web::{self, ConnectionBounds};
 use tokio::net::TcpListener;
 
@@ -209,37 +209,32 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
         calls += more_calls;
         open += more_open;
     }
-    let lines = [
-        (
-            "mcp_elicit_questions_asked_total",
-            "counter",
-            number(&counts.asked),
-        ),
-        (
-            "mcp_elicit_questions_found_again_total",
-            "counter",
-            number(&counts.found),
-        ),
-        ("mcp_elicit_answers_total", "counter", number(&counts.acted)),
-        (
-            "mcp_elicit_answers_delivered_total",
-            "counter",
-            number(&counts.delivered),
-        ),
+    let mut text = Exposition::default();
+    let mut add = |name: &str, metric_type, value: u64| {
+        text.metric(name, metric_type, None);
+        text.sample(name, None, value);
+    };
+    for (name, count) in [
+        ("mcp_elicit_questions_asked_total", &counts.asked),
+        ("mcp_elicit_questions_found_again_total", &counts.found),
+        ("mcp_elicit_answers_total", &counts.acted),
+        ("mcp_elicit_answers_delivered_total", &counts.delivered),
         (
             "mcp_elicit_questions_ended_without_action_total",
-            "counter",
-            number(&counts.ended),
+            &counts.ended,
         ),
-        ("mcp_elicit_sessions", "gauge", sessions as u64),
-        ("mcp_elicit_calls", "gauge", calls as u64),
-        ("mcp_elicit_questions_open", "gauge", open as u64),
-    ];
-    let mut text = String::new();
-    for (name, kind, value) in &lines {
-        let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
+    ] {
+        add(name, MetricType::Counter, number(count));
     }
-    ([("content-type", "text/plain; version=0.0.4")], text).into_response()
+    for (name, count) in [
+        ("mcp_elicit_sessions", sessions),
+        ("mcp_elicit_calls", calls),
+        ("mcp_elicit_questions_open", open),
+    ] {
+        add(name, MetricType::Gauge, count as u64);
+    }
+    let headers = [("content-type", exposition::CONTENT_TYPE)];
+    (headers, text.into_text()).into_response()
 }
 
 #[cfg(test)]
