@@ -116,7 +116,7 @@ impl Approvals {
         self.approved.remove(&call)?.delivery
     }
 
-    /// Returns the server's answer with a note on the approval of its call, if that was approved.
+    /// Returns the server's answer with a note on the approval of its call, if it was approved.
     pub(crate) fn added_to(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
         let approved = self.approved.get(&key)?;
         let result = frame.result()?;
