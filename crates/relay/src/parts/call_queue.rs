@@ -21,7 +21,7 @@ pub(crate) struct TurnMarks {
     pub(crate) shown: Capability,
     /// Increases when a tool is seen to ask, or no longer suspected.
     pub(crate) habits: u64,
-    /// Increases when the server is done with a call.
+    /// Increases when the server has finished with a call.
     pub(crate) calls: u64,
     /// Increases when a question is asked or ends.
     pub(crate) questions: u64,
@@ -76,7 +76,7 @@ impl CallQueue {
         self.len() >= self.most
     }
 
-    /// Returns the refusal of a call that would have to wait beside as many as may, for the server of this name.
+    /// Returns the refusal of a call for the server of this name while the queue is full.
     pub(crate) fn refusal(&self, server: &str) -> ErrorResponse {
         let most = self.most;
         let why = format!(
@@ -148,12 +148,12 @@ impl CallQueue {
         self.waiting.len() + self.left.len()
     }
 
-    /// Returns `true` if nothing that a call could wait for has changed since these marks.
+    /// Returns `true` if nothing that a call may wait for has changed since these marks.
     pub(crate) fn is_as_at(&self, marks: &TurnMarks) -> bool {
         self.looked_at.is_some_and(|last| last.marks == *marks)
     }
 
-    /// Records the state. Returns `true` if some call may have another turn in it.
+    /// Records the state. Returns `true` if the turn of some call may differ in it.
     pub(crate) fn must_look(&mut self, state: TurnState) -> bool {
         let last = self.looked_at.replace(state);
         !last.is_some_and(|last| last.is_like(&state))

@@ -142,7 +142,7 @@ impl Catalog {
         self.extent = Extent::Outdated;
     }
 
-    /// The gateway itself has read the whole list.
+    /// Records that the gateway itself has read the whole list.
     pub(crate) fn read_whole(&mut self) {
         self.extent = Extent::Whole;
     }

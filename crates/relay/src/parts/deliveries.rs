@@ -79,7 +79,7 @@ impl Deliveries {
         }
     }
 
-    /// Ends a delivery whose outcome was reported. `None` if it was ended before.
+    /// Ends a delivery whose outcome was reported. Returns `None` if it was ended before.
     pub(crate) fn end(&mut self, delivery: DeliveryId) -> Option<Delivery> {
         self.by_key.remove(&delivery)
     }

@@ -25,7 +25,7 @@ impl EffectQueue {
         self.effects.pop_front()
     }
 
-    /// Adds a frame for the client; `last` where it answers the request that opened the stream.
+    /// Adds a frame for the client; `last` if it answers the request that opened the stream.
     pub(crate) fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {
             stream,

@@ -37,7 +37,7 @@ impl HoldTimers {
         begins
     }
 
-    /// Begins to hold a call whose client is told only after a while.
+    /// Begins to hold a call whose client is informed only after a while.
     pub(crate) fn begin_quietly(
         &mut self,
         now: Timestamp,

@@ -48,7 +48,7 @@ pub(crate) struct LogLevels {
 }
 
 impl LogLevels {
-    /// A pushed client wants this level for its session.
+    /// Records the level that a pushed client requests for its session.
     pub(crate) fn client_asks_for(&mut self, level: LogLevel) {
         self.client = Some(level);
     }

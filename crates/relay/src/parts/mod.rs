@@ -1,14 +1,14 @@
-//! The parts of the relay. Each is a type that owns its data, which only its own file reaches; no part names the relay (`.ci/check-layers`).
-//! A part owns its data and its transitions, each named for what happened, and returns small results. What takes several parts stands in
-//! the files beside this folder, under other names.
+//! The parts of the relay. A part is a type that owns its data, which only its own file accesses, and its transitions.
+//! Each transition is named for an event, and returns a small result. No part names the relay (`.ci/check-layers`).
+//! Code that needs several parts is in the files beside this folder, under other names.
 //!
 //! | part | contents |
 //! | --- | --- |
 //! | `early_requests` | requests of the client that wait for the server's era to be known |
-//! | `calls/` | the client's requests on their way: the table, one call, its rounds and progress |
-//! | `call_budget` | the bounds on what a client has open: the number of its requests, and their bytes |
+//! | `calls/` | the client's requests in progress: the table, one call, its rounds and progress |
+//! | `call_budget` | the limits on a client's open requests: their number, and their bytes |
 //! | `past_calls` | calls that have ended here and may still ask |
-//! | `turns`, `call_queue` | the calls that are with the server at once; those that wait for their turn, their limit, and the times of checks |
+//! | `turns`, `call_queue` | the calls that are with the server at the same time; the calls that wait for their turn, their limit, and the times of checks |
 //! | `asking_targets` | the tools, prompts and resources that were seen to ask |
 //! | `asks/` | open questions: the table, one question, the calls that it may belong to |
 //! | `limits` | size, number and rate of questions |
@@ -27,8 +27,8 @@
 //! | `opening_ids` | the ids of openings that the server has not answered |
 //! | `url_demand` | the visits that a server required |
 //! | `reported_name`, `log_levels` | the name that the server reported; levels of log messages |
-//! | `timers`, `effect_queue` | what is due; the effects that wait |
-//! | `rejections` | frames of the client that are not passed on, as effects |
+//! | `timers`, `effect_queue` | the running timers; the waiting effects |
+//! | `rejections` | the refusals of frames of the client that are not passed on, as effects |
 
 pub(crate) mod approvals;
 pub(crate) mod asking_targets;

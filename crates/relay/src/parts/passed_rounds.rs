@@ -36,7 +36,7 @@ enum Progress {
     Inside,
     /// The client has it, under this state.
     AtClient { state: String },
-    /// The retry has come and waits until its answers are recorded.
+    /// The retry has come, and waits until its answers are recorded.
     Back(Retry),
 }
 

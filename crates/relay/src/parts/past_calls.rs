@@ -1,5 +1,6 @@
-//! The calls that have ended here while their server may still be at work on them, and ask: the client gave them up, or they went on as
-//! tasks. A server that does not say for which call it asks may mean one of them. Their number and size are bounded.
+//! The calls that have ended here, but that their server may still be processing: the client gave them up, or they
+//! continue as tasks. A server that does not name the call of a question may mean one of them. Their number and size
+//! are limited.
 
 use std::collections::VecDeque;
 
@@ -32,7 +33,7 @@ struct PastCall {
 }
 
 impl PastCalls {
-    /// The client has given the call up, on which the server is at work.
+    /// Records that the client has given up a call that the server is still processing.
     pub(crate) fn given_up(&mut self, call: &mut Call) {
         if call.kind().is_some() {
             let id = call.upstream_id().clone();
@@ -40,7 +41,7 @@ impl PastCalls {
         }
     }
 
-    /// The server has answered the call with this, which says that it goes on as a task.
+    /// Records that the server has answered the call with this frame, so that it continues as a task.
     pub(crate) fn became_task(&mut self, call: &mut Call, frame: Frame<'_>) {
         let task = frame.result().and_then(|result| {
             let task = members::member(result, "task")?;
@@ -66,7 +67,7 @@ impl PastCalls {
         }
     }
 
-    /// Records that the server has answered this id: it is done with the call.
+    /// Records that the server has answered this id: it has finished with the call.
     pub(crate) fn answered(&mut self, id: &Id) {
         self.calls.retain(|past| past.id.as_ref() != Some(id));
         self.bytes = self.all().map(size_of).sum();

@@ -1,4 +1,4 @@
-//! Frames of the client that are not passed on: who sent them is told.
+//! Frames of the client that are not passed on: their senders get errors.
 
 use mcp_elicit_core::wire::frame::{self, Frame};
 use mcp_elicit_core::wire::{Envelope, FrameDefect, Id, members, message};
@@ -9,7 +9,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::{ClientForward, ClientFrame, StreamId};
 
 impl EffectQueue {
-    /// Refuses a request; other frames have nobody to tell.
+    /// Refuses a request; other frames get no error.
     pub(crate) fn reject(
         &mut self,
         frame: ClientFrame<'_>,
@@ -31,7 +31,7 @@ impl EffectQueue {
         }
     }
 
-    /// Refuses a frame with this defect, under the id that it has if it has one.
+    /// Refuses a frame with this defect, under its id if it has one.
     pub(crate) fn reject_defect(
         &mut self,
         stream: StreamId,
@@ -45,7 +45,7 @@ impl EffectQueue {
         self.reject_under(stream, id.as_ref(), defect.code(), &defect.to_string())
     }
 
-    /// Refuses bytes that are no message.
+    /// Refuses bytes that are not a message.
     pub(crate) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
         let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
             Ok(_) => (-32600, "the message is not a request".to_owned()),
@@ -54,7 +54,7 @@ impl EffectQueue {
         self.reject_under(stream, None, code, &why)
     }
 
-    /// Refuses a frame that is no request, under this id if it has one.
+    /// Refuses a frame that is not a request, under this id if it has one.
     pub(crate) fn reject_under(
         &mut self,
         stream: StreamId,

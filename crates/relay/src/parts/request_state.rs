@@ -33,7 +33,7 @@ pub(crate) struct StateClaims {
     /// The time of its expiry, in milliseconds since 1970.
     #[serde(rename = "x")]
     expires: u64,
-    /// Distinguishes two states of one call.
+    /// The number that distinguishes two states of one call.
     #[serde(rename = "n")]
     number: u64,
     /// The questions under it: keys of `inputRequests` with the records of the questions; the record is empty for a
@@ -147,7 +147,7 @@ pub(crate) enum StateDefect {
         "`requestState` must be a string: make the call again without `requestState` and `inputResponses`"
     )]
     NotText,
-    /// There are answers, and no state.
+    /// There are answers, but no state.
     #[error(
         "`inputResponses` came without the `requestState` of the result that they answer: return both, or make the call again without them"
     )]
@@ -174,7 +174,7 @@ pub(crate) enum StateDefect {
 pub(crate) struct CallBinding(String);
 
 impl CallBinding {
-    /// Binds to the call of this request. Arguments whose spellings cannot be compared count as written.
+    /// Creates the binding to the call of this request. Arguments whose spellings cannot be compared count as written.
     pub(crate) fn of_frame(kind: CallKind, frame: Frame<'_>) -> Self {
         if let Ok(calling) = calls::summary(kind, frame) {
             return Self(calling.digest);

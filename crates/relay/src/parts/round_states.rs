@@ -13,7 +13,7 @@ const USED: usize = 4_096;
 /// The issued states.
 pub(crate) struct RoundStates {
     seal: StateSeal,
-    /// The time for which a state is good.
+    /// The time for which a state is valid.
     good_for: Duration,
     /// The number in the last state.
     last: u64,
@@ -50,7 +50,7 @@ impl UsedStates {
 }
 
 impl RoundStates {
-    /// No state was given out yet; each will be good for this time.
+    /// Creates an empty table; each state will be valid for this time.
     pub(crate) fn new(seal: StateSeal, good_for: Duration) -> Self {
         Self {
             seal,
@@ -67,7 +67,7 @@ impl RoundStates {
         self.last
     }
 
-    /// Seals a state for a round in which this call asks this, with the state that the server gave.
+    /// Seals a state for a round of this call that asks these questions, with the state that the server gave.
     pub(crate) fn seal_asking(
         &self,
         now: Timestamp,
@@ -81,7 +81,7 @@ impl RoundStates {
             .seal(call, &claims.asking(asked).of_server(server))
     }
 
-    /// Seals a state for a round of this call that is presented again, up to this one.
+    /// Seals a state for a round of this call that is presented again, with the number of rounds that are repeated.
     pub(crate) fn seal_repeating(
         &self,
         now: Timestamp,
@@ -117,7 +117,7 @@ impl RoundStates {
         self.by_state.get(state).copied()
     }
 
-    /// Returns `true` for a state of a round that a call waits with, or waited.
+    /// Returns `true` for the state of a round with which a call waits, or has waited.
     pub(crate) fn knows(&self, state: &str) -> bool {
         self.by_state.contains_key(state) || self.used.contains(state)
     }

@@ -1,5 +1,5 @@
-//! The callers of tasks: shared by all relays of one server. Where a server has one identity for all callers of the gateway, it cannot keep
-//! their tasks apart, so that the gateway does: a task is for the caller whose call became it.
+//! The callers of tasks: shared by all relays of one server. A server that has one identity for all callers of the
+//! gateway cannot keep their tasks apart, so the gateway does: a task belongs to the caller whose call became it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,13 +85,13 @@ impl TaskOwners {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of this caller became this task. A server that uses an id again means the later one.
+    /// Records that a call of this caller became this task. If a server uses an id again, the later task counts.
     fn begin(&self, task: String, caller: String) {
         self.all().insert(task, caller);
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether this caller began the task.
+    /// Returns `true` if this caller began the task.
     fn is_of(&self, task: &str, caller: &str) -> bool {
         let all = self.all();
         all.by_task
@@ -99,7 +99,7 @@ impl TaskOwners {
             .is_some_and(|owner| owner.caller == caller)
     }
 
-    /// Returns the refusal of a request with these params about a task, where it is not known to be this caller's.
+    /// Returns the refusal of a request with these params about a task, unless the task is known to be this caller's.
     pub(crate) fn refusal(&self, params: Option<&RawValue>, caller: &str) -> Option<ErrorResponse> {
         match params.map(task_in) {
             Some(Ok(Some(task))) if self.is_of(&task, caller) => None,
@@ -111,7 +111,7 @@ impl TaskOwners {
         }
     }
 
-    /// A call of this caller has this response. Where that says that the call has become a task, the caller may ask about it.
+    /// Reads the response to a call of this caller. If the call has become a task, the caller may ask about it.
     pub(crate) fn call_answered(&self, frame: Frame<'_>, caller: &str) {
         let has = |name| frame.sole_member(FramePart::Result, name) != Ok(None);
         if !(has("task") || has("taskId")) {
@@ -128,11 +128,11 @@ impl TaskOwners {
         }
     }
 
-    /// Returns the response to `tasks/list` of a server of this revision without the tasks of other callers; `None` where it has none of
-    /// them.
+    /// Returns the response to `tasks/list` of a server of this revision, without the tasks of other callers; `None` if
+    /// it has none of them.
     ///
     /// # Errors
-    /// The refusal of a list that cannot be read.
+    /// If the list cannot be read: its refusal.
     pub(crate) fn own_in_list(
         &self,
         frame: Frame<'_>,
@@ -161,7 +161,8 @@ impl TaskOwners {
         Ok(Some(frame_edit::spliced(frame.text(), range, result.get())))
     }
 
-    /// Returns whether all tasks that a notification names are of this caller. One that names none for any reader has no others.
+    /// Returns `true` if all tasks that a notification names belong to this caller. A notification that names none for
+    /// any reader has no others.
     pub(crate) fn has_own_only(&self, frame: Frame<'_>, caller: &str) -> bool {
         let has_members = |params: &str| params.starts_with('{');
         if !frame.part(FramePart::Params).is_some_and(has_members) {

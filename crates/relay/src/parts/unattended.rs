@@ -67,7 +67,7 @@ impl Unattended {
         self.following.remove(&call)
     }
 
-    /// The record knows calls that nobody waits for, or none.
+    /// Records whether the record has calls without a waiting client.
     pub(crate) fn record_has_calls(&mut self, known: bool) {
         self.in_record = known;
     }

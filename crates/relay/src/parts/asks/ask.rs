@@ -67,7 +67,8 @@ struct Recorded {
     stage: Stage,
 }
 
-/// The stage of a question that is in the record. Once the client has answered, its own reply is kept where the server may have it as it is.
+/// The stage of a question that is in the record. From the client's answer on, its own reply is kept if the server may
+/// receive it unchanged.
 enum Stage {
     /// Shown and open.
     Open,
@@ -81,7 +82,7 @@ enum Stage {
 
 /// A client's answer as the client wrote it.
 pub(crate) struct ClientReply {
-    /// The response as the client wrote it, if the server may have all of it.
+    /// The response as the client wrote it, if the server may receive all of it.
     frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
     result: Box<str>,
@@ -89,29 +90,29 @@ pub(crate) struct ClientReply {
     recorded: String,
 }
 
-/// The way in which the client was asked, with its answers that could not be used.
+/// The way in which the client was asked, with its unusable answers.
 enum Shown {
     /// It was not asked here.
     Not,
     /// With a pushed request of this id.
     Dialog {
         id: Id,
-        /// `true` if the client has responded, in whatever way.
+        /// `true` if the client has responded in any way.
         responded: bool,
         wrong: Option<WrongAnswers>,
     },
-    /// With an `input_required`, whose retry brings the answer.
+    /// With an `input_required`; its retry carries the answer.
     NextRound { wrong: Option<WrongAnswers> },
 }
 
-/// Answers of a client that could not be used.
+/// Unusable answers of a client.
 struct WrongAnswers {
     count: u32,
-    /// The reason why the last of them could not.
+    /// The reason why the last one is unusable.
     reason: String,
 }
 
-/// The number of times that a question is asked in a client's own dialog, the same as on the pages.
+/// The number of times that a question is asked in a client's own dialog; the same as on the pages.
 const ATTEMPTS: u32 = 3;
 
 impl NewAsk {
@@ -190,7 +191,7 @@ impl NewAsk {
 }
 
 impl Stage {
-    /// Returns the client's own reply, where the server may have it as it is.
+    /// Returns the client's own reply, if the server may receive it unchanged.
     fn reply(&self) -> Option<&ClientReply> {
         match self {
             Self::Open => None,
@@ -212,7 +213,7 @@ impl Stage {
 }
 
 impl Shown {
-    /// Returns the answers of the client that could not be used.
+    /// Returns the unusable answers of the client.
     fn wrong(&self) -> Option<&WrongAnswers> {
         match self {
             Self::Not => None,
@@ -220,7 +221,7 @@ impl Shown {
         }
     }
 
-    /// Takes out the answers of the client that could not be used, for the next time that it is asked.
+    /// Takes out the unusable answers of the client, for the next time that it is asked.
     fn take_wrong(&mut self) -> Option<WrongAnswers> {
         match self {
             Self::Not => None,
@@ -239,12 +240,12 @@ impl ClientReply {
         }
     }
 
-    /// Adds the response as the client wrote it, of which the server may have all.
+    /// Adds the response as the client wrote it; the server may receive all of it.
     pub(crate) fn frame(self, frame: Option<Box<str>>) -> Self {
         Self { frame, ..self }
     }
 
-    /// Returns the response as the client wrote it, if the server may have all of it.
+    /// Returns the response as the client wrote it, if the server may receive all of it.
     pub(crate) fn as_it_came(&self) -> Option<&str> {
         self.frame.as_deref()
     }
@@ -342,7 +343,7 @@ impl Ask {
         self.reusable
     }
 
-    /// Returns why the last answer of the client could not be used.
+    /// Returns the reason why the client's last answer is unusable.
     pub(crate) fn reason(&self) -> Option<&str> {
         let wrong = self.row()?.shown.wrong()?;
         Some(&wrong.reason)
@@ -445,7 +446,7 @@ impl Ask {
         self.reusable = false;
     }
 
-    /// The client is asked in its own dialog under this id. Returns the id of the dialog before, if there was one.
+    /// Records that the client is asked in its own dialog under this id. Returns the id of the previous dialog, if any.
     pub(super) fn shown_in_dialog(&mut self, id: Id) -> Option<Id> {
         let row = self.row_mut()?;
         let dialog = Shown::Dialog {
@@ -459,19 +460,19 @@ impl Ask {
         }
     }
 
-    /// Returns how many answers of the client could not be used.
+    /// Returns the number of unusable answers of the client.
     pub(super) fn wrong_answers(&self) -> u32 {
         let wrong = self.row().and_then(|row| row.shown.wrong());
         wrong.map_or(0, |wrong| wrong.count)
     }
 
-    /// Returns what a retry says to it under its key, for a server that may have it with all its members.
+    /// Returns the reply in a retry under its key, for a server that may receive the reply with all its members.
     pub(crate) fn reply_in_retry(
         &self,
         outcome: &Outcome,
         responses: &InputResponses,
     ) -> Option<ClientReply> {
-        // Content that means nothing is dropped.
+        // Without accepted answers, a reply with `content` is not used.
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
@@ -479,7 +480,7 @@ impl Ask {
         said.map(|said| ClientReply::new(said.get(), outcome_json(outcome)))
     }
 
-    /// The client has responded to its own dialog, in whatever way.
+    /// Records that the client has responded to its own dialog in any way.
     pub(crate) fn client_responded(&mut self) {
         if let AskState::Recorded(row) = &mut self.state
             && let Shown::Dialog { responded, .. } = &mut row.shown
@@ -488,7 +489,7 @@ impl Ask {
         }
     }
 
-    /// The client is asked in a round, whose retry brings the answer.
+    /// Records that the client is asked in a round; its retry carries the answer.
     pub(crate) fn shown_in_round(&mut self) {
         if let AskState::Recorded(row) = &mut self.state {
             let wrong = row.shown.take_wrong();
@@ -506,8 +507,8 @@ impl Ask {
         self.asked.attribution.reassign(to);
     }
 
-    /// The client has answered; `reply` is its own response, where the server may have it as it is. Returns the record's id, where the
-    /// answer may be the first.
+    /// Records that the client has answered. `reply` is its own response, if the server may receive it unchanged.
+    /// Returns the record's id if the answer may be the first.
     pub(crate) fn submit(&mut self, reply: Option<ClientReply>) -> Option<String> {
         let row = self.row_mut()?;
         match &mut row.stage {
@@ -515,7 +516,7 @@ impl Ask {
                 row.stage = Stage::Submitting { reply };
                 Some(row.id.clone())
             }
-            // The last reply counts where it is what the record has.
+            // The last reply counts if it equals the recorded answer.
             Stage::Submitting { reply: last }
             | Stage::Answered { reply: last }
             | Stage::Delivering { reply: last } => {
@@ -549,7 +550,7 @@ impl Ask {
         Some(row.id.clone())
     }
 
-    /// The client gave an answer that cannot be used. `false` when there were too many to ask once more.
+    /// Records an unusable answer of the client. Returns `false` if there were too many to ask again.
     pub(crate) fn was_wrong(&mut self, reason: String) -> bool {
         let Some(row) = self.row_mut() else {
             return false;
@@ -557,7 +558,7 @@ impl Ask {
         let count = row.shown.wrong().map_or(0, |wrong| wrong.count) + 1;
         let again = Some(WrongAnswers { count, reason });
         match &mut row.shown {
-            // The client was asked in a round before the gateway was started anew.
+            // The client was asked in a round before the gateway was restarted.
             Shown::Not => row.shown = Shown::NextRound { wrong: again },
             Shown::Dialog { wrong, .. } | Shown::NextRound { wrong } => *wrong = again,
         }

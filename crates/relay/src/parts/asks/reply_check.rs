@@ -41,7 +41,7 @@ impl Ask {
             })
     }
 
-    /// Returns the reply that a retry of this revision brings under this key, checked; `None` where it brings none.
+    /// Returns the checked reply under this key in a retry of this revision; `None` if there is none.
     pub(crate) fn reply_in(
         &self,
         entry: &str,

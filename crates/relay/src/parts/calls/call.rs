@@ -38,28 +38,28 @@ pub(crate) struct Call {
     rounds: CallRounds,
 }
 
-/// The one who waits for a call.
+/// The party that waits for a call.
 enum Waiter {
     /// Its client, on this stream, since it made the call last.
     Client { stream: StreamId, since: Timestamp },
-    /// Nobody: the call went back to the client, or the client is gone.
+    /// None: the call went back to the client, or the client is gone.
     Nobody,
 }
 
 /// The state of a call between its client and the server.
 enum CallState {
-    /// It waits for its turn; the server knows nothing of it, and its upstream id is taken.
+    /// It waits for its turn; the server does not know it, and its upstream id is in use.
     Queued(Queued),
     /// The server works on it, under its upstream id.
     AtServer,
-    /// The server does not work on it. It waits for approval, for links to be visited, for the same call of another session, or to be
-    /// made again.
+    /// The server is not processing it. It waits for approval, for visits to links, for the same call of another
+    /// session, or until it is made again.
     Waiting,
     /// The server has asked in a round, which the gateway answers.
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
     PassingRound(String),
-    /// The response is there and no client waits for it.
+    /// The response has arrived, and no client waits for it.
     Finished(String),
 }
 
@@ -72,7 +72,7 @@ struct Queued {
 }
 
 impl Call {
-    /// A call of a client that waits on this stream. It goes to the server under the client's own id.
+    /// Creates a call of a client that waits on this stream. It goes to the server under the client's own id.
     pub(crate) fn new(
         permit: Permit,
         now: Timestamp,
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// The same call, which the server is to know by another id.
+    /// Sets another id under which the server knows the call.
     pub(crate) fn with_upstream_id(self, id: Id) -> Self {
         Self {
             upstream_id: id,
@@ -104,24 +104,24 @@ impl Call {
         }
     }
 
-    /// The same call, whose progress is reported under these tokens.
+    /// Sets the tokens under which its progress is reported.
     pub(crate) fn with_progress(self, progress: CallProgress) -> Self {
         Self { progress, ..self }
     }
 
-    /// The same call, which wants log messages from this level on.
+    /// Sets the minimum level of its log messages.
     pub(crate) fn with_log_level(self, log_level: Option<LogLevel>) -> Self {
         Self { log_level, ..self }
     }
 
-    /// The same call, for whose questions a retry has brought these answers.
+    /// Adds the answers of a retry to its questions.
     pub(crate) fn with_retry_answers(mut self, answers: Option<RetryAnswers>) -> Self {
         self.rounds.retried_with(answers);
         self
     }
 
-    /// Counts the bytes that it holds: its request as it is kept and as it waits for its turn, its names on both sides,
-    /// a response that no client waits for, and answers of its rounds. Its questions are counted separately.
+    /// Counts the bytes that it holds: its stored request, also while it waits for its turn; its names on both sides; a
+    /// response that no client waits for; and answers of its rounds. Its questions are counted separately.
     pub(crate) fn recount(&mut self) {
         // Both ids are also keys of tables.
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
@@ -164,7 +164,8 @@ impl Call {
         self.recount();
     }
 
-    /// The client has made it again, wants its progress on this token, and declares these modes where it does so for each call.
+    /// Records that the client has made it again, with this progress token, and with these modes if it declares them
+    /// per call.
     pub(crate) fn made_again(&mut self, token: Option<Id>, capability: Option<Capability>) {
         self.progress.report_under(token);
         if let (Some(call), Some(capability)) = (self.request.call_mut(), capability) {
@@ -182,7 +183,7 @@ impl Call {
         &self.upstream_id
     }
 
-    /// It goes to the server once more, under this id.
+    /// Records that it goes to the server again, under this id.
     pub(super) fn sent_again(&mut self, id: Id) {
         self.upstream_id = id;
         self.state = CallState::AtServer;
@@ -194,7 +195,7 @@ impl Call {
         matches!(self.state, CallState::Queued(_) | CallState::AtServer)
     }
 
-    /// The server is done with its upstream id. `false` where it was before.
+    /// Records that the server has finished with its upstream id. Returns `false` if it had before.
     pub(super) fn end_upstream(&mut self) -> bool {
         let ends = self.has_upstream_id();
         if ends {
@@ -254,7 +255,7 @@ impl Call {
         !self.asks.is_empty() || !self.maybe.is_empty()
     }
 
-    /// Returns since when its client waits, where the call waits for a person or its turn.
+    /// Returns the time since which its client waits, if the call waits for a person or for its turn.
     pub(crate) fn waits_for_person_since(&self) -> Option<Timestamp> {
         match self.waiter {
             Waiter::Client { since, .. } if self.may_wait_for_answer() || self.is_queued() => {
@@ -291,7 +292,7 @@ impl Call {
         self.recount();
     }
 
-    /// Its turn has come: it goes to the server.
+    /// Records that its turn has come: it goes to the server.
     pub(crate) fn dequeue(&mut self) {
         self.state = CallState::AtServer;
         self.recount();
@@ -328,14 +329,14 @@ impl Call {
         self.request.call().is_some_and(AskingCall::has_turn)
     }
 
-    /// Its own turn has come, or it need not wait for it.
+    /// Records that its own turn has come, or that it need not wait for one.
     pub(crate) fn begin_turn(&mut self) {
         if let Some(call) = self.request.call_mut() {
             call.begin_turn();
         }
     }
 
-    /// It was seen to ask: it has its turn until it ends, though it did not wait for one.
+    /// Records that it was seen to ask: it keeps a turn until it ends, although it did not wait for one.
     pub(crate) fn seen_asking(&mut self) {
         if let Some(call) = self.request.call_mut() {
             call.seen_asking();
@@ -422,7 +423,7 @@ impl Call {
         self.recount();
     }
 
-    /// Returns `true` if the response is there.
+    /// Returns `true` if the response has arrived.
     pub(crate) fn is_finished(&self) -> bool {
         matches!(self.state, CallState::Finished(_))
     }
@@ -501,7 +502,7 @@ impl Call {
         self.request.call_mut()?.summary().ok()
     }
 
-    /// Returns why what is called cannot be shown to a person, if it cannot.
+    /// Returns the reason why the call cannot be shown to a person; `None` if it can.
     pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
         self.request.call_mut()?.summary().err()
     }

@@ -23,7 +23,7 @@ impl CallProgress {
         }
     }
 
-    /// One token for the client, and one for the server, which may have none.
+    /// Creates progress with a token for the client, and one for the server, if it has one.
     pub(crate) fn with_tokens(token: Id, upstream_token: Option<Id>) -> Self {
         Self {
             token: Some(token),
@@ -53,7 +53,7 @@ impl CallProgress {
         self.upstream_token.as_ref()
     }
 
-    /// The client is told progress under this token from now on.
+    /// Sets the token under which progress is reported to the client.
     pub(super) fn report_under(&mut self, token: Option<Id>) {
         self.token = token;
     }

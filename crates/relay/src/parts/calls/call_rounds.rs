@@ -49,7 +49,7 @@ impl AnsweredRound {
 }
 
 impl CallRounds {
-    /// A retry has brought these answers for its questions, which are asked anew.
+    /// Records that a retry carries these answers to its questions, which are asked again.
     pub(super) fn retried_with(&mut self, answers: Option<RetryAnswers>) {
         self.retry_answers = answers;
     }
@@ -57,7 +57,7 @@ impl CallRounds {
     /// Counts a round.
     ///
     /// # Errors
-    /// If it is one more than `most`.
+    /// If there are more than `most` rounds.
     pub(crate) fn begin_round(&mut self, most: u32) -> Result<(), LimitFault> {
         self.count += 1;
         if self.count > most {
@@ -82,7 +82,7 @@ impl CallRounds {
         self.url_demand.as_ref()
     }
 
-    /// The server requires links to be visited. `false` where they are the same as in its last answer.
+    /// Records that the server requires visits to links. Returns `false` if they are the same as in its last answer.
     pub(crate) fn demands_urls(&mut self, demand: UrlDemand) -> bool {
         let is_new = self.url_demand.as_ref() != Some(&demand);
         self.url_demand = Some(demand);

@@ -1,5 +1,6 @@
-//! The calls that a pushed question may be for. A stream of its own says so, and so does being the only call with the server; where
-//! neither does ([`turns`](crate::parts::turns) says when), the question may be for any of several calls.
+//! The calls that a pushed question may belong to. The call is certain if the question came on its own stream, or if it
+//! is the only call at the server. Otherwise (see [`turns`](crate::parts::turns)), the question may belong to any of
+//! several calls.
 
 use std::time::Duration;
 
@@ -7,16 +8,17 @@ use super::{Call, Calls};
 use crate::parts::asks::Attribution;
 use crate::{CallId, Timestamp};
 
-/// Calls that come within this time of each other came in one go, from a client that makes several at once.
+/// The time within which calls count as made together, by a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
 
 /// The number of calls besides the likeliest that are named and held.
 pub(crate) const OTHERS: usize = 63;
-/// That number where the client's own dialog shows the question, which names no call: only those are held for it.
+/// The same number for a question in the client's own dialog, which names no call: they are only held for it.
 const OTHERS_OF_DIALOG: usize = 16;
 
 impl Calls {
-    /// Returns the call that a pushed question is for, which came on the stream of `via`; `in_dialog` if the client's own dialog shows it.
+    /// Returns the call that a pushed question belongs to, which came on the stream of `via`; `in_dialog` if the
+    /// client's own dialog shows it.
     pub(crate) fn attribute(&self, via: Option<CallId>, in_dialog: bool) -> Attribution {
         let known = |key: &CallId| self.get(*key).is_some_and(|call| call.kind().is_some());
         if let Some(key) = via.filter(known) {
@@ -37,8 +39,9 @@ impl Calls {
     }
 }
 
-/// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
-/// with it the first, since a server mostly gets to them in turn.
+/// Returns the sort key of a call; the smallest is the likeliest. Calls that do not wait for an answer come first; then
+/// the last call. Of the calls made together with it, the first comes first, because servers mostly process them in
+/// order.
 fn likely(last: Timestamp, key: CallId, call: &Call) -> (bool, bool, u64) {
     let waits = !call.asks().is_empty();
     let earlier = last.since(call.since()) > ONE_GO;

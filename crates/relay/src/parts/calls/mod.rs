@@ -42,7 +42,7 @@ pub(crate) struct Calls {
     by_upstream: HashMap<Id, CallId>,
     index: CallIndex,
     last: u64,
-    /// The number of calls in which the server could ask and that it is done with.
+    /// The number of calls in which the server could ask and that it has finished.
     ended: u64,
 }
 
@@ -64,7 +64,7 @@ impl Calls {
         &self.budget
     }
 
-    /// Takes a call in that goes to the server under its upstream id. `None` where another call has that.
+    /// Adds a call that goes to the server under its upstream id. Returns `None` if another call has that id.
     pub(crate) fn insert(&mut self, mut call: Call) -> Option<CallId> {
         call.recount();
         let key = CallId(self.last + 1);
@@ -158,7 +158,7 @@ impl Calls {
         true
     }
 
-    /// Records that the server is done with this upstream id; the call lives on.
+    /// Records that the server has finished with this upstream id; the call continues.
     pub(crate) fn end_upstream(&mut self, key: CallId) {
         if let Some(call) = self.by_key.get_mut(&key)
             && call.end_upstream()
@@ -168,7 +168,7 @@ impl Calls {
         }
     }
 
-    /// Returns a number that increases when the server is done with a call in which it may ask.
+    /// Returns a number that increases when the server has finished with a call in which it may ask.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
     }
@@ -249,7 +249,8 @@ impl Calls {
         call.map_or_else(Vec::new, |call| call.rounds_mut().take_deliveries())
     }
 
-    /// Returns the oldest call of whose round a request that is not a question was pushed to the client under this id.
+    /// Returns the oldest call with a round of which a request that is not a question was pushed to the client under
+    /// this id.
     pub(crate) fn by_pushed(&self, id: &Id) -> Option<CallId> {
         let has_pushed = |call: &Call| call.round().is_some_and(|round| round.has_pushed(id));
         let calls = self.by_key.iter();
@@ -257,7 +258,7 @@ impl Calls {
         pushed.map(|(key, _)| *key).min()
     }
 
-    /// Returns how many calls wait at clients for what is not a question.
+    /// Returns the number of calls that wait at clients for the response to a request that is not a question.
     pub(crate) fn at_client(&self) -> usize {
         let waits = |call: &&Call| {
             call.stream().is_none()
@@ -267,7 +268,8 @@ impl Calls {
         self.by_key.values().filter(waits).count()
     }
 
-    /// Returns the way of a frame of the server in the client's session: on the stream of the call that it came with, or on the session's.
+    /// Returns the route of a server's frame in the client's session: on the stream of the call that it came with, or
+    /// on the session's.
     pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
         let stream = via.and_then(|key| self.get(key)?.stream());
         ServerForward::AsIs {
@@ -276,7 +278,7 @@ impl Calls {
         }
     }
 
-    /// Keys of the calls that fit, oldest first.
+    /// Returns the keys of the matching calls, oldest first.
     pub(crate) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
         let mut keys: Vec<_> = self
             .by_key

@@ -1,4 +1,4 @@
-//! The request that a call was made with, as far as its kind matters here.
+//! The request of a call, with the parts that depend on its kind.
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::frame::FrameIndex;
@@ -30,15 +30,15 @@ pub(crate) struct AskingCall {
     turn: Turn,
 }
 
-/// The thing that is called, which is read when it is first needed.
+/// The summary of the call, which is read when it is first needed.
 enum Summary {
-    /// It was not read; `digest` is the digest of the call, where the rules were asked about it.
+    /// Not read; `digest` is the digest of the call, if it was computed for the rules.
     Unread { digest: Option<String> },
-    /// It was read, or cannot be shown for this reason.
+    /// Read, or not showable for this reason.
     Read(Result<CallSummary, CallDefect>),
 }
 
-/// The place of a call among those that take turns.
+/// The turn of a call, if calls take turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// It has none of its own.
@@ -50,7 +50,7 @@ enum Turn {
 }
 
 impl Request {
-    /// A request of this method in which no question may come up.
+    /// Creates a request of this method in which no question may come up.
     pub(crate) fn without_questions(method: Option<&str>) -> Self {
         match method {
             Some("tools/list") => Self::ToolList,
@@ -59,7 +59,7 @@ impl Request {
         }
     }
 
-    /// Returns the call, where questions may come up in it.
+    /// Returns the call, if questions may come up in it.
     pub(super) fn call(&self) -> Option<&AskingCall> {
         match self {
             Self::Call(call) => Some(call),
@@ -67,7 +67,7 @@ impl Request {
         }
     }
 
-    /// Returns the call for a change, where questions may come up in it.
+    /// Returns the call mutably, if questions may come up in it.
     pub(super) fn call_mut(&mut self) -> Option<&mut AskingCall> {
         match self {
             Self::Call(call) => Some(call),
@@ -75,14 +75,14 @@ impl Request {
         }
     }
 
-    /// Returns the size of what is kept of it, in bytes.
+    /// Returns the size of its kept parts, in bytes.
     pub(super) fn size(&self) -> usize {
         self.call().map_or(0, |call| call.frame.len())
     }
 }
 
 impl AskingCall {
-    /// A call with this request, text, as it goes to the server, whose client can ask in these modes.
+    /// Creates a call with this request text, as it goes to the server; its client can ask in these modes.
     pub(crate) fn new(kind: CallKind, frame: Bytes, capability: Capability) -> Self {
         Self {
             kind,
@@ -93,7 +93,7 @@ impl AskingCall {
         }
     }
 
-    /// Adds the digest of what is called, where that was read before the call came here.
+    /// Adds the digest of the call, if it was computed before the call came here.
     pub(crate) fn with_digest(self, digest: Option<&str>) -> Self {
         let digest = digest.map(str::to_owned);
         Self {
@@ -117,17 +117,17 @@ impl AskingCall {
         self.capability
     }
 
-    /// The client that has made it again can ask in these modes.
+    /// Records that the client that has made it again can ask in these modes.
     pub(super) fn declares(&mut self, capability: Capability) {
         self.capability = capability;
     }
 
-    /// Returns the kind of call and the name or URI that it calls.
+    /// Returns the kind of call, and the target's name or URI.
     pub(super) fn target(&self) -> Option<(CallKind, String)> {
         Some((self.kind, target(self.frame()?)?))
     }
 
-    /// Returns what is called, or the reason why it cannot be shown.
+    /// Returns the summary of the call, or the reason why it cannot be shown.
     pub(super) fn summary(&mut self) -> Result<&CallSummary, CallDefect> {
         if let Summary::Unread { digest } = &mut self.summary {
             let digest = digest.take();
@@ -149,7 +149,7 @@ impl AskingCall {
         }
     }
 
-    /// Returns what is called as far as it was read before.
+    /// Returns the summary of the call, if it was read before.
     pub(super) fn known_summary(&self) -> Option<&CallSummary> {
         match &self.summary {
             Summary::Read(read) => read.as_ref().ok(),
@@ -157,29 +157,29 @@ impl AskingCall {
         }
     }
 
-    /// Returns `true` if it is one of those that take turns, and has its own.
+    /// Returns `true` if it takes turns, and has its own.
     pub(super) fn has_turn(&self) -> bool {
         self.turn != Turn::None
     }
 
-    /// Its own turn has come.
+    /// Records that its own turn has come.
     pub(super) fn begin_turn(&mut self) {
         if self.turn == Turn::None {
             self.turn = Turn::Own;
         }
     }
 
-    /// It was seen to ask: it has its turn until it ends, though it did not wait for one.
+    /// Records that it was seen to ask: it keeps a turn until it ends, although it did not wait for one.
     pub(super) fn seen_asking(&mut self) {
         self.turn = Turn::OwnAndAsks;
     }
 
-    /// Ends its turn. `true` if it had one and did not ask.
+    /// Ends its turn. Returns `true` if it had one and did not ask.
     pub(super) fn end_turn(&mut self) -> bool {
         std::mem::replace(&mut self.turn, Turn::None) == Turn::Own
     }
 
-    /// Returns the digest that was read before the call came here, while the call is not read itself.
+    /// Returns the digest that was computed before the call came here, while the call itself is not read.
     #[cfg(test)]
     pub(super) fn digest(&self) -> Option<&str> {
         match &self.summary {
@@ -188,7 +188,7 @@ impl AskingCall {
         }
     }
 
-    /// Checks that the digest is that of the request as it is kept.
+    /// Checks that the digest is that of the stored request.
     #[cfg(test)]
     pub(super) fn check(&self) {
         if let Some(digest) = self.digest() {
