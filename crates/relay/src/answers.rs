@@ -54,7 +54,8 @@ impl Relay {
             .unwrap_or(StreamId::SESSION)
     }
 
-    /// The client answered, in this reply where the server may have it as it is: the record decides whether it was the first.
+    /// Handles an answer of the client, with its own reply if the server may receive it unchanged. The record decides
+    /// whether it was the first.
     pub(crate) fn client_answered(
         &mut self,
         key: AskId,

@@ -1,4 +1,4 @@
-//! A call ends: with the server's response, with an error of the gateway's own, or since nobody came for what it brought.
+//! The end of a call: with the server's response, with an error of the gateway, or because its client did not return.
 
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 
@@ -8,7 +8,7 @@ use crate::parts::calls::Call;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, Timer, Timestamp};
 
 impl Relay {
-    /// The server is done with a call: the client gets the answer, now or when it comes for it.
+    /// Handles the server's response to a call: the client gets it now, or when it makes the call again.
     pub(crate) fn finish(
         &mut self,
         now: Timestamp,
@@ -56,7 +56,7 @@ impl Relay {
         }
     }
 
-    /// The server is done with a call, and the client gets this text for its answer.
+    /// Ends a call that the server has answered; the client gets this text.
     pub(crate) fn finish_with(
         &mut self,
         now: Timestamp,
@@ -72,7 +72,7 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// The answer that a call brought while nobody waited goes to who waits now.
+    /// Sends the response that came while no client waited to the client that waits now.
     pub(crate) fn deliver_finished(&mut self, key: CallId) {
         let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
         else {
@@ -88,7 +88,7 @@ impl Relay {
         self.remove_call(key);
     }
 
-    /// The call ends with an error of the gateway's own.
+    /// Ends the call with an error of the gateway's own.
     pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
@@ -109,7 +109,7 @@ impl Relay {
         self.effects.push(Effect::DropCall { call: key });
     }
 
-    /// Returns whether the response says that the call goes on as a task of 2025-11-25, whose questions are pushed.
+    /// Returns `true` if the response says that the call continues as a task of 2025-11-25, whose questions are pushed.
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
         self.settings.decisions.is_some()
@@ -134,7 +134,7 @@ impl Relay {
         Some(call)
     }
 
-    /// Answers that the call was to bring to the server, and will not, are kept for the next one.
+    /// Keeps answers that the call was to carry to the server for the next call.
     fn keep_undelivered(&mut self, key: CallId) {
         let records = self.calls.take_deliveries(key);
         if !records.is_empty() {
@@ -143,7 +143,7 @@ impl Relay {
         }
     }
 
-    /// Nobody came for what the call brought.
+    /// Drops a call whose client did not return in time.
     pub(crate) fn drop_unattended(&mut self, now: Timestamp, key: CallId) {
         self.end_questions_of(now, key, Ending::CallEnded);
         if self.remove_call(key).is_some() {
@@ -151,7 +151,7 @@ impl Relay {
         }
     }
 
-    /// The call ends here. It is remembered where the server may still ask in it, and an operator decides who is asked.
+    /// Remembers a call that ends here, if the server may still ask in it and an operator decides who is asked.
     fn remember_given_up(&mut self, key: CallId) {
         if self.settings.decisions.is_none() || !self.calls.is_upstream(key) {
             return;

@@ -9,7 +9,7 @@ use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
 use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
 
 impl Relay {
-    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
+    /// Returns `true` if the call must wait for its turn. Otherwise records its turn, if it needs one.
     pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
         if self.turns.are_free(rule) {
@@ -77,8 +77,8 @@ impl Relay {
         ClientForward::Handled
     }
 
-    /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
-    /// comes soon.
+    /// Holds the call like one with an open question, so it is kept alive and handed back. The client is not informed
+    /// at once, because the turn mostly comes soon.
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
         self.calls.learn_token(key);

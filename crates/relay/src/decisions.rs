@@ -15,7 +15,7 @@ use mcp_elicit_core::wire::ElicitRequest;
 pub trait Decisions: fmt::Debug + Send + Sync {
     /// Decides about a call before it goes to the server.
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission;
-    /// Decides whether a call that was admitted, or waits, is now refused. It does not grant approvals.
+    /// Decides whether to refuse a call that was admitted, or waits. It does not grant approvals.
     fn refuses(
         &self,
         now: Timestamp,
@@ -40,8 +40,8 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         let decisions = self;
         Box::new(Each { decisions, now })
     }
-    /// Reports that a question was not asked, because a rule refuses it or its people cannot be asked. Called once per
-    /// question, with the call that the decision was about, if known.
+    /// Reports that a question was not asked, because a rule refuses it or its people cannot be asked. It is called
+    /// once per question, with the call that was decided about, if known.
     fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal);
     /// Reports that a call was approved with these answers (JSON), which change the arguments at these JSON Pointers;
     /// `question` is the record's id of the question in which people approved it.

@@ -40,7 +40,7 @@ impl Relay {
         self.ends_waiting(now, waits, &words);
     }
 
-    /// Ends a call that cannot go on at the server, with this message, and tells the server.
+    /// Ends a call that cannot continue at the server, with this message, and tells the server.
     fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
         let call = waits.map(Waiting::call);
         let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {

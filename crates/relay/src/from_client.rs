@@ -43,7 +43,7 @@ impl Relay {
             _ => {}
         }
         if self.settings.has_callers_to_judge() && is_nearly_judged(method) {
-            // It is judged as no call, and a server that is not strict may take it for one.
+            // It is not checked as a call, but a lenient server may take it for one.
             return self
                 .effects
                 .reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
@@ -66,16 +66,16 @@ impl Relay {
             Contact::New | Contact::Known
                 if self.settings.decisions.is_some() && CallKind::of_method(method).is_some() =>
             {
-                // Nobody has said which era is spoken, so no rule can judge it.
+                // The era is unknown, so no rule can check it.
                 let why = "the session was not opened: send `initialize` first";
                 self.effects.reject(frame, &ErrorResponse::new(-32600, why))
             }
-            // Before any opening: the server's own business.
+            // Before any opening: such a request is for the server alone.
             Contact::New | Contact::Known => self.start(frame, Start::default()),
         }
     }
 
-    /// The request waits until the server's era is known.
+    /// Keeps the request until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
@@ -133,7 +133,8 @@ impl Relay {
         if let Some(other) = &other
             && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
         {
-            // Another client's request, or an earlier one still at work, has this id, or one of the gateway's own may.
+            // Another request has this id (of another client, or an earlier one still in progress), or the gateway may
+            // generate it.
             sent = Cow::Owned(envelope.with_id(other));
         }
         let progress = if self.settings.client_streams {
@@ -175,7 +176,8 @@ impl Relay {
         }
     }
 
-    /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
+    /// Gives the call a progress token of its own: a report finds its stream by the token, so two calls must not share
+    /// one. `frame` is the frame as it came.
     fn give_token(&mut self, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> CallProgress {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
@@ -211,7 +213,7 @@ impl Relay {
             method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED if self.server.answers_discover() => ClientForward::Handled,
             _ if method::is_notification(method) => ClientForward::AsIs(None),
-            // A server might act on a call without an id, of which nobody was asked.
+            // A server might act on a call without an id, although no one was asked about it.
             _ => self.effects.reject_under(stream, None, -32600, NEEDS_ID),
         }
     }
@@ -315,7 +317,7 @@ impl Relay {
         }
     }
 
-    /// Tells the server that the call is no longer wanted, if the server is still processing it.
+    /// Tells the server that the call is cancelled, if the server is still processing it.
     pub(crate) fn cancel_upstream(&mut self, key: CallId) {
         if !self.calls.is_upstream(key) {
             return;
@@ -336,8 +338,8 @@ impl Relay {
     }
 }
 
-/// Returns `true` if a method nearly matches that of an opening, of a call or of a task, and is none of them: some
-/// servers derive a function name from it.
+/// Returns `true` if a method nearly matches that of an opening, a call or a task, but is none of them: some servers
+/// derive a function name from it.
 fn is_nearly_judged(method: &str) -> bool {
     const TASKS: &str = "tasks/";
     let openings = [method::INITIALIZE, method::DISCOVER];

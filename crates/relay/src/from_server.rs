@@ -37,7 +37,7 @@ impl Relay {
         }
         let is_judged = self.settings.decisions.is_some();
         if method::is_like_create(method) || (is_judged && names_questions(frame)) {
-            // A lenient client may take it for a question, which nothing has checked.
+            // A lenient client may take it for a question that was not checked.
             let refusal = ErrorResponse::new(-32601, OTHER_SPELLING);
             self.effects.tell_server(refusal.to_response(&id), None);
             return ServerForward::Handled;
@@ -94,7 +94,7 @@ impl Relay {
             self.flush_waiting(now);
             return forward;
         } else if self.tool_listing.awaits(&id) {
-            // Rules go on with what is known of the tools.
+            // Rules continue with the known facts about the tools.
             self.end_listing(now);
         } else if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
@@ -147,7 +147,7 @@ impl Relay {
                 self.calls.forward_in_session(via)
             }
             _ if resembles_question(method) => {
-                // A lenient client may take it for a question, which nothing has checked.
+                // A lenient client may take it for a question that was not checked.
                 tracing::warn!(server = %self.settings.server, "dropped a notification that is nearly a question");
                 ServerForward::Handled
             }
@@ -298,8 +298,8 @@ impl Relay {
         }
     }
 
-    /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
-    /// asks counts: it is read in full then, and refused if need be.
+    /// Returns the way in which the response asks, if it does, by two members only. If two readers could see different
+    /// values, a value that asks counts: the response is then read in full, and refused if necessary.
     pub(crate) fn elicitation_in(
         &self,
         key: CallId,
@@ -313,7 +313,7 @@ impl Relay {
         (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
-    /// Reads the server's requirement from its answer, and counts the round. `None` if the call has ended over it.
+    /// Reads the server's requirement from its answer, and counts the round. Returns `None` if this has ended the call.
     pub(crate) fn next_round<T>(
         &mut self,
         now: Timestamp,
@@ -343,7 +343,7 @@ impl Relay {
         Some(required)
     }
 
-    /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
+    /// Handles the end of the server: calls that wait for it end with a clear error, and questions are withdrawn.
     pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
             return;
@@ -353,7 +353,7 @@ impl Relay {
             "the server {} ended before it answered: {why}",
             self.shown_server()
         ));
-        // What is known of the server is dropped.
+        // The known facts about the server are dropped.
         self.reported_name.keep(self.server.info().as_deref());
         self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));

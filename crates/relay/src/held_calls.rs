@@ -42,7 +42,6 @@ impl Relay {
 
     /// Sets the end of a call that is handed back while it waits for its turn: the server does not know of it, so
     /// nothing else ends it.
-    /// else ends it.
     fn end_in_time(&mut self, now: Timestamp, key: CallId) {
         let at = now.after(self.settings.open_for);
         self.timers.set(at, Timer::DropUnattended(key));
@@ -99,7 +98,7 @@ impl Relay {
         self.holds.end(key, &mut self.timers);
     }
 
-    /// Tells the caller that the call is alive, on its token if it gave one.
+    /// Tells the client that the call is still in progress, if the client gave a progress token.
     pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
         let text = match self.link_of(key) {
             Some(link) => format!("Waiting for a person to answer at {link}"),
@@ -140,7 +139,8 @@ impl Relay {
         link(key)
     }
 
-    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
+    /// Hands back a call that a person has not answered yet: the client gets a result with the address for answers, and
+    /// the call waits for it.
     pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
@@ -162,7 +162,7 @@ impl Relay {
         }
     }
 
-    /// Detaches the client from the call; made again, it is found, in another session of the caller too.
+    /// Detaches the client from the call. The same call made again finds it, in another session of the caller too.
     pub(crate) fn detach(&mut self, key: CallId) {
         if self.leave_approval(key) {
             return;
@@ -172,8 +172,8 @@ impl Relay {
         }
     }
 
-    /// Leaves the call waiting for its client; made again in this session, it is found. Returns `false` if nothing can
-    /// find it.
+    /// Leaves the call waiting for its client; the same call made again in this session finds it. Returns `false` if
+    /// nothing can find it.
     pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
         self.end_hold(key);
         self.turns.queue_mut().leave(key);
@@ -237,7 +237,7 @@ impl Relay {
         Some(self.client.handed_back(&id, kind, text, may_have_schema))
     }
 
-    /// Resumes a call that a client made again.
+    /// Resumes a call that the client has made again.
     pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let (id, now) = (frame.id(), frame.at());
         self.learn_from_retry(key, frame.text());
@@ -252,7 +252,7 @@ impl Relay {
             self.turns.queue_mut().come_back(key);
             self.hold_queued(now, key);
         } else {
-            // The client's part is asked again at once, regardless of other people who are asked.
+            // The client is asked again at once, even if other people are asked too.
             self.present_round(now, key);
             if self.waits_for_people(key) || self.unattended.follows(key) {
                 self.hold(now, key);

@@ -18,23 +18,23 @@
 //! | `parts/` | the data, one file per part |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
-//! | `asking_frames` | the frames of a server that ask, as any reader may take them |
-//! | `era/` | the state of each side and its era, from its opening on; translation between the eras, one file per era and side |
-//! | `call_start` | a request as it starts at the server, with what a retry carries |
+//! | `asking_frames` | the frames of a server that ask, as any reader may understand them |
+//! | `era/` | the state and era of each side, from its opening on; translation between the eras, one file per era and side |
+//! | `call_start` | a request as it starts at the server, with the contents of a retry |
 //! | `calls_in_turn` | calls that go to the server in turn |
-//! | `call_endings` | a call ends: with a response, an error, or unattended |
-//! | `retries` | calls that are made again: the retry of a round, a call that was handed back |
-//! | `new_asks` | a question is checked and recorded |
-//! | `reassignment` | questions that go over to another call when theirs ends |
-//! | `question_plan` | the decision about a question, by all calls that may have asked |
-//! | `answers`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
-//! | `approvals/` | calls that wait for approval: the question about one, changed arguments, what approvers are shown, the list of tools |
-//! | `task_judgement` | questions of tasks, by an operator's decisions |
-//! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the words |
-//! | `calls_in_record` | calls that nobody waits for, beyond this session |
-//! | `connection_load` | the work on this connection, for a shell that has several |
-//! | `learned` | what was learned, in a form that outlives the process |
-//! | `request_ids` | the ids under which requests go on: the gateway's own, and those of peers that are free |
+//! | `call_endings` | the end of a call: with a response, with an error, or unattended |
+//! | `retries` | calls that are made again: the retry of a round, or a call that was handed back |
+//! | `new_asks` | the check and the recording of a question |
+//! | `reassignment` | questions that are reassigned to another call when their own ends |
+//! | `question_plan` | the decision about a question, for all calls that may have asked |
+//! | `answers`, `delivery_reports` | the delivery of a recorded answer; its result: accepted, refused or unknown |
+//! | `approvals/` | calls that wait for approval: the question, changed arguments, members shown to approvers, the list of tools |
+//! | `task_judgement` | operator's decisions about questions of tasks |
+//! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
+//! | `calls_in_record` | calls without a waiting client, beyond this session |
+//! | `connection_load` | the load of this connection, for a shell that has several |
+//! | `learned` | learned facts, in a form that outlives the process |
+//! | `request_ids` | the ids of forwarded requests: the gateway's own, and those of peers that are free |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; unknown members, passed on to another era |
 
@@ -240,7 +240,7 @@ impl Relay {
             return self.effects.reject_unreadable(stream, frame);
         };
         if self.settings.has_callers_to_judge() && !is_json(read.text()) {
-            // A server that is less strict may find a call in it, of which no rule was asked.
+            // A lenient server may find a call in it that was not checked by a rule.
             return self.effects.reject_unreadable(stream, frame);
         }
         let forward = match shape {

@@ -22,7 +22,7 @@ use crate::{CallSummary, NewQuestion};
 /// The result of checking a question.
 #[derive(Default)]
 pub(crate) struct Checked {
-    /// The form, where it has one.
+    /// The form, if it has one.
     pub(crate) form: Option<Arc<Form>>,
     /// Warnings for a person.
     warnings: Vec<String>,
@@ -67,7 +67,7 @@ impl Relay {
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
         let checked = check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
-        // Before any work that grows with the open calls. One that is refused below counts too.
+        // Before any work that grows with the open calls. A question that is refused below counts too.
         self.limits.admit(now, &request, &self.asks, revision)?;
         // Each call that it may belong to must be shown in full.
         if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
@@ -189,7 +189,7 @@ impl Relay {
         call.map_or_else(String::new, |call| call.rounds_mut().entry_key(request))
     }
 
-    /// Returns the first place of a question: the client, or people.
+    /// Returns the first place where a question is shown: the client, or people.
     fn asked_via(
         &self,
         call: Option<CallId>,
@@ -213,7 +213,7 @@ impl Relay {
         }
     }
 
-    /// The question is written: now it may be seen.
+    /// Handles a recorded question: now it may be shown.
     pub(crate) fn recorded(
         &mut self,
         now: Timestamp,

@@ -1,9 +1,9 @@
 //! An operator's decision about a question, for the call that asks or for all calls that may have asked.
 //!
 //! A question that may belong to several calls is decided about for each of them, including those that have ended here
-//! and that the server may still be processing. The strictest decision counts: a refusal, then the people whom a rule
-//! asks; if rules ask different people, the question is refused. The decision is made once for all calls that are
-//! decided alike for every question, such as the calls of one tool if no rule reads their arguments.
+//! and that the server may still be processing. The strictest decision counts: first a refusal, then the people whom a
+//! rule asks. If rules ask different people, the question is refused. Calls that are decided alike for every question
+//! share one decision: for example, the calls of one tool if no rule reads their arguments.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::new_asks::check;
 use crate::parts::asks::Attribution;
 use crate::{CallSummary, Relay};
 
-/// The most calls in progress that a question may have to be decided about one by one. A person could not judge so many
-/// at once: at most 64 are shown, and each costs up to some tenths of a millisecond under the relay's lock.
+/// The most calls in progress that are decided about one by one for a question. A person could not check so many at
+/// once: at most 64 are shown, and each costs up to some tenths of a millisecond under the relay's lock.
 const DIFFERING: usize = 256;
 /// The most links of one response that are decided about; more are not the caller's.
 const LINKS: usize = 100;
@@ -50,7 +50,7 @@ struct Candidates<'a> {
     groups: Vec<Option<CallFacts<'a>>>,
     /// The ended calls, each with the number of its group.
     past: Vec<(&'a CallSummary, usize)>,
-    /// `true` if none is in progress.
+    /// `true` if no call is in progress.
     are_past: bool,
 }
 
@@ -266,7 +266,7 @@ impl Candidates<'_> {
             strictest.add(planned);
         }
         if self.are_past && strictest.is_callers() {
-            // If none is known to be in progress, it may belong to any call.
+            // If no call is known to be in progress, the question may belong to any call.
             for planned in decisions.plan(&[None], question) {
                 strictest.add(planned);
             }

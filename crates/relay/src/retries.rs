@@ -69,7 +69,7 @@ impl Relay {
         })
     }
 
-    /// Handles a client's retry of a call under a state that this gateway sealed for it, or under no such state.
+    /// Handles a client's retry of a call. Its state may be one that this gateway sealed.
     fn retry_comes(&mut self, frame: ClientFrame<'_>, kind: CallKind) -> ClientForward {
         let Some(state) = frame.index().request_state.clone() else {
             return self.reject_state(frame, StateDefect::Missing);
@@ -209,7 +209,7 @@ impl Relay {
             return self.reject_state(frame, StateDefect::Foreign);
         };
         if let Err(fault) = self.calls.budget().check() {
-            // Its state is good for another try.
+            // Its state is valid for another attempt.
             return self.effects.reject(frame, &fault.refusal());
         }
         self.round_states.use_up(state);

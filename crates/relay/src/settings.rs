@@ -112,7 +112,7 @@ impl RelaySettings {
         self.task_owners.refusal(frame.params(), caller)
     }
 
-    /// Returns whether a notification of either side is about a task of another caller, or of one that is not known.
+    /// Returns `true` if a notification of either side is about a task of another caller, or an unknown task.
     pub(crate) fn is_of_foreign_task(&self, frame: Frame<'_>) -> bool {
         let caller = self.task_caller.as_ref();
         caller.is_some_and(|caller| !self.task_owners.has_own_only(frame, caller))
@@ -125,8 +125,8 @@ impl RelaySettings {
         }
     }
 
-    /// Returns `true` where every round waits here and no client has one as the server wrote it: the client may not be the one who
-    /// answers the next round, and its retry would bring the server whatever the client puts in it.
+    /// Returns `true` if the gateway answers every round, and no client receives one as the server wrote it: if other
+    /// people answer the next round, the client's retry would carry its own answers to the server.
     pub(crate) fn holds_rounds(&self) -> bool {
         self.decisions.is_some() || self.answer_with == Audience::People
     }

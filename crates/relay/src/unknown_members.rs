@@ -19,7 +19,7 @@ pub(crate) struct UnknownMembers {
 }
 
 impl UnknownMembers {
-    /// Reads those of a question. In `_meta` it keeps everything but the protocol's own members.
+    /// Reads the unknown members of a question. In `_meta` it keeps everything but the protocol's own members.
     ///
     /// # Errors
     /// The refusal of a question that has too many, or too large ones.

@@ -9,7 +9,7 @@
 //! | `request` | the question about a call |
 //! | `edits` | the arguments that approvers changed |
 //! | `shown` | the members of a call that approvers are shown |
-//! | `tools` | the tools are asked for, where approvers may change arguments and no client has listed them |
+//! | `tools` | the gateway's own request for the tools, if approvers may change arguments and no client has listed the tools |
 
 mod edits;
 mod request;
@@ -369,8 +369,7 @@ impl Relay {
     }
 
     /// Decides again about a call that is to be made again with the answers of a round: the rules may have changed, and
-    /// refuse it. Returns `true` if they do, and the call has ended. Rules that ask for approval leave the decision to
-    /// those who approved, or did not have to.
+    /// refuse it. Returns `true` if they refuse it, which ends the call. Rules that ask for approval do not ask again.
     pub(crate) fn refuse_again(&mut self, now: Timestamp, key: CallId) -> bool {
         let Some(decisions) = self.settings.decisions.clone() else {
             return false;

@@ -123,7 +123,7 @@ mod tests {
                 "{unseen}"
             );
         }
-        // Each has its form.
+        // Each has an invalid format.
         for another in [
             r#""progressToken":{"force":true}"#,
             r#""io.modelcontextprotocol/protocolVersion":{"force":true}"#,

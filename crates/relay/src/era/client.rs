@@ -100,7 +100,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the client can be asked this: in its session, or in this call.
+    /// Returns `true` if the client can be asked this: in its session, or in this call.
     pub(crate) fn can_be_asked(
         &self,
         call: Option<&Call>,
@@ -111,18 +111,18 @@ impl Client {
         match &self.0 {
             ClientEra::Unknown => false,
             ClientEra::Pushed(client) => client.can_show(mode, form),
-            // It is asked in a call, or not at all.
+            // It can only be asked in a call.
             ClientEra::Rounds(_) => self.capability(call).has(mode),
         }
     }
 
-    /// Returns whether a question that is asked so may outlive the connection of whoever is asked: an answer that comes with a request of
-    /// its own may come after any restart.
+    /// Returns `true` if a question that is asked in this way may outlive the connection of the party that is asked: an
+    /// answer that comes with its own request may come after any restart.
     pub(crate) fn outlives_connection(&self, via: AskedVia) -> bool {
         via == AskedVia::People || !self.answers_on_same_connection()
     }
 
-    /// Returns which of its calls may be at once with a server that pushes its questions and does not say in which call.
+    /// Returns the rule about calls that may be at once with a server that pushes questions without naming the call.
     pub(super) fn rule_at_pushing_server(&self) -> Rule {
         match &self.0 {
             ClientEra::Unknown => Rule::Free,

@@ -175,7 +175,7 @@ impl EffectQueue {
     }
 }
 
-/// Returns the client's `initialize` at this revision, with what the gateway adds to its capabilities for this audience.
+/// Returns the client's `initialize` at this revision, with the capability that the gateway adds for this audience.
 pub(super) fn initialize_at(
     audience: Audience,
     id: &Id,

@@ -6,7 +6,7 @@
 //! | `rounds_client` | a client whose retries answer an `input_required` |
 //! | `pushed_server` | a server that pushes its questions |
 //! | `rounds_server` | a server that asks in its results |
-//! | `client`, `server` | one side, whatever its era |
+//! | `client`, `server` | one side in any era |
 //! | `handshake` | the openings of a client of either era |
 //! | `probe`, `probing` | a server that is being asked for its era: the state; the relay's part |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
@@ -15,8 +15,8 @@
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! All other code asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an
-//! era contains the rules of that era alone, with their clauses. The era itself is visible only in this folder, and both eras at once
-//! are matched only where a request is translated.
+//! era contains only the rules of that era, with their clauses. The era itself is visible only in this folder. Both
+//! eras at once are matched only in the translation of a request.
 
 mod client;
 mod handshake;

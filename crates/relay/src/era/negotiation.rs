@@ -9,7 +9,7 @@ use super::{Client, own_info};
 use crate::{Audience, Relay};
 
 impl Relay {
-    /// Answers an opening from what is known of the server.
+    /// Answers an opening with the known facts about the server.
     pub(crate) fn answer_opening(&mut self, opening: Opening) {
         let (stream, id, result) = match opening {
             Opening::Request => return,
@@ -31,14 +31,15 @@ impl Relay {
 }
 
 impl Client {
-    /// Returns what the gateway declares to the server for this client.
+    /// Returns the capability that the gateway declares to the server for this client.
     pub(super) fn declared(&self, audience: Audience) -> Capability {
         let client = Capability::from_client(&self.capabilities(), self.revision());
         audience.declared(client)
     }
 }
 
-/// `_meta` of the gateway's own `server/discover`, which declares this: nothing in it is the client's, whose words a server could refuse.
+/// Returns the `_meta` of the gateway's own `server/discover`, which declares this capability. It contains nothing of
+/// the client's that a server could refuse.
 pub(super) fn probe_meta(declared: Capability) -> Value {
     let revision = Revision::V2026_07_28;
     json!({
@@ -48,8 +49,8 @@ pub(super) fn probe_meta(declared: Capability) -> Value {
     })
 }
 
-/// Returns a client's capabilities with what the gateway adds, so that the server asks where this audience is asked; `None` when nothing
-/// is missing.
+/// Returns a client's capabilities with those that the gateway adds, so that the server asks if this audience is asked;
+/// `None` if nothing is missing.
 pub(super) fn with_declared(
     audience: Audience,
     capabilities: &str,
@@ -64,7 +65,7 @@ pub(super) fn with_declared(
     missing.then(|| members::raw_value(&declare(all, declared, revision)))
 }
 
-/// Capabilities with elicitation declared; what the client wrote in it stays.
+/// Adds elicitation to capabilities; members that the client wrote in it stay.
 pub(super) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
     let mut all = match capabilities {
         Value::Object(all) => all,

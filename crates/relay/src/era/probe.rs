@@ -54,7 +54,7 @@ enum Words {
 const NO_METHOD: i64 = -32601;
 
 impl Words {
-    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's params and not about the
+    /// Returns `true` if a refusal with this error, a whole frame, may be about the client's params rather than the
     /// server.
     fn may_be_refused(self, error: &str) -> bool {
         let code = Envelope::parse_within(error.as_bytes(), usize::MAX);

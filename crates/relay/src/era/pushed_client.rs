@@ -91,7 +91,7 @@ impl Client {
         matches!(&self.0, ClientEra::Pushed(client) if client.capability.has(Mode::Url))
     }
 
-    /// Returns whether the own frame of a server of this revision says a question in the client's revision.
+    /// Returns `true` if the own frame of a server of this revision expresses a question in the client's revision too.
     pub(crate) fn may_have_frame(&self, server: Option<Revision>, mode: Mode) -> bool {
         match (&self.0, server) {
             (ClientEra::Pushed(client), Some(server)) => client.may_have_frame(server, mode),
@@ -99,8 +99,9 @@ impl Client {
         }
     }
 
-    /// Returns the refusal of a request within a session that speaks for itself in `_meta`, as those of 2026-07-28 do. A server of both
-    /// eras would ask in its result, past everybody who is to be asked in a session.
+    /// Returns the refusal of a request within a session that describes itself in `_meta`, like those of 2026-07-28. A
+    /// server of both eras would ask in its result, and the people who are asked in a session would not see the
+    /// question.
     pub(crate) fn refusal_in_session(
         &self,
         frame: Frame<'_>,
@@ -129,8 +130,8 @@ impl Client {
         Some(ErrorResponse::new(-32602, why))
     }
 
-    /// Returns the refusal of a call that brings answers, or a state, from a client that is asked in no result. A server of the rounds
-    /// era, or of both, would take them for the answer of a person whom it has not asked.
+    /// Returns the refusal of a call with answers or a state, from a client that is never asked in results. A server of
+    /// the rounds era, or of both, would take them for answers of a person whom it has not asked.
     pub(crate) fn refusal_of_answers(&self) -> Option<ErrorResponse> {
         if self.is_asked_in_results() {
             return None;
@@ -141,7 +142,7 @@ impl Client {
 }
 
 impl Relay {
-    /// Puts a question before a client of this era.
+    /// Pushes a question to a client of this era.
     pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
         let ClientEra::Pushed(client) = &self.client.0 else {
@@ -256,7 +257,7 @@ impl Relay {
         }
     }
 
-    /// A request in a round that is not a question: the client is pushed it, when its era is this.
+    /// Pushes a request in a round that is not a question to the client, if the client has this era.
     pub(super) fn push_other(
         &mut self,
         stream: Option<StreamId>,

@@ -98,15 +98,16 @@ impl Server {
         self.pushes_questions()
     }
 
-    /// Returns whether a server with which a session was opened answers in the form of 2026-07-28: that it asks, or has begun a task which
-    /// may. Nobody agreed on that revision, so neither the client nor the gateway would treat it as it is meant.
+    /// Returns `true` if a server with an open session answers in the form of 2026-07-28: it asks, or has begun a task
+    /// that may ask. That revision was not agreed on, so neither the client nor the gateway would handle the answer as
+    /// intended.
     pub(crate) fn asks_in_other_revision(&self, frame: Frame<'_>) -> bool {
         self.must_not_ask_in_results() && asks_in_rounds(frame)
     }
 }
 
 impl Relay {
-    /// The refusal of what a server says in a revision that was not agreed on.
+    /// Returns the refusal of an answer in a revision that was not agreed on.
     pub(crate) fn other_revision(&self) -> ErrorResponse {
         tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
         let server = self.shown_server();
@@ -118,7 +119,7 @@ impl Relay {
         ErrorResponse::new(-32603, why)
     }
 
-    /// The server pushed a question.
+    /// Handles a question that the server pushed.
     pub(crate) fn pushed_question(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Calls that a framework makes again from the first round, each time it continues: the answered rounds are presented
+//! Calls that a framework makes again from the first round each time it continues. The answered rounds are presented
 //! again, in order, up to the one that waits.
 //!
 //! The answers to a repeated round must equal the given ones, which are in the record and with the server already.

@@ -23,7 +23,7 @@ use crate::{AskId, AskedVia, Audience, CallId, CallKind, Relay, Timer, Timestamp
 
 const REVISION: Revision = Revision::V2026_07_28;
 
-/// The time in which a client must return with data that needs no person, such as its roots.
+/// The time that a client has for responses that need no person, such as its roots.
 const AT_CLIENT: Duration = Duration::from_secs(10 * 60);
 
 /// A client of this era, as its last request described it.
@@ -90,8 +90,8 @@ impl Client {
         self.answers_with_retries()
     }
 
-    /// Returns the answer to a request of the server in place of a client that is pushed none (2026-07-28, changelog). `None` for any
-    /// other client.
+    /// Returns the answer to a request of the server, in place of a client that gets no pushed requests (2026-07-28,
+    /// changelog); `None` for any other client.
     pub(crate) fn answer_instead(&self, id: &Id, method: &str) -> Option<String> {
         if !self.answers_with_retries() {
             return None;
@@ -103,7 +103,8 @@ impl Client {
         Some(ErrorResponse::new(-32601, why).to_response(id))
     }
 
-    /// Returns the server's answer to a call of this kind as a client of the other era reads it; `None` when it may have it as it is.
+    /// Returns the server's answer to a call of this kind in the form of the client's era; `None` if the client may
+    /// have it unchanged.
     pub(crate) fn in_own_era(
         &self,
         server: &Server,
@@ -116,7 +117,7 @@ impl Client {
         let range = frame.range(FramePart::Result)?;
         let text = frame.text();
         if text.as_bytes()[range.start] != b'{' {
-            // No result of this protocol, and nothing can be put into it.
+            // It is not a result of this protocol, so nothing can be added to it.
             return None;
         }
         if frame
@@ -136,8 +137,8 @@ impl Client {
     }
 }
 
-/// Returns whether the answer to a call of this kind has to say how long it may be kept, as lists and resources do (2026-07-28,
-/// CacheableResult).
+/// Returns `true` if the answer to a call of this kind must state how long it may be cached, as lists and resources do
+/// (2026-07-28, CacheableResult).
 fn is_cacheable(kind: Option<CallKind>, frame: Frame<'_>) -> bool {
     let lists = ["tools", "prompts", "resources", "resourceTemplates"];
     kind == Some(CallKind::Resource)
@@ -152,7 +153,8 @@ pub(crate) fn declared_in(frame: Frame<'_>) -> Capability {
     declared.map_or(Capability::NONE, capability_in)
 }
 
-/// Returns the modes that a request declares in its `_meta`, and the request with what the gateway adds for this audience.
+/// Returns the modes that a request declares in its `_meta`, and the request with the capability that the gateway adds
+/// for this audience.
 pub(super) fn declared_with_own(
     frame: Frame<'_>,
     audience: Audience,
@@ -175,7 +177,7 @@ fn capability_in(declared: &str) -> Capability {
 }
 
 impl Relay {
-    /// Takes in what a rounds client brought for the requests that are not questions.
+    /// Takes a rounds client's responses to the requests that are not questions.
     pub(crate) fn others_of_round(
         &mut self,
         now: Timestamp,
@@ -335,7 +337,7 @@ impl Relay {
         answers
     }
 
-    /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
+    /// Updates a call that continues with this request: its progress token, and the client's description of itself.
     pub(crate) fn learn_from_retry(&mut self, key: CallId, text: &str) {
         let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
             return;

@@ -87,13 +87,14 @@ impl Server {
         self.asks_in_results()
     }
 
-    /// `_meta` of a request that the gateway makes for this client, where the server needs it (2026-07-28, `_meta` of each request).
+    /// Returns the `_meta` of a request that the gateway makes for this client, if the server needs it (2026-07-28,
+    /// `_meta` of each request).
     pub(crate) fn request_meta(&self, client: &Client, audience: Audience) -> Option<Value> {
         self.asks_in_results().then(|| meta_for(client, audience))
     }
 }
 
-/// `_meta` of a request that the gateway makes in this era for its client.
+/// Returns the `_meta` of a request that the gateway makes in this era for its client.
 fn meta_for(client: &Client, audience: Audience) -> Value {
     let capabilities = client.capabilities();
     let declared = client.declared(audience);
@@ -104,8 +105,8 @@ fn meta_for(client: &Client, audience: Audience) -> Value {
     })
 }
 
-/// The request with this `_meta`, in which every request of the rounds era speaks for itself, and with the level from which on its client
-/// wants log messages.
+/// Returns the request with this `_meta`, in which every request of the rounds era describes itself, and with the
+/// minimum level of log messages for its client.
 fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
     let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
     let mut params = envelope.params().map(ToOwned::to_owned);
@@ -125,7 +126,7 @@ fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String>
 }
 
 impl Relay {
-    /// The server asks in a round.
+    /// Handles a question that the server asked in a round.
     pub(crate) fn asked_in_round(
         &mut self,
         now: Timestamp,
@@ -151,8 +152,8 @@ impl Relay {
         ServerForward::Handled
     }
 
-    /// Returns `true` if the client, of this era too, may have the round as it is, except for its state. A round
-    /// without requests may wait until the client is back.
+    /// Returns `true` if the client, which is also of this era, may have the round unchanged, except for its state. A
+    /// round without requests may wait until the client returns.
     fn client_answers_all(&self, key: CallId, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
@@ -169,8 +170,8 @@ impl Relay {
         !asks || (call.stream().is_some() && can)
     }
 
-    /// Returns the refusal of a request of a round that the protocol does not have, or that the client would have to
-    /// answer and has not declared.
+    /// Returns the refusal of a request in a round that the protocol does not define, or that the client would have to
+    /// answer but has not declared.
     fn refuse_other(&self, key: CallId, method: &str) -> Option<ErrorResponse> {
         if !self.settings.holds_rounds() {
             return None;
@@ -201,7 +202,7 @@ impl Relay {
         Some(ErrorResponse::new(-32603, why))
     }
 
-    /// Lets the gateway answer the round itself, piece by piece.
+    /// Takes a round that the gateway answers itself, entry by entry.
     fn take_round(
         &mut self,
         now: Timestamp,
@@ -268,7 +269,7 @@ impl Relay {
             let rounds = call.rounds().count();
             call.collect(Round::new(required, entries));
             if empty {
-                // Only a state: the server wants to be called again, a little later each time.
+                // Only a state: the server wants to be called again, each time after a longer wait.
                 let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
                 self.timers.set(now.after(wait), Timer::Retry(key));
             }
@@ -280,7 +281,8 @@ impl Relay {
         Ok(())
     }
 
-    /// The response to a request of a round that is not a question.
+    /// Handles the response to a request of a round that is not a question. Returns `false` if there is no such
+    /// request.
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         let Some(key) = self.calls.by_pushed(id) else {
             return false;
@@ -378,7 +380,7 @@ impl Relay {
         match method {
             "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
             "ping" => {
-                // It does not exist there: the session is the gateway's.
+                // The method does not exist there: the session is the gateway's.
                 self.effects.tell_client(
                     frame.stream(),
                     message::result(&id, &members::raw_value(&json!({}))),

@@ -35,7 +35,7 @@ impl Relay {
         let server = ServerState::new(required.state.clone());
         let number = self.round_states.next_number();
         if required.questions().next().is_none() {
-            // There is nothing to record: the client and the server settle it.
+            // Nothing needs to be recorded: the client and the server handle it.
             self.send_round(now, key, text, number, Vec::new(), server);
             return ServerForward::Handled;
         }
@@ -140,7 +140,7 @@ impl Relay {
             return self.effects.reject(frame, &ErrorResponse::new(-32602, why));
         };
         if let Err(fault) = self.calls.budget().check() {
-            // Its state is good for another try.
+            // Its state is valid for another attempt.
             return self.effects.reject(frame, &fault.refusal());
         }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {

@@ -122,7 +122,7 @@ impl Server {
         self.revision().unwrap_or(Revision::LATEST_PUSHED)
     }
 
-    /// Returns whether it gives a newer revision than a client asked for, so that the gateway stands between them.
+    /// Returns `true` if its revision is newer than the one that a client requested, so that the gateway translates.
     pub(super) fn is_newer_than(&self, asked: &str) -> bool {
         match (asked.parse::<Revision>(), self.revision()) {
             (Ok(asked), Some(given)) => asked < given,
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Returns whether a session's server declared that it logs.
+    /// Returns `true` if a session's server declared logging.
     pub(crate) fn has_logging(&self) -> bool {
         match &self.0 {
             ServerEra::Pushed(server) => server.has_logging(),

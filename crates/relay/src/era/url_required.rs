@@ -73,7 +73,7 @@ impl Relay {
         Err(ErrorResponse::new(-32000, why))
     }
 
-    /// Checks the visits that the client would be asked for unchanged.
+    /// Checks the visits that the client would be asked for without a change.
     fn judge_urls(&mut self, now: Timestamp, asking: &Attribution, frame: Frame<'_>) -> Passed {
         if self.settings.decisions.is_none() {
             return Passed::Callers;
@@ -97,7 +97,8 @@ impl Relay {
         };
         let demand = UrlDemand::new(&required);
         if !call.rounds_mut().demands_urls(demand) {
-            // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
+            // The person agreed, but the server has not seen the visit yet: it announces it, or is asked again after a
+            // wait.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
@@ -147,7 +148,7 @@ impl Relay {
 
     fn url_declined(&mut self, now: Timestamp, key: CallId) {
         if self.calls.get(key).is_some() {
-            // The server has no part in a visit that is not agreed to.
+            // The server is not involved in a visit that was not agreed to.
             let records = self.calls.take_deliveries(key);
             self.effects.push(Effect::Delivered { records });
         }
