@@ -87,8 +87,8 @@ impl Answer {
         self
     }
 
-    /// Checks the answer again, against the question that it is for: a responder may hold the answers of another form, and
-    /// a form that asks for a credential is accepted only where the person [allowed it](Self::allow_credentials).
+    /// Checks the answer again, against the question that it is for: a responder may hold the answers of another form,
+    /// and a form that asks for a credential is accepted only if the person [allowed it](Self::allow_credentials).
     ///
     /// ```
     /// # use mcp_elicit_client::{Answer, Question};
@@ -98,7 +98,7 @@ impl Answer {
     /// ```
     ///
     /// # Errors
-    /// When it is not an answer to this question.
+    /// If it is not an answer to this question.
     pub fn check_again(&self, question: &Question) -> Result<Outcome, AnswerMisfit> {
         let outcome = self.outcome.check_again(question.form())?;
         if matches!(outcome, Outcome::Accept(_))
@@ -112,7 +112,7 @@ impl Answer {
         Ok(outcome)
     }
 
-    /// Returns whether the person declined every later question of this server too.
+    /// Returns `true` if the person declined every later question of this server too.
     pub fn is_always(&self) -> bool {
         self.always && self.outcome == Outcome::Decline
     }
@@ -131,7 +131,7 @@ impl Answer {
     }
 }
 
-/// The reason why an answer is not one to the question that it is for.
+/// The reason why an answer does not fit its question.
 ///
 /// ```
 /// use mcp_elicit_client::answer::AnswerMisfit;
@@ -143,7 +143,7 @@ impl Answer {
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AnswerMisfit {
-    /// The act is none on this question, or its answers do not fit the form.
+    /// The action is not possible for this question, or the answers do not fit its form.
     #[error(transparent)]
     Outcome(#[from] OutcomeMisfit),
     /// The form asks for a credential, which the person did not explicitly allow.

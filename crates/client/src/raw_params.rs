@@ -1,4 +1,4 @@
-//! Preserves the exact parameters of questions through rmcp.
+//! The exact parameters of questions, preserved through rmcp.
 //!
 //! rmcp reads `elicitation/create` into types that drop `pattern` and `multipleOf` and reject unknown formats, so a
 //! person would answer a form that the server never sent. Our transports therefore pass each frame to [`keep`] before
@@ -34,7 +34,7 @@ pub(crate) fn read(frame: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
     serde_json::from_slice(&keep(frame))
 }
 
-/// Returns the frame with every question's parameters kept; the frame itself when it carries none or is not a JSON
+/// Returns the frame with every question's parameters kept; the frame itself if it carries none or is not a JSON
 /// object.
 pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
     if !mentions_a_question(frame) {
@@ -53,8 +53,8 @@ pub(crate) fn extract(meta: &serde_json::Map<String, Value>) -> Option<RawParams
     Some(RawParams { params, position })
 }
 
-/// Returns `true` if the frame may contain a question. JSON may write the slash as `\/` and any character as an escape;
-/// such frames are rare enough to be parsed in vain.
+/// Returns `true` if the frame may contain a question. JSON may write any character as an escape, so a frame with such
+/// an escape counts too; these frames are rare.
 fn mentions_a_question(frame: &[u8]) -> bool {
     let contains = |needle: &[u8]| frame.windows(needle.len()).any(|window| window == needle);
     contains(b"elicitation") || contains(b"\\u00")

@@ -1,4 +1,4 @@
-//! Figures in the text format that Prometheus and its kind read (version 0.0.4).
+//! Metrics in the text format of Prometheus (version 0.0.4).
 
 use std::fmt::{Display, Write as _};
 
@@ -9,15 +9,15 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricType {
-    /// A number that only grows.
+    /// A number that only increases.
     Counter,
-    /// A number that grows and falls.
+    /// A number that increases and decreases.
     Gauge,
     /// Numbers of measurements up to given bounds, with their sum and count.
     Histogram,
 }
 
-/// A text of metrics.
+/// The text of several metrics.
 ///
 /// ```
 /// use mcp_elicit_core::exposition::{Exposition, MetricType};
@@ -31,7 +31,8 @@ pub enum MetricType {
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a metric. Its name, and a help text where it has one, are those of the program: nothing in them is escaped.
+    /// Begins a metric. Its name, and its help text if there is one, are chosen by the program, so nothing in them is
+    /// escaped.
     pub fn metric(&mut self, name: &str, metric_type: MetricType, help: Option<&str>) {
         let word = match metric_type {
             MetricType::Counter => "counter",
@@ -45,7 +46,7 @@ impl Exposition {
         let _ = writeln!(self.0, "# TYPE {name} {word}");
     }
 
-    /// Adds a number, with the name and value of a label where it has one. The value is a word of the program, too.
+    /// Adds a number, with the name and value of a label if there is one. The program chooses the label's value too.
     pub fn sample(&mut self, name: &str, label: Option<(&str, &dyn Display)>, value: impl Display) {
         let _ = match label {
             Some((label, word)) => writeln!(self.0, "{name}{{{label}=\"{word}\"}} {value}"),

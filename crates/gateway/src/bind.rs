@@ -412,7 +412,7 @@ fn facts<'a>(
     }
 }
 
-/// Returns a tool's annotations: the specification's defaults where the server lists none.
+/// Returns a tool's annotations, with the specification's defaults for those that the server does not list.
 fn annotations(tool: Option<&ToolFacts>) -> Annotations {
     let usual = Annotations::default();
     let Some(tool) = tool else {

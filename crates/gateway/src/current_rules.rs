@@ -142,7 +142,7 @@ impl CurrentRules {
         }
     }
 
-    /// Returns `true` if a call made now would be asked about by the same rule as a question of this rule and digest.
+    /// Returns `true` if the current rule of this name would ask about a call made now, with this digest.
     pub(crate) fn is_asked_by(&self, rule: &str, digest: &str) -> bool {
         let rules = self.rules();
         let rule = rules.rule(rule);

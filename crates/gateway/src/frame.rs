@@ -10,14 +10,14 @@ use mcp_elicit_core::wire::FrameIndex;
 /// The bytes of one frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrameBytes<'a> {
-    /// In a buffer that is used again.
+    /// In a buffer that is reused.
     Lent(&'a [u8]),
     /// Shared, with the result of the scan of its members.
     Seen(&'a Bytes, &'a FrameIndex),
 }
 
 impl<'a> FrameBytes<'a> {
-    /// To be looked at.
+    /// Returns the bytes of the frame.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Lent(bytes) => bytes,

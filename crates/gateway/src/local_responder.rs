@@ -133,7 +133,7 @@ impl LocalResponses {
             )
             .await
         {
-            // Won or late, the record has told the waiting call.
+            // In either case (won or late), the record has notified the waiting call.
             Ok(_) => Ok(()),
             Err(_) => Err(broken("the answer could not be recorded")),
         }

@@ -77,7 +77,7 @@ pub(super) enum Attempt {
 }
 
 impl Record {
-    /// Changes the row of this id, and reads it again while others are first.
+    /// Changes the row of this id, and reads it again as long as other changes are first.
     pub(super) async fn apply(&self, id: &str, change: &RowChange) -> Result<Verdict, RecordError> {
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;
@@ -91,7 +91,7 @@ impl Record {
             };
             if self.is_exclusive_elsewhere(&row) {
                 match (change, waits.next()) {
-                    // That gateway itself knows who has seen its questions.
+                    // That gateway records itself who has seen its questions.
                     (
                         RowChange::Step {
                             transition: Transition::Show,

@@ -1,4 +1,5 @@
-//! The one way of a row into the store, and the one executor of what follows from a change: counters, drafts and watchers.
+//! The only code that writes rows to the store, and that carries out the consequences of a change: counters, drafts and
+//! watchers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,16 +14,17 @@ use crate::store::{Store as _, Write};
 /// The time at which a change is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Later, where it can be said now whether it is made: a question within 10 ms, an answer together with its delivery or by
-    /// [`Record::write_behind`], which is to follow. Else before anyone sees it.
+    /// Later, if it is already certain that the change is made: a question within 10 ms; an answer together with its
+    /// delivery, or by a call of [`Record::write_behind`], which must follow. Otherwise like [`Self::BeforeSeen`].
     Behind,
     /// Before anyone sees it.
     BeforeSeen,
-    /// Together with its delivery, where a session waits for it and begins that in time. Else before anyone sees it.
+    /// Together with its delivery, if a session waits for it and begins the delivery in time. Otherwise like
+    /// [`Self::BeforeSeen`].
     WithDelivery,
 }
 
-/// A consequence of a change, beside the row.
+/// A consequence of a change, besides the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// A question was asked.
@@ -33,11 +35,11 @@ pub(super) enum Effect {
     Acted,
     /// An answer was taken out for the server.
     Delivered,
-    /// A question ended without an act.
+    /// A question ended without an action.
     Ended,
     /// The call of a question has ended.
     CallEnded,
-    /// Nothing but the row is different.
+    /// Only the row has changed.
     Changed,
 }
 
@@ -70,14 +72,14 @@ impl From<&RowChange> for Effect {
 }
 
 impl Record {
-    /// Writes changes of rows, all or none, where every row has the version that was seen. Then carries out their effects and
-    /// `follow`, and tells those who watch of effects that are written. Nothing else gives the store a row or an entry of the
-    /// audit.
+    /// Writes changes of rows, all or none, if every row still has the version that was read. Then carries out their
+    /// effects and `follow`, and notifies watchers of written effects. No other code writes rows or audit entries to
+    /// the store.
     ///
-    /// Without a write, the change is one of a row that this gateway has exclusively: the store follows in its turn
+    /// Without a write, the change is to a row that this gateway has exclusively: the store follows later
     /// ([`Self::hand_on`]).
     ///
-    /// Returns `None` where another change was first. With [`Durability::Behind`] it waits for nothing.
+    /// Returns `None` if another change was first. With [`Durability::Behind`] it waits for nothing.
     pub(super) async fn commit<T>(
         &self,
         write: Option<Write>,
@@ -105,7 +107,7 @@ impl Record {
         Ok(Some(followed))
     }
 
-    /// The same for a change that is written behind, or whose write comes later.
+    /// Like [`Self::commit`], for a change that is written behind, or whose write comes later.
     pub(super) fn commit_behind(
         &self,
         write: Option<Write>,

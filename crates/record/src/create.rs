@@ -114,7 +114,7 @@ impl Record {
         let effects = [(recorded.id.as_str(), Effect::Asked)];
         let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
         if let Err(fault) = made.await {
-            // It may be there all the same.
+            // The same question may exist anyway.
             self.presence.may_hold(&binding);
             self.live().remove(&recorded.id);
             return Err(fault);

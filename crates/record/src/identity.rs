@@ -147,7 +147,7 @@ impl Scope {
     }
 }
 
-/// The members of what a server says of itself; `None` where that cannot be read.
+/// Returns the members of a server's `serverInfo`; `None` if it cannot be read.
 fn info_members(info: &str) -> Option<Members<'_>> {
     Members::read_text(info, "serverInfo").ok()
 }

@@ -99,7 +99,7 @@ impl KnownRow {
         }
     }
 
-    /// Returns `true` if the row equals the store's, as far as is known.
+    /// Returns `true` if the row equals the store's, according to this process.
     pub(super) fn is_stored(&self) -> bool {
         self.answer.is_none() && self.written == Some(self.row.lifecycle.version())
     }
@@ -124,7 +124,7 @@ impl KnownRow {
         Ok(())
     }
 
-    /// Returns the write of what is ahead of the store, which survives this.
+    /// Returns the write of the changes that the store does not have; the write survives this crash.
     fn into_write(self, survives: Crash) -> Write {
         let Self {
             row,
@@ -173,7 +173,7 @@ impl Record {
         known.is_some_and(KnownRow::is_held)
     }
 
-    /// Waits for any write or delivery of the answer to this question.
+    /// Waits for any running write or delivery of the answer to this question.
     pub(super) async fn turn(&self, id: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         let turn = self.live().get(id)?.turn.clone();
         Some(turn.lock_owned().await)
@@ -226,7 +226,7 @@ impl Record {
         Applied::pending(async move { record.write_held(&id).await })
     }
 
-    /// Queues the changes of an exclusive question; one that is over is released. With `in_transit`, an answer in
+    /// Queues the changes of an exclusive question, and releases one that has ended. With `in_transit`, an answer in
     /// delivery is queued too.
     pub(super) fn hand_on(&self, id: &str, in_transit: bool) {
         let mut live = self.live();
@@ -276,7 +276,8 @@ impl Record {
         if lifecycle.is_open() || lifecycle.phase().action().is_some() {
             self.presence.may_hold(&known.row.binding);
         }
-        // A person's answer that waits is told from one that was delivered in the same write, and was never there before.
+        // Content in the row is a person's waiting answer. An answer that was delivered in the same write is not in the
+        // row.
         let survives = match known.row.content {
             Some(_) => Crash::Machine,
             None => Crash::Process,

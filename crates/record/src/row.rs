@@ -334,7 +334,7 @@ pub(crate) mod tests {
         Timestamp::from_millis(millis)
     }
 
-    /// An open question of a known call, with sealed arguments.
+    /// Returns an open question of a known call, with sealed arguments.
     pub(crate) fn open() -> Row {
         Row {
             id: "q".to_owned(),

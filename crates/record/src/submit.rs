@@ -178,7 +178,7 @@ impl Record {
         let written = self.write_held(id).await;
         self.in_transit().remove(id);
         self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
-        // Where it was answered before, the answer is for the same call made again.
+        // If it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
         let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
         let ended = self.step(id, ending.transition()).await?;
@@ -196,7 +196,7 @@ impl Record {
             return Ok(verdict);
         }
         if self.is_held(id) {
-            // It is answered, for every reader.
+            // It counts as answered for every reader.
             return Ok(Verdict::Won);
         }
         self.apply(id, &RowChange::step(transition)).await

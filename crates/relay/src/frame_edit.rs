@@ -31,12 +31,12 @@ impl ErrorResponse {
         }
     }
 
-    /// The refusal of a response of the server that is not JSON.
+    /// Creates the refusal of a response of the server that is not JSON.
     pub(crate) fn unreadable() -> Self {
         Self::new(-32603, "the server gave an answer that is not JSON")
     }
 
-    /// The same with more for programs.
+    /// Adds data for programs.
     #[must_use]
     pub(crate) fn with_data(self, data: Value) -> Self {
         let data = Some(data);

@@ -1,5 +1,5 @@
-//! The loop that asks a question until it is settled: the checks that are always on, asking again with the reasons, the
-//! audit.
+//! The loop that asks a question until it has an outcome: the built-in checks, further attempts with the reasons, and
+//! the audit.
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ pub(crate) async fn exchange<T>(
     })
 }
 
-/// Asks the question once, and records why no answer came, if none did.
+/// Asks the question once. Without an answer, records the reason.
 async fn put(
     call: &Call,
     question: &OutgoingQuestion,
@@ -141,16 +141,16 @@ enum Verdict<T> {
     Wrong(Wrong),
     Late,
     Broken(String),
-    /// The form accepts the answer, and the author's type does not.
+    /// The form accepts the answer, but the author's type does not.
     Author(String),
 }
 
-/// The reasons why an answer cannot be used.
+/// The reasons why an answer is unusable.
 #[derive(Default)]
 struct Wrong {
     /// The reasons for the person.
     reasons: String,
-    /// The reasons for programs, when the form's rules were broken in this run.
+    /// The reasons for programs, if the form's rules were broken in this run.
     findings: Vec<Finding>,
     /// `true` if the author's own check wrote the reasons: they may repeat a person's answer, and stay out of the
     /// audit.
@@ -189,7 +189,7 @@ fn judge<T>(
         ReceivedAnswer::Late => return Verdict::Late,
         ReceivedAnswer::Broken(why) => return Verdict::Broken(why.clone()),
     };
-    // Accepted without content is read as an empty form: right where nothing is required.
+    // Accepted without content is read as an empty form, which is correct if no field is required.
     let content = reply.content.as_ref().map_or("{}", |content| content.get());
     let answers = match question.outcome(reply.action.into(), content, revision) {
         Ok(Outcome::Accept(answers)) => Some(answers),
@@ -215,7 +215,7 @@ fn judge<T>(
     }
 }
 
-/// Returns the verdict on content that the form refuses.
+/// Returns the verdict on content that the form rejects.
 fn refused<T>(error: &CheckError) -> Verdict<T> {
     match error {
         CheckError::Violations(violations) => Verdict::Wrong(Wrong {

@@ -41,8 +41,8 @@ impl MultiSelectFallback {
         &self.form
     }
 
-    /// Returns the outcome of an action: content is checked against what was sent, and then as an answer to `form`, which
-    /// was meant.
+    /// Returns the outcome of an action. The content is checked against the form that was sent and then, converted, as
+    /// an answer to the original `form`.
     pub(crate) fn outcome(
         &self,
         form: &Form,
@@ -66,7 +66,7 @@ impl MultiSelectFallback {
                     picked.push(option.as_str());
                 }
             }
-            // Checkboxes cannot be left out: an optional list with nothing ticked counts as omitted.
+            // Checkboxes always have values: an optional list with none ticked counts as omitted.
             if list.required || !picked.is_empty() {
                 content.insert(list.field.clone(), json!(picked));
             }

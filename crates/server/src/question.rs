@@ -1,4 +1,4 @@
-//! One question as the backends take it, and the digest that ties an answer to it.
+//! One question as the backends receive it, and the digest that binds an answer to it.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -76,12 +76,12 @@ impl<'de> Deserialize<'de> for Digest {
 pub(crate) struct Prepared {
     form: Form,
     digest: Digest,
-    /// `true` if it is asked repeatedly: then its schemas are kept, too.
+    /// `true` if it is asked repeatedly: its schemas are then kept too.
     lasting: bool,
     schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
     multi_select_fallback: OnceLock<Result<Option<MultiSelectFallback>, String>>,
     typed: OnceLock<Result<ElicitationSchema, String>>,
-    /// The last message that this form was asked with, and the findings in the two together.
+    /// The last message that this form was asked with, and the findings in both together.
     inspected: Mutex<Option<(String, Arc<Inspected>)>>,
 }
 
@@ -178,7 +178,7 @@ impl Prepared {
             .map_err(|cannot_emit| cannot_emit.to_string())
     }
 
-    /// Returns the outcome of an action on this form on `revision`.
+    /// Returns the outcome of an action on this form in `revision`.
     fn outcome(
         &self,
         action: Action,
@@ -189,7 +189,7 @@ impl Prepared {
             Ok(Some(multi_select_fallback)) => {
                 multi_select_fallback.outcome(&self.form, action, content)
             }
-            // One that cannot be spread was not sent either.
+            // A form that cannot be converted was not sent either.
             Ok(None) | Err(_) => judge(Some(&self.form), action, content),
         }
     }
@@ -258,10 +258,10 @@ impl OutgoingQuestion {
         }
     }
 
-    /// Returns the outcome of an action on it on `revision`.
+    /// Returns the outcome of an action on it in `revision`.
     ///
     /// # Errors
-    /// When the content of an accepted form is not what the form asks for.
+    /// If the content of an accepted form does not answer the form.
     pub(crate) fn outcome(
         &self,
         action: Action,
@@ -274,7 +274,7 @@ impl OutgoingQuestion {
         }
     }
 
-    /// Returns what the person sees, in 16 bytes.
+    /// Returns the digest of the question as the person sees it.
     pub(crate) fn digest(&self) -> Digest {
         match &self.subject {
             OutgoingBody::Form(form) => {

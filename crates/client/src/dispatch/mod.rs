@@ -226,7 +226,7 @@ impl Dispatcher {
                 question.shown = until(question.shown, within);
                 let mut responding = std::pin::pin!(self.responded(&question));
                 tokio::select! {
-                    // A frontend has the same deadline, and may see it pass first.
+                    // A frontend has the same deadline, and may notice first that it has passed.
                     answer = &mut responding => answer.map_err(|refusal| match refusal {
                         QuestionError::NoResponder { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
                         other => other,

@@ -1,4 +1,4 @@
-//! Observers of questions: logs, records, screens, a program that reads events.
+//! Observers of questions: logs, records, screens, or programs that read events.
 
 use super::error::QuestionError;
 use crate::answer::Answer;
@@ -13,7 +13,7 @@ use crate::question::Question;
 /// use mcp_elicit_client::dispatch::Observer;
 /// use mcp_elicit_client::{Answer, ClientSettings, Consent, Question, QuestionError};
 ///
-/// /// Says on stderr how each question goes, without what the person answered.
+/// /// Prints the progress of each question on stderr, without the person's answers.
 /// struct Progress;
 ///
 /// impl Observer for Progress {
@@ -37,23 +37,23 @@ use crate::question::Question;
 /// let settings = ClientSettings::default().observer(Progress);
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A question was admitted.
+    /// Called when a question was admitted.
     fn asked(&self, question: &Question) {
         let _ = question;
     }
 
-    /// A person answered, and the answer goes to the server.
+    /// Called when a person has answered, and the answer goes to the server.
     fn answered(&self, question: &Question, answer: &Answer) {
         let _ = (question, answer);
     }
 
-    /// The server gets no answer. `question` is absent if it could not be read.
+    /// Called when the server gets no answer. `question` is absent if it could not be read.
     fn refused(&self, question: Option<&Question>, why: &QuestionError) {
         let _ = (question, why);
     }
 
-    /// The person permanently declined a server. `consent` is the updated policy to store; it includes every other
-    /// server declined in the same [`QuestionQueue`](super::QuestionQueue). Called for one change at a time.
+    /// Called with the updated policy to store when the person permanently declined a server. `consent` includes every
+    /// other server declined in the same [`QuestionQueue`](super::QuestionQueue). Called for one change at a time.
     fn consent_changed(&self, consent: &Consent) {
         let _ = consent;
     }

@@ -76,7 +76,7 @@ impl ClientSettings {
         self
     }
 
-    /// Sets how long a question waits for its answer once it is shown. Expiry is a timeout, never an action. By
+    /// Sets the time that a question waits for its answer once it is shown. Expiry is a timeout, never an action. By
     /// default, a question waits until it is withdrawn.
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
@@ -105,8 +105,8 @@ impl ClientSettings {
         self
     }
 
-    /// Sets how often a server may ask within one call: rounds of questions (2026-07-28), or visits that it requires
-    /// first (2025-11-25, `-32042`).
+    /// Sets the number of times that a server may ask within one call: rounds of questions (2026-07-28), or visits that
+    /// it requires first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {
         self.rounds = most;

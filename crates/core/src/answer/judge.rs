@@ -1,5 +1,5 @@
-//! The outcome of an action on a question, for every receiver of one: the content of an accepted form is checked, and
-//! no other action has content.
+//! The outcome of an action on a question, for every receiver of actions: the content of an accepted form is checked,
+//! and other actions have no content.
 
 use serde_json::Value;
 
@@ -8,16 +8,16 @@ use crate::form::Form;
 use crate::wire::Action;
 
 mod sealed {
-    /// Content is text or a value: only these pass `Form::check`.
+    /// The supertrait that limits content to text and values: both pass `Form::check`.
     pub trait Sealed {}
 
     impl Sealed for &str {}
     impl Sealed for serde_json::Value {}
 }
 
-/// Content as it comes, which a form can check. Sealed: it is text or a value.
+/// Unchecked content of an accepted form: text or a value. The trait is sealed.
 pub trait Content: sealed::Sealed {
-    /// The reason why it is not what the form asks for.
+    /// The reason why it does not answer the form.
     type Error;
 
     /// Returns the answers in the content.

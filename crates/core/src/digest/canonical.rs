@@ -10,12 +10,12 @@ use crate::wire::CallDefect;
 use crate::wire::frame::{skip_space, skip_value};
 use crate::wire::members::{push_quoted, token_text};
 
-/// Levels of nesting within which arguments are read.
+/// The maximum depth of nesting in arguments.
 pub const MAX_ARGUMENT_DEPTH: usize = 100;
 
-/// A JSON value in one spelling: without space, members in the order of their names, numbers as written.
+/// Returns a JSON value in one spelling: without white space, members in the order of their names, numbers as written.
 pub fn canonical(value: &str) -> Result<String, CallDefect> {
-    // From here on the text is known to be JSON.
+    // After this, the text is known to be JSON.
     serde_json::from_str::<IgnoredAny>(value).map_err(|_| CallDefect::Unreadable)?;
     let mut out = String::with_capacity(value.len());
     let mut reader = Reader {
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Writes a number, `true`, `false` or `null`.
     fn plain(&mut self, out: &mut String) -> Result<(), CallDefect> {
         let token = self.token()?;
         let number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         token_text(self.token()?).ok_or(CallDefect::Unreadable)
     }
 
-    /// The token that starts here.
+    /// Reads the token that starts here.
     fn token(&mut self) -> Result<&'a str, CallDefect> {
         let end = skip_value(self.text.as_bytes(), self.at).ok_or(CallDefect::Unreadable)?;
         let token = &self.text[self.at..end];
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok(token)
     }
 
-    /// The next byte that is not space.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.at = skip_space(self.text.as_bytes(), self.at);
         self.text.as_bytes().get(self.at).copied()
@@ -139,10 +139,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The members of an object as bytes for a digest: without space, in the order of their names, a comma behind each member
-/// and each item of a list.
+/// Returns the members of an object as bytes for a digest: without white space, in the order of their names, with a
+/// comma after each member and after each item of a list.
 ///
-/// The states that servers seal are bound to digests of these bytes, so they stay as they are. For JSON text there is
+/// The states that servers seal are bound to digests of these bytes, so the bytes must not change. For JSON text, use
 /// [`canonical`].
 pub fn canonical_value(object: &Map<String, Value>) -> Vec<u8> {
     let mut out = Vec::new();

@@ -1,8 +1,8 @@
-//! Digests: SHA-256 over parts, with or without a key, and the spelling in which JSON enters them.
+//! Digests: SHA-256 over parts, with or without a key, and the canonical spelling of JSON in them.
 //!
-//! Each part enters with its length before it, 8 bytes with the lowest first, so that two lists of parts never have the
-//! same bytes. Digests are stored, sealed and sent: a change to what enters them makes recorded questions, grants and
-//! request states unknown. The tests hold them fixed.
+//! Each part is preceded by its length (8 bytes, little-endian), so that two different lists of parts never have the
+//! same bytes. Digests are stored, sealed and sent. A change of their input would make recorded questions, grants and
+//! request states unknown, so tests check the values.
 
 mod canonical;
 
@@ -36,11 +36,11 @@ pub fn hex(digest: &Digest, bytes: usize) -> String {
     HEXLOWER.encode(&digest[..bytes.min(digest.len())])
 }
 
-/// Returns the digest of a call, in hex: equal for two calls of the same thing with the same arguments, in whatever order
+/// Returns the digest of a call, in hex: equal for two calls of the same target with the same arguments, in any order
 /// and spelling.
 ///
 /// # Errors
-/// When the arguments have no single spelling.
+/// If the arguments have no single spelling.
 pub fn of_call(kind: CallKind, call: &CallFrame<'_>) -> Result<String, CallDefect> {
     let arguments = call.canonical_arguments()?;
     let digest = of_parts([kind.word(), &call.target, &arguments]);
@@ -52,7 +52,7 @@ pub fn of_call(kind: CallKind, call: &CallFrame<'_>) -> Result<String, CallDefec
 pub struct DigestKey(Hmac<Sha256>);
 
 impl DigestKey {
-    /// Makes a key out of these bytes, of which there may be any number.
+    /// Creates a key from any number of bytes.
     #[expect(clippy::missing_panics_doc, reason = "HMAC takes a key of any length")]
     pub fn new(key: &[u8]) -> Self {
         Self(Hmac::new_from_slice(key).expect("a key of any length will do"))

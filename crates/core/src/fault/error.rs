@@ -49,7 +49,7 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// Makes an error object.
+    /// Creates an error object.
     pub fn new(code: i32, message: impl Into<String>, data: Option<Value>) -> Self {
         Self {
             code,
@@ -58,7 +58,7 @@ impl ErrorObject {
         }
     }
 
-    /// The object as raw JSON, for a message.
+    /// Returns the object as raw JSON, for a message.
     pub fn to_raw(&self) -> Box<RawValue> {
         let mut object = Map::new();
         object.insert("code".into(), self.code.into());
@@ -70,7 +70,7 @@ impl ErrorObject {
     }
 }
 
-/// One error in a form or an answer: the location, the rule, and a sentence. Never a value.
+/// One error in a form or an answer: the location, the rule, and a sentence. It contains no values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
@@ -104,7 +104,7 @@ impl From<&Violation> for Finding {
 }
 
 impl Finding {
-    /// Makes a finding of a check that is not one of a form's rules.
+    /// Creates a finding of a check that is not one of a form's rules.
     pub fn new(
         location: impl Into<String>,
         code: impl Into<String>,
@@ -117,7 +117,7 @@ impl Finding {
         }
     }
 
-    /// Every defect of a form.
+    /// Returns a finding per defect of a form.
     pub fn from_defects(defects: &Defects) -> Vec<Self> {
         defects.iter().map(Self::from).collect()
     }
@@ -127,7 +127,7 @@ impl Finding {
         violations.iter().map(Self::from).collect()
     }
 
-    /// Every violation of content that was checked; none where the content could not be read.
+    /// Returns a finding per violation of checked content; none if the content could not be read.
     pub fn from_check(error: &CheckError) -> Vec<Self> {
         match error {
             CheckError::Violations(violations) => Self::from_violations(violations),
@@ -135,7 +135,8 @@ impl Finding {
         }
     }
 
-    /// Returns the location as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
+    /// Returns the location in the notation of the elicitation errors in the specification's documentation:
+    /// `properties.age.type`.
     pub fn dotted(&self) -> String {
         let Some(pointer) = self.location.strip_prefix('/') else {
             return self.location.clone();
@@ -166,7 +167,7 @@ pub(super) fn illegal_form(defects: &[Finding], revision: Revision) -> Value {
     })
 }
 
-/// Returns the `data` of a wrong answer: every violation, never a value.
+/// Returns the `data` of a wrong answer: every violation, without values.
 pub(super) fn wrong_answer(reason: &str, violations: &[Finding]) -> Value {
     json!({
         "reason": reason,

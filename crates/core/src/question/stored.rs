@@ -1,5 +1,5 @@
-//! A question as a record stores it: its params in the newest revision, the text that tells it from others, and the question that is
-//! read from them again.
+//! A question as a record stores it: its params in the newest revision, and the text that distinguishes it from others;
+//! and the question that is parsed from the params.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub enum ParsedBody {
 }
 
 impl ParsedQuestion {
-    /// Reads the stored params of a question, JSON, whose form may be parsed already. `None` when they cannot be read any
-    /// more.
+    /// Reads the stored params of a question (JSON), whose form may already be parsed. Returns `None` if they can no
+    /// longer be read.
     pub fn read(params: &str, form: Option<Arc<Form>>) -> Option<Self> {
         let params = serde_json::from_str(params).ok()?;
         let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
@@ -54,14 +54,14 @@ impl ParsedQuestion {
 }
 
 impl NewQuestion {
-    /// Returns the params as the newest revision says them, JSON, which is how a question is stored.
+    /// Returns the params in the newest revision, as JSON. They are the stored part of the question.
     pub fn stored_params(&self) -> String {
         let params = self.request.to_params_text(Revision::LATEST);
         params.unwrap_or_else(|_| String::from("{}"))
     }
 
-    /// Returns the members of what is asked in the order of their names, without those that differ each time the same question is
-    /// asked.
+    /// Returns the members of the question in the order of their names, without those that differ each time the same
+    /// question is asked.
     pub fn identity_text(&self) -> String {
         identity_text(&self.request)
     }

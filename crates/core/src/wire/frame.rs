@@ -400,22 +400,22 @@ impl<'a> Frame<'a> {
         member(self.text.as_bytes(), self.range(part)?, name)
     }
 
-    /// Returns the text of what [`Frame::member`] returns; `None` where it is no string.
+    /// Returns the text of the member that [`Frame::member`] finds; `None` if it is not a string.
     pub fn text_member(self, part: FramePart, name: &str) -> Option<Cow<'a, str>> {
         members::read_string(self.member(part, name)?)
     }
 
-    /// Returns what [`Frame::member`] returns as a value; `None` where it is not JSON.
+    /// Returns the member that [`Frame::member`] finds, as a value; `None` if it is not JSON.
     pub fn value_member(self, part: FramePart, name: &str) -> Option<Value> {
         serde_json::from_str(self.member(part, name)?).ok()
     }
 
-    /// Returns `error.code`; `None` where it is no whole number.
+    /// Returns `error.code`; `None` if it is not a whole number.
     pub fn error_code(self) -> Option<i64> {
         serde_json::from_str(self.member(FramePart::Error, "code")?).ok()
     }
 
-    /// Returns the JSON of the only member of a part with this name; `None` when it certainly has none.
+    /// Returns the JSON of the only member of a part with this name; `None` if it certainly has none.
     #[inline]
     pub fn sole_member(self, part: FramePart, name: &str) -> Result<Option<&'a str>, Unclear> {
         let Some(range) = self.range(part) else {

@@ -10,17 +10,17 @@ use serde_json::value::RawValue;
 
 use super::members::{self, Key};
 
-/// The members of a JSON object as most readers take them: each name once, with the last of its values, at the position of
-/// the first.
+/// The members of a JSON object as most readers understand them: each name once, with its last value, at its first
+/// position.
 ///
-/// [`Frame`](super::Frame) and [`Members`](super::members::Members) refuse a duplicate member, because a relay and the peer
-/// behind it could see two different messages. A client at the end of the way passes nothing on. It reads such a message
-/// with this type, and whoever reads what it writes anew sees each name once.
+/// [`Frame`](super::Frame) and [`Members`](super::members::Members) refuse a duplicate member, because a relay and the
+/// peer behind it could see two different messages. A client is the last reader of a message, so it can read it with
+/// this type. The text that this type writes has each name once.
 #[derive(Clone, Default)]
 pub struct LenientMembers<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 
 impl<'a> LenientMembers<'a> {
-    /// Reads an object; `None` where the text is no JSON object or a name is not Unicode.
+    /// Reads an object; `None` if the text is not a JSON object, or if a name is not Unicode.
     ///
     /// ```
     /// use mcp_elicit_core::wire::LenientMembers;
@@ -63,19 +63,19 @@ impl<'a> LenientMembers<'a> {
         }
     }
 
-    /// Returns the object, written anew.
+    /// Returns the object as a new raw value.
     pub fn to_raw(&self) -> Box<RawValue> {
         members::raw(self.to_text())
     }
 
-    /// Returns the text of the object, written anew.
+    /// Returns the object as a new text.
     pub fn to_text(&self) -> String {
         members::object_text(self.0.iter().map(|(key, value)| (&**key, &**value)))
     }
 }
 
 impl fmt::Debug for LenientMembers<'_> {
-    /// Never the values: they may be a person's.
+    /// Formats the names only: the values may be a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.0.iter().map(|(key, _)| key);
         f.debug_set().entries(names).finish()

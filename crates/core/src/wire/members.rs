@@ -241,13 +241,13 @@ fn read(value: Option<&str>) -> Option<&RawValue> {
     serde_json::from_str(value?).ok()
 }
 
-/// Members with given names, each as it was written.
+/// Members with given names, each as written.
 struct Found<'a, const N: usize> {
     last: [Option<&'a str>; N],
     duplicate: bool,
 }
 
-/// Finds members in one scan, as those of a frame are found. Nothing is found where a name cannot be read.
+/// Finds members in one scan, like those of a frame. Finds none if a name cannot be read.
 fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a, N> {
     let text = object.get();
     let (mut last, mut duplicate) = ([None; N], false);
@@ -383,13 +383,14 @@ pub(super) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).expect("joined from whole JSON tokens")
 }
 
-/// The text of a JSON string that nobody has read yet, borrowed where it has no escapes; `None` where it is no string.
+/// Returns the text of a JSON string that was not parsed yet, borrowed if it has no escapes; `None` if it is not a
+/// string.
 pub(super) fn read_string(json: &str) -> Option<Cow<'_, str>> {
     let Key(text) = serde_json::from_str(json).ok()?;
     Some(text)
 }
 
-/// The text of a token of valid JSON that is a string, borrowed where it has no escapes; `None` for any other.
+/// Returns the text of a string token of valid JSON, borrowed if it has no escapes; `None` for any other token.
 pub(crate) fn token_text(token: &str) -> Option<Cow<'_, str>> {
     let plain = token.strip_prefix('"')?.strip_suffix('"')?;
     if !plain.contains('\\') {

@@ -60,12 +60,12 @@ impl<'a> Meta<'a> {
         self.get(PROTOCOL_VERSION).and_then(members::text)
     }
 
-    /// `clientInfo` as written.
+    /// Returns `clientInfo` as written.
     pub fn client_info(&self) -> Option<&'a RawValue> {
         self.get(CLIENT_INFO)
     }
 
-    /// `clientCapabilities` as written.
+    /// Returns `clientCapabilities` as written.
     pub fn client_capabilities(&self) -> Option<&'a RawValue> {
         self.get(CLIENT_CAPABILITIES)
     }

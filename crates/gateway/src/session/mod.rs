@@ -40,15 +40,15 @@ use record_effects::{Executed, PendingChange, ToWrite};
 
 /// The sink of frames for the client. Never waits: frames that cannot be sent at once are queued.
 pub(crate) trait ClientTransport: Send + Sync {
-    /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
+    /// Queues a frame on a stream; `last` if it answers the request that opened the stream.
     fn send(&self, stream: StreamId, frame: FrameBytes<'_>, last: bool);
-    /// Queues the last frame of a stream whose request the server wants credentials for.
+    /// Queues the last frame of a stream, if the server requires credentials for the stream's request.
     fn challenge(&self, stream: StreamId, frame: FrameBytes<'_>, _challenge: &ServerChallenge) {
         self.send(stream, frame, true);
     }
     /// Writes the queue.
     fn flush(&self);
-    /// Returns `true` if that may wait for the client to read.
+    /// Returns `true` if that may block until the client reads.
     fn may_wait(&self) -> bool {
         false
     }
@@ -151,7 +151,7 @@ pub(crate) struct SessionContext {
     pub identity: SessionIdentity,
     /// The caller, according to its newest proof.
     pub caller: Arc<CurrentCaller>,
-    /// The callers, which may be blocked or revoked while people think.
+    /// The callers, which may be blocked or revoked while a question is open.
     pub callers: Arc<Callers>,
     /// The rules, if there are any.
     pub teams: Option<Arc<CurrentRules>>,
@@ -224,7 +224,7 @@ impl Session {
         self.relay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frame came from the client.
+    /// Handles a frame from the client.
     pub(crate) fn handle_client(&self, stream: StreamId, frame: FrameBytes<'_>) {
         let mut relay = self.relay();
         relay.set_finds_calls(self.record.has_calls());
@@ -249,7 +249,7 @@ impl Session {
         self.write_behind(told.to_write);
     }
 
-    /// A frame came from the server, on the stream of this call where streams are apart.
+    /// Handles a frame from the server, on the stream of this call if streams are separate.
     pub(crate) fn handle_server(&self, call: Option<CallId>, frame: FrameBytes<'_>) {
         self.handle_server_challenged(call, frame, None);
     }
@@ -407,7 +407,7 @@ impl Session {
         taken
     }
 
-    /// Writes the queue of a client that may have to be waited for in the driver.
+    /// Lets the driver write the queue of a client for which the writer may have to wait.
     fn flush_later(&self) {
         let _the_driver_has_ended = self.jobs.send(Job::Flush);
     }

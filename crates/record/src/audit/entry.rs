@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::store::Row;
 
 /// Returns the audit entry for a step of a question as JSON: actor, server and tool, names of fields, outcome and time.
-/// Never a value. Every step of every question has one, so it is written without a tree.
+/// It contains no values. Every step of every question has one, so it is written without a tree.
 pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
@@ -36,7 +36,8 @@ fn some(list: &[String]) -> Option<&[String]> {
     (!list.is_empty()).then_some(list)
 }
 
-/// An entry while it is written, member by member. There is one for every step of every question, so it is written without a tree.
+/// An entry while it is written, member by member. Every step of every question has one, so it is written without a
+/// tree.
 pub(crate) struct Entry(String);
 
 impl Entry {
@@ -83,7 +84,7 @@ impl Entry {
             .with_some("target", call.map(|(_, target)| target))
     }
 
-    /// Adds a member, which the entry does not have yet. Its name has no escapes.
+    /// Adds a member that the entry does not have yet. Its name has no escapes.
     pub(crate) fn with(mut self, name: &str, value: impl MemberValue) -> Self {
         let text = &mut self.0;
         let start = text.len();
@@ -98,7 +99,7 @@ impl Entry {
         self
     }
 
-    /// Adds a member that is there.
+    /// Adds a member if it has a value.
     pub(crate) fn with_some(self, name: &str, value: Option<impl MemberValue>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -156,7 +157,8 @@ macro_rules! displayed {
 
 displayed!(bool, u64, usize, &Value);
 
-/// The details of an event that is not a step of a question, besides its kind and time. Never a value, a secret or a token.
+/// The details of an event that is not a step of a question, besides its kind and time. They contain no values, secrets
+/// or tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Details<'a> {
     /// The question.
@@ -167,7 +169,7 @@ pub struct Details<'a> {
     pub principal: Option<&'a str>,
     /// The way in which callers authenticate.
     pub mode: Option<&'a str>,
-    /// The actor: `person:NAME`, `provider`, or the place of the action in words.
+    /// The actor: `person:NAME`, `provider`, or a description of the place of the action.
     pub by: Option<&'a str>,
     /// The person that the event is about, if not the actor.
     pub person: Option<&'a str>,
@@ -175,7 +177,7 @@ pub struct Details<'a> {
     pub session: Option<&'a str>,
     /// The id of a device.
     pub device: Option<&'a str>,
-    /// The reason or the result, in a word or in words.
+    /// The reason or the result, as a code or as text.
     pub reason: Option<&'a str>,
     /// The number of omitted similar events before it.
     pub left_out: u64,

@@ -70,14 +70,14 @@ pub(super) fn change(row: Row, seen: u64) -> Change {
 
 /// Single writes.
 pub(super) trait SingleWrites: Store {
-    /// Writes a new row, and what the audit says of it.
+    /// Writes a new row, and its audit entry.
     async fn insert(&self, row: Row, audit: String) -> Result<(), StoreError> {
         let (row, audit) = (Box::new(row), vec![audit]);
         let insert = Write::Insert { row, audit };
         self.write(Arc::new(vec![insert])).await.map(drop)
     }
 
-    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    /// Makes all changes, or none if any row has another version than was read (`false`).
     async fn change(&self, changes: Vec<Change>) -> Result<bool, StoreError> {
         let wanted = Arc::new(vec![Write::Change(changes)]);
         Ok(self.write(wanted).await? == [true])
@@ -555,7 +555,7 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
     assert!(below.find("b".to_owned()).await.unwrap().is_none());
 }
 
-/// A question of a rule that asks a group, in the call of a person.
+/// Returns a question of a rule that asks a group, in the call of a person.
 fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
     let rules = format!(
         "[groups]\n{group} = {{ claim = \"c\" }}\n[[rules]]\nname = \"r\"\nask = {{ group = \"{group}\" }}\n"

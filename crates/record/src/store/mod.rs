@@ -391,8 +391,8 @@ pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A store of questions.
 pub trait Store: Send + Sync + 'static {
-    /// Makes all writes in order, and returns whether each was made: a change is not made if any of its rows has
-    /// another version than was read, and no other write depends on it. An error leaves nothing written.
+    /// Makes all writes in order, and returns `true` for each that was made: a change is not made if any of its rows
+    /// has another version than was read, and no other write depends on it. An error leaves nothing written.
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
     /// Like [`write`](Self::write), on the calling thread, if it waits neither for the disk nor for another process;
     /// otherwise `None`, with nothing written.
@@ -417,7 +417,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns at most `most` rows that need an action: those that are due, waiting ones that cannot be found again,
     /// and answers in delivery without a result.
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>>;
-    /// Deletes rows that ended before this moment and of which nothing is kept, and erases deleted data from the disk.
+    /// Deletes rows that ended before this moment and need no further action, and erases deleted data from the disk.
     /// Returns the number.
     fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
     /// Writes the result of a call; it survives a loss of power.

@@ -4,7 +4,7 @@
 //! due ── taken ──> sending ── sent ──────> sent
 //!  ^                 │ ├──── cannot ─────> failed ── again ──> due
 //!  └── later, or ────┘ └──── not needed ─> skipped
-//!      nobody said within the lease
+//!      no result within the lease
 //! ```
 
 use mcp_elicit_core::lifecycle::Timestamp;

@@ -129,7 +129,8 @@ pub(in crate::wire) fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position behind the value that starts at `at`. Brackets are counted, not matched by kind: the peer parses.
+/// Returns the position after the value that starts at `at`. Brackets are counted, not matched by kind: the peer
+/// parses.
 pub(crate) fn skip_value(text: &[u8], mut at: usize) -> Option<usize> {
     match text.get(at)? {
         b'"' => return skip_string(text, at),

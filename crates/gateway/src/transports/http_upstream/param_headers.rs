@@ -1,5 +1,6 @@
-//! Arguments that headers repeat (2026-07-28, transports, custom headers from tool parameters), as the server's list of
-//! tools declares (`x-mcp-header`). A client over HTTP sends the headers itself; for any other they are added here.
+//! Arguments that are repeated in headers (2026-07-28, transports, custom headers from tool parameters), as the
+//! server's list of tools declares (`x-mcp-header`). A client over HTTP sends the headers itself; for any other client
+//! they are added here.
 
 use std::collections::HashMap;
 
@@ -44,13 +45,13 @@ impl ParamHeaders {
         }
     }
 
-    /// The headers of the tool that this request calls.
+    /// Returns the headers of the tool that this request calls.
     fn marked_in(&self, frame: Frame<'_>) -> Option<&Vec<(Vec<String>, HeaderName)>> {
         let tool = frame.text_member(FramePart::Params, "name")?;
         self.by_tool.get(&*tool)
     }
 
-    /// Adds what this call lacks.
+    /// Adds the headers that this call lacks.
     pub(super) fn complete(&self, frame: Frame<'_>, headers: &mut HeaderMap) {
         if self.by_tool.is_empty() {
             return;
@@ -116,13 +117,13 @@ pub(super) fn remove_unrepeated<'f>(
     }
 }
 
-/// Returns the arguments of a call; `null` where there are none.
+/// Returns the arguments of a call; `null` if there are none.
 fn arguments_of(frame: Frame<'_>) -> Value {
     let arguments = frame.value_member(FramePart::Params, "arguments");
     arguments.unwrap_or_default()
 }
 
-/// Returns the value at the end of this way.
+/// Returns the value at the end of this path.
 fn at<'v>(arguments: &'v Value, way: &[String]) -> Option<&'v Value> {
     way.iter()
         .try_fold(arguments, |value, step| value.get(step))

@@ -30,10 +30,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 /// The number of writes after which the log is moved into the main file: about a thousand pages.
 const CHECKPOINT_AFTER: usize = 128;
-/// The number of writes after which that is overdue, and nothing is written inline any more.
+/// The number of writes after which that is overdue, and no more writes are made inline.
 const CHECKPOINT_OVERDUE: usize = 2 * CHECKPOINT_AFTER;
 
-/// The number of attempts to open a file that others are creating, and their interval.
+/// The number of attempts to open a file that other processes are creating, and the interval between them.
 const OPEN_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct File {
     path: PathBuf,
     connection: Option<Connection>,
-    /// The crash that transactions survive now; `None` while the database was not told.
+    /// The crash that transactions survive now; `None` while the database was not configured.
     survives: Option<Crash>,
     /// The number of writes since the log was last brought into the main file.
     writes_in_log: usize,
@@ -83,7 +83,7 @@ impl File {
         }
     }
 
-    /// Makes the next transactions survive this.
+    /// Makes the next transactions survive this crash.
     pub(super) fn set_survives(&mut self, crash: Crash) -> Result<(), StoreError> {
         if self.survives == Some(crash) {
             return Ok(());
@@ -174,7 +174,7 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // While a new file is created, nothing in it is worth syncing; the contents of an old one are. The log is moved
+    // A new file is not synced while it is created, because it has no contents yet; an old file is. The log is moved
     // into the main file by threads that may wait for the disk.
     connection.execute_batch(if is_new {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"

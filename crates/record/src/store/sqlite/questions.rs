@@ -52,7 +52,8 @@ impl File {
         }
     }
 
-    /// Continues the chain of an older version with this store's key: from here on it cannot be made valid without it.
+    /// Continues the chain of an older version with this store's key: from here on, a changed chain cannot be made
+    /// valid without the key.
     pub(super) fn go_on_keyed(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let Some(key) = &self.key else {
             return Ok(());
