@@ -103,7 +103,7 @@ pub fn recall<'r>(
         call,
         now: &now,
     };
-    // The gateway's own question is no server's: rules decide about its call.
+    // The gateway's own question does not belong to a server: rules decide about its call.
     let question = (!recorded.is_approval).then(|| question_of(record, recorded, &mut gaps));
     rules.recall(&facts, question.as_ref(), &gaps)
 }
@@ -119,7 +119,7 @@ fn caller_of(
     let mut caller = Caller::default();
     match Principal::parse(principal) {
         Some(Principal::Subject { issuer, subject }) => {
-            // The subject of another issuer is no person here.
+            // The subject of another issuer is not a person here.
             if CallingPerson::of_issuer(&issuer, logs_in) == CallingPerson::Subject {
                 people
                     .find(&subject, "")

@@ -644,7 +644,7 @@ impl Record {
             audit,
             survives: Crash::Process,
         };
-        // Where somebody was first, the next sweep sees what is left.
+        // If another change was first, the next sweep handles the rest.
         self.commit_team(&row.id, change, Effect::Changed, || ())
             .await?;
         Ok(())

@@ -12,10 +12,9 @@ use super::members::{self, Key};
 
 /// The members of a JSON object as most readers understand them: each name once, with its last value, at its first
 /// position.
-///
 /// [`Frame`](super::Frame) and [`Members`](super::members::Members) refuse a duplicate member, because a relay and the
-/// peer behind it could see two different messages. A client is the last reader of a message, so it can read it with
-/// this type. The text that this type writes has each name once.
+/// peer behind it could see two different messages. A client is the last reader of a message, so it can use this type.
+/// The text that this type writes has each name once.
 #[derive(Clone, Default)]
 pub struct LenientMembers<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 

@@ -1,4 +1,4 @@
-//! Several calls at once over stdio, and a server that does not say for which call it asks.
+//! Several calls at the same time over stdio, and a server that does not name the call of a question.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn question(id: u64) -> String {
         .to_string()
 }
 
-/// The server asks. Returns the question's record.
+/// Makes the server ask. Returns the question's record.
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     world.server_sends(&question(id));
@@ -41,7 +41,7 @@ fn asks(world: &mut World, id: u64) -> String {
     after.pop().expect("people are asked the question")
 }
 
-/// Returns the tool for which the question is taken to be, and the others for which it may be.
+/// Returns the tool that the question is assumed to belong to, and the others that it may belong to.
 fn said(world: &World, record: &str) -> (String, Vec<String>) {
     let asked = &world.store[record].asked;
     let calling = asked.call.as_ref().expect("a call is named");
@@ -255,7 +255,7 @@ fn the_server_hears_the_answer_that_the_record_has() {
         world.relay.effect(),
         Some(Effect::BeginDelivery { .. })
     ));
-    // A page was first.
+    // An answer on a page was first.
     let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
     world
         .relay

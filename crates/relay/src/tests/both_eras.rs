@@ -1,4 +1,4 @@
-//! Servers of both eras: the gateway itself finds out which era is spoken, and passes nothing on that was not agreed
+//! Servers of both eras: the gateway itself detects the era, and passes on nothing in a revision that was not agreed
 //! on.
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn told(world: &mut World) -> Value {
     serde_json::from_str(&frame).unwrap()
 }
 
-/// The client sends a request, in the format of its revision.
+/// Sends a request of the client, in the format of its revision.
 fn request(world: &mut World, id: u64, method: &str, mut params: Value) {
     if world.client.revision == ROUNDS {
         params["_meta"] = world.client.meta();

@@ -1,5 +1,5 @@
-//! Questions that may be for a call which the client has cancelled, or which runs as a task: the rules about that call
-//! count.
+//! Questions that may belong to a call that the client has cancelled, or that runs as a task: the rules about that call
+//! apply.
 
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::{Action, Capability, Revision};

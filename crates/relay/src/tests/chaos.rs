@@ -117,8 +117,8 @@ fn counted(world: &World) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// Every request of the client ends at most once and, when the world comes to rest, exactly once unless it was
-    /// cancelled; no answer is delivered twice; nothing is asked in an undeclared mode (checked by the client model).
+    /// Every request of the client ends at most once and, when nothing is pending any more, exactly once unless it was
+    /// cancelled. No answer is delivered twice. Nothing is asked in an undeclared mode (checked by the client model).
     #[test]
     fn nothing_is_lost_or_said_twice(
         client in prop::sample::select(Revision::ALL.to_vec()),

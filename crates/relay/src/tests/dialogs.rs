@@ -1,4 +1,4 @@
-//! A client's own dialog: an answer that cannot be used is asked for again there, with the reason.
+//! A client's own dialog: after an unusable answer it is shown again, with the reason.
 
 use mcp_elicit_core::wire::{Capability, Revision};
 

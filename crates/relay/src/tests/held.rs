@@ -258,7 +258,7 @@ fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
     assert_eq!(world.relay.open().1, 1, "the question stays");
 }
 
-/// The client ends the request with this reason.
+/// Makes the client end the request with this reason.
 fn cancels(world: &mut World, id: u64, reason: &str) {
     let params = json!({"requestId": id, "reason": reason});
     let frame = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});

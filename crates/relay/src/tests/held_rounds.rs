@@ -1,5 +1,5 @@
 //! Rounds of a server of 2026-07-28 that the gateway holds for a client of 2026-07-28: under rules, and if the client
-//! may not answer. A retry answers only the questions of its state, is valid for one run, and is judged by the present
+//! may not answer. A retry answers only the questions of its state, is valid for one run, and is checked by the current
 //! rules.
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn call(world: &World, id: u64, tool: &str) -> Value {
         "params": {"name": tool, "arguments": {"n": 1}, "_meta": meta}})
 }
 
-/// The client sends a request. Returns the server's view of it.
+/// Sends a request of the client. Returns the server's view of it.
 fn sends(world: &mut World, frame: &Value) -> Option<Value> {
     world.to_server.clear();
     world.to_client.clear();
@@ -80,7 +80,7 @@ fn question() -> Value {
     json!({"method": "elicitation/create", "params": params})
 }
 
-/// The server responds to its last request with a round.
+/// Makes the server respond to its last request with a round.
 fn asks(world: &mut World, request: &Value, state: &str, requests: &Value) {
     let result =
         json!({"resultType": "input_required", "requestState": state, "inputRequests": requests});

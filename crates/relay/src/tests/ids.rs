@@ -154,7 +154,7 @@ fn the_id_of_an_opening_that_may_still_be_answered_is_no_calls() {
     let open = world.client.open();
     world.client_sends(&open);
     let discover: Value = serde_json::from_str(&world.to_server.pop_front().unwrap()).unwrap();
-    // It is slow, so the gateway asks it in the other way too.
+    // It is slow, so the gateway asks it in the other era too.
     world.pass_time(std::time::Duration::from_secs(4));
     let initialize = world.to_server.pop_front().unwrap();
     for answer in world.server.receive(&initialize) {

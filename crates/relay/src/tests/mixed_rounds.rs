@@ -58,7 +58,7 @@ fn question(message: &str) -> Value {
     json!({"method": "elicitation/create", "params": params})
 }
 
-/// The client calls, and the server responds with a round of these requests.
+/// Makes the client call, and the server respond with a round of these requests.
 fn asked(world: &mut World, requests: &Value) -> Value {
     let call = call(world);
     sends(world, &call);

@@ -31,7 +31,7 @@ fn session() -> (World, Arc<ByTool>) {
     (world, rules)
 }
 
-/// The client sends a request. Returns the server's view of it.
+/// Sends a request of the client. Returns the server's view of it.
 fn request(world: &mut World, id: u64, method: &str, mut params: Value) -> Option<Value> {
     params["_meta"] = world.client.meta();
     world.to_server.clear();
@@ -42,7 +42,7 @@ fn request(world: &mut World, id: u64, method: &str, mut params: Value) -> Optio
     Some(serde_json::from_str(&sent).unwrap())
 }
 
-/// The server responds to a request. Returns the client's view of it.
+/// Makes the server respond to a request. Returns the client's view of the response.
 fn answers(world: &mut World, id: u64, result: &Value) -> Value {
     world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
     told(world)

@@ -41,7 +41,7 @@ fn started(world: &mut World) -> Vec<u64> {
         .collect()
 }
 
-/// The server asks. Returns the question's record.
+/// Makes the server ask. Returns the question's record.
 fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});

@@ -1,5 +1,5 @@
-//! Frames of a server that no rule can judge, since they cannot be read, or only by some readers: they are not passed
-//! on.
+//! Frames of a server to which no rule can be applied, because no reader or only some readers can read them: they are
+//! not passed on.
 
 use mcp_elicit_core::wire::{Capability, Revision};
 use serde_json::{Value, json};
@@ -30,8 +30,8 @@ fn session(rules: RelaySettings, client: Revision, server: Revision) -> World {
     world
 }
 
-/// The client sends a request, and the server responds with this text, in which `ID` is the request's id. Returns the
-/// frames that reach the client.
+/// Sends a request of the client, to which the server responds with this text, in which `ID` is the request's id.
+/// Returns the frames that reach the client.
 fn answered(world: &mut World, method: &str, response: &str) -> Vec<String> {
     let mut params = json!({"name": "read", "arguments": {}, "taskId": "t-1"});
     if world.client.revision == ROUNDS {
@@ -166,8 +166,8 @@ fn under_rules_nothing_that_may_ask_comes_beside_a_call() {
     }
 }
 
-/// The client opens a session, and the server responds to each opening with this. Returns the frames that reach the
-/// client.
+/// Opens a session of the client, whose server responds to each opening with this text. Returns the frames that reach
+/// the client.
 fn opened(rules: RelaySettings, response: &str) -> Vec<String> {
     let mut world = World::with(rules, PUSHED, Capability::BOTH, PUSHED, Asks::Nothing);
     world.people = None;

@@ -79,7 +79,7 @@ pub enum ReadResult<T> {
     Misfit(String),
     /// Refused by the author's own check: the person is asked again.
     Refused(Reasons),
-    /// Beyond the author's type, whatever the person answers: the author has to change it.
+    /// No answer fits the author's type: the author has to change it.
     Author(String),
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct AssociatedData {
 }
 
 impl AssociatedData {
-    /// Returns the data for a value sealed outside any call, such as a link or a cookie: `what` it is, and at which
-    /// `place` it counts.
+    /// Returns the data for a value sealed outside any call, such as a link or a cookie: its kind (`what`), and the
+    /// `place` at which it is valid.
     #[cfg(feature = "connect")]
     pub(crate) fn outside_calls(place: &str, what: &'static str) -> Self {
         Self {

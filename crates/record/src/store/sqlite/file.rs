@@ -43,7 +43,7 @@ pub(super) struct File {
     connection: Option<Connection>,
     /// The crash that transactions survive now; `None` while the database was not configured.
     survives: Option<Crash>,
-    /// The number of writes since the log was last brought into the main file.
+    /// The number of writes since the log was last moved into the main file.
     writes_in_log: usize,
     /// The key of the audit's chain.
     pub(super) key: Option<ChainKey>,

@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// Loses the session, and waits for nothing any more.
+    /// Ends the session, with all requests in progress.
     pub(super) fn restart(&mut self) {
         self.requests.clear();
         self.opened = None;

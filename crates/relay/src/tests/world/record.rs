@@ -1,4 +1,4 @@
-//! The record of the simulator: it keeps the promises of the gateway's record, and provides data for checks.
+//! The record of the simulator: it behaves like the gateway's record, and provides data for checks.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
@@ -17,7 +17,7 @@ pub(in crate::tests) struct Kept {
     noted: bool,
     /// The part of it that is on the disk, if it is written behind.
     stored: Option<Stored>,
-    /// The number of a person's answers, and of answers that went to the server, including those that a kill lost.
+    /// The number of actions of a person, and of answers that went to the server, including those that a kill lost.
     pub(in crate::tests) acts: u32,
     pub(in crate::tests) told: u32,
 }
@@ -142,12 +142,12 @@ impl World {
         kept.key = None;
     }
 
-    /// The session releases a question.
+    /// Releases a question of the session.
     pub(super) fn leave(&mut self, record: &str) {
         self.store.get_mut(record).unwrap().key = None;
     }
 
-    /// The server refused these answers: they wait for the next call.
+    /// Keeps these answers, which the server has refused, for the next call.
     pub(super) fn put_back(&mut self, records: &[String]) {
         for record in records {
             let kept = self.store.get_mut(record).unwrap();
@@ -157,12 +157,12 @@ impl World {
         }
     }
 
-    /// A person answers. Returns `false` if another was first.
+    /// Answers as a person. Returns `false` if another action was first.
     pub(in crate::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
         self.answer_with(record, action, ANSWER)
     }
 
-    /// A person answers a form with this content. Returns `false` if another was first.
+    /// Answers a form as a person, with this content. Returns `false` if another action was first.
     pub(in crate::tests) fn answer_with(
         &mut self,
         record: &str,
