@@ -1,4 +1,4 @@
-//! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
+//! Calls that wait for a person: kept alive with progress, handed back after a time limit, resumed when made again.
 
 use std::time::Duration;
 

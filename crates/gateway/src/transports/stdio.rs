@@ -293,7 +293,7 @@ fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
             tracing::error!(%error, "the sessions could not be ended");
         }
         runtime.close().await;
-        // The thread that reads stdin cannot be woken; everyone else has been told.
+        // The thread that reads stdin cannot be woken; all others have been notified.
         kill_servers();
         std::process::exit(0);
     });

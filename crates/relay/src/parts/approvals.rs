@@ -100,7 +100,7 @@ impl Approvals {
         }
     }
 
-    /// Returns the call as its client made it, where approvers changed its arguments.
+    /// Returns the call as its client made it, if approvers changed its arguments.
     pub(crate) fn binding_of(&self, call: CallId) -> Option<&CallBinding> {
         self.approved.get(&call)?.binding.as_ref()
     }

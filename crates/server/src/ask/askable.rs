@@ -79,7 +79,7 @@ pub enum ReadResult<T> {
     Misfit(String),
     /// Refused by the author's own check: the person is asked again.
     Refused(Reasons),
-    /// No answer fits the author's type: the author has to change it.
+    /// The author's type does not fit the form: the author has to change it.
     Author(String),
 }
 

@@ -456,7 +456,7 @@ impl Call {
         matches!(self.request, Request::ToolList)
     }
 
-    /// Returns the request as it went to the server, where questions may come up in it.
+    /// Returns the request as it went to the server, if questions may come up in it.
     pub(crate) fn frame(&self) -> Option<&str> {
         self.request.call()?.frame()
     }

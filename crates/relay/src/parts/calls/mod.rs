@@ -6,7 +6,7 @@
 //! | `call_progress` | its progress tokens |
 //! | `call_rounds` | the rounds that the server has asked in it |
 //! | `candidates` | the calls that a question may be for |
-//! | `request` | the request that it was made with, where questions may come up in it |
+//! | `request` | the request of a call, with the parts that depend on its kind |
 //! | `index` | the calls by the names under which frames mean them |
 //! | `summary` | the thing that it calls, read out of the request |
 
