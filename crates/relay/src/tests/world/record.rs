@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Performs the effects that need no wait for the disk, as in `serve::session`. Returns the effect if it does.
+    /// Performs the effects that need not wait for the disk, like the gateway's session. Returns the effect if it does.
     pub(super) fn at_once(&mut self, effect: Effect) -> Option<Effect> {
         let noted = |world: &Self, id: &String| world.store[id].noted;
         let event = match effect {
