@@ -109,14 +109,14 @@ impl Relay {
                 return;
             }
             let state = TurnState::new(marks, self.others_of(None, marks.rule));
-            if self.turns.queue_mut().must_look(state) {
-                self.look_at_queue(now, marks);
+            if self.turns.queue_mut().must_check(state) {
+                self.check_queue(now, marks);
             }
         }
     }
 
     /// Gives each call of the queue its turn, if it has come.
-    fn look_at_queue(&mut self, now: Timestamp, marks: TurnMarks) {
+    fn check_queue(&mut self, now: Timestamp, marks: TurnMarks) {
         let TurnMarks { rule, shown, .. } = marks;
         let mut others = self.others_of(None, rule);
         let mut last = None;
@@ -134,7 +134,7 @@ impl Relay {
         }
         self.turns
             .queue_mut()
-            .looked_at(TurnState::new(marks, others));
+            .checked(TurnState::new(marks, others));
     }
 
     /// Sends a call that has waited to the server. Returns `false` if the rules stop it.

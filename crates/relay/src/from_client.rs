@@ -21,7 +21,7 @@ pub(crate) const OTHER_SPELLING: &str =
     "there is no such method; write it letter by letter as the protocol does";
 
 /// The error for a request with the id of another one in progress.
-const SAME_ID: &str = "a request with this id is under way";
+const SAME_ID: &str = "a request with this id is already in progress";
 
 /// The error for a request without an id.
 pub const NEEDS_ID: &str =

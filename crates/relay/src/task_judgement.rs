@@ -39,7 +39,7 @@ impl Relay {
             Ok(false) => {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
                 let why = "the gateway has not shown this client the question of this task that it answers: read it with \
-                           `tasks/get`; one that a rule gives to other people, or refuses, cannot be answered";
+                           `tasks/get`; a question that a rule addresses to other people, or refuses, cannot be answered";
                 Some(self.effects.reject(frame, &ErrorResponse::new(-32602, why)))
             }
             Err(defect) => {

@@ -242,9 +242,9 @@ impl Pool {
     }
 
     /// Handles the end of the client's HTTP request on this stream.
-    pub(crate) fn is_over_at(&self, stream: StreamId) {
+    pub(crate) fn request_ended(&self, stream: StreamId) {
         for session in self.sessions() {
-            session.is_over_at(stream);
+            session.request_ended(stream);
         }
     }
 

@@ -81,7 +81,7 @@ pub(crate) trait ServerTransport: Send + Sync {
         true
     }
     /// Sets the HTTP headers of the client's request on this stream; `None` when the request is over.
-    fn carry(&self, _door: StreamId, _headers: Option<HeaderMap>) {}
+    fn set_request_headers(&self, _stream: StreamId, _headers: Option<HeaderMap>) {}
     /// Drops the request of a call whose answer is no longer wanted.
     fn abandon(&self, call: CallId);
     /// Restarts the server; reports [`Event::Restarted`] or [`Event::ServerGone`] when done.
@@ -303,13 +303,13 @@ impl Session {
         if headers.is_empty() {
             return self.handle_client(stream, frame);
         }
-        self.server.carry(stream, Some(headers));
+        self.server.set_request_headers(stream, Some(headers));
         self.handle_client(stream, frame);
     }
 
     /// Handles the end of the client's HTTP request on this stream.
-    pub(crate) fn is_over_at(&self, stream: StreamId) {
-        self.server.carry(stream, None);
+    pub(crate) fn request_ended(&self, stream: StreamId) {
+        self.server.set_request_headers(stream, None);
     }
 
     /// Reports an event.

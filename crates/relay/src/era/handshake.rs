@@ -106,7 +106,7 @@ impl Relay {
         let meta = Meta::from_params(Some(params)).ok();
         let version = meta.as_ref().and_then(Meta::protocol_version);
         let names_revision = version.as_deref() == Some(Revision::V2026_07_28.as_str());
-        let probe = EraProbe::new(id, opening).in_clients_words(names_revision);
+        let probe = EraProbe::new(id, opening).with_client_params(names_revision);
         self.server = Server::probing(probe);
         self.timers
             .set(frame.at().after(self.settings.probe), Timer::Probe);

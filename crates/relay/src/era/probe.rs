@@ -41,28 +41,28 @@ impl Opening {
 
 /// The params with which the server was asked by `server/discover`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Words {
+enum ParamsOf {
     /// The gateway's own, if it was asked at all.
-    Own,
+    Gateway,
     /// The client's, which name 2026-07-28.
-    Clients,
+    Client,
     /// The client's, which do not: a refusal may be about them alone.
-    ClientsOther,
+    ClientWithoutRevision,
 }
 
 /// The error code for an unknown method.
 const NO_METHOD: i64 = -32601;
 
-impl Words {
+impl ParamsOf {
     /// Returns `true` if a refusal with this error, a whole frame, may be about the client's params rather than the
     /// server.
     fn may_be_refused(self, error: &str) -> bool {
         let code = Envelope::parse_within(error.as_bytes(), usize::MAX);
         let code = code.ok().and_then(|all| all.error_code());
         match self {
-            Self::Own => false,
-            Self::Clients => code != Some(NO_METHOD),
-            Self::ClientsOther => true,
+            ParamsOf::Gateway => false,
+            ParamsOf::Client => code != Some(NO_METHOD),
+            ParamsOf::ClientWithoutRevision => true,
         }
     }
 }
@@ -76,7 +76,7 @@ pub(crate) struct EraProbe {
     /// `true` if the server was restarted because of it.
     restarted: bool,
     opening: Opening,
-    words: Words,
+    params_of: ParamsOf,
     /// The first error received.
     refusal: Option<String>,
     /// The client's own revision and params, if the server was asked for a newer one first.
@@ -105,7 +105,7 @@ impl EraProbe {
             both: false,
             restarted: false,
             opening,
-            words: Words::Own,
+            params_of: ParamsOf::Gateway,
             refusal: None,
             older: None,
         }
@@ -124,13 +124,13 @@ impl EraProbe {
     }
 
     /// Records that the server is asked with the client's own params; `names_revision` if they name 2026-07-28.
-    pub(crate) fn in_clients_words(self, names_revision: bool) -> Self {
-        let words = if names_revision {
-            Words::Clients
+    pub(crate) fn with_client_params(self, names_revision: bool) -> Self {
+        let params_of = if names_revision {
+            ParamsOf::Client
         } else {
-            Words::ClientsOther
+            ParamsOf::ClientWithoutRevision
         };
-        Self { words, ..self }
+        Self { params_of, ..self }
     }
 
     /// Keeps the client's own revision and params, because the server is asked for a newer one first.
@@ -166,7 +166,7 @@ impl EraProbe {
     /// Records that the server is asked with `server/discover` again, with the gateway's own params, under this id.
     /// Returns the opening.
     pub(crate) fn ask_again(&mut self, id: Id) -> ProbeRequest {
-        self.words = Words::Own;
+        self.params_of = ParamsOf::Gateway;
         self.open.push((id, ProbeRequest::Discover));
         ProbeRequest::Discover
     }
@@ -190,7 +190,7 @@ impl EraProbe {
         if !self.open.is_empty() {
             return AfterRefusal::Wait(self);
         }
-        if error.is_some_and(|error| self.words.may_be_refused(error)) {
+        if error.is_some_and(|error| self.params_of.may_be_refused(error)) {
             return AfterRefusal::AskAgain(self);
         }
         if !self.both {
@@ -220,7 +220,7 @@ impl EraProbe {
     pub(crate) fn restarted(mut self) -> AfterRefusal {
         self.open.clear();
         self.restarted = true;
-        self.words = Words::Own;
+        self.params_of = ParamsOf::Gateway;
         // `initialize` was refused before, or is still to be sent to the new process.
         self.both = self.opening.first() == ProbeRequest::Initialize;
         self.refused(None)

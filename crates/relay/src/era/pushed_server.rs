@@ -109,11 +109,11 @@ impl Server {
 impl Relay {
     /// Returns the refusal of an answer in a revision that was not agreed on.
     pub(crate) fn other_revision(&self) -> ErrorResponse {
-        tracing::warn!(server = %self.settings.server, "the server asks in the words of a revision that was not agreed on");
+        tracing::warn!(server = %self.settings.server, "the server asks as in a revision that was not agreed on");
         let server = self.shown_server();
         let revision = self.server.revision_or_latest();
         let why = format!(
-            "the server {server} answers in a revision that was not agreed on: {revision} was, and this is a form of {}",
+            "the server {server} answered as in {}, which was not agreed on: this session uses {revision}",
             Revision::V2026_07_28
         );
         ErrorResponse::new(-32603, why)

@@ -57,7 +57,7 @@ pub(crate) struct CallQueue {
     /// Calls without a waiting client: they are started when they are made again.
     left: BTreeMap<CallId, Target>,
     /// The state in which each call of `waiting` was last found to wait.
-    looked_at: Option<TurnState>,
+    checked: Option<TurnState>,
 }
 
 impl CallQueue {
@@ -67,7 +67,7 @@ impl CallQueue {
             most,
             waiting: BTreeMap::new(),
             left: BTreeMap::new(),
-            looked_at: None,
+            checked: None,
         }
     }
 
@@ -90,8 +90,8 @@ impl CallQueue {
     /// Adds a call, newer than all others, that has to wait in this state.
     pub(crate) fn push(&mut self, call: CallId, target: Target, state: TurnState) {
         let is_first = self.waiting.is_empty();
-        let same = self.looked_at.is_some_and(|last| last.is_like(&state));
-        self.looked_at = (is_first || same).then_some(state);
+        let same = self.checked.is_some_and(|last| last.is_like(&state));
+        self.checked = (is_first || same).then_some(state);
         self.waiting.insert(call, target);
     }
 
@@ -112,7 +112,7 @@ impl CallQueue {
     pub(crate) fn come_back(&mut self, call: CallId) {
         if let Some(target) = self.left.remove(&call) {
             self.waiting.insert(call, target);
-            self.looked_at = None;
+            self.checked = None;
         }
     }
 
@@ -150,18 +150,18 @@ impl CallQueue {
 
     /// Returns `true` if nothing that a call may wait for has changed since these marks.
     pub(crate) fn is_as_at(&self, marks: &TurnMarks) -> bool {
-        self.looked_at.is_some_and(|last| last.marks == *marks)
+        self.checked.is_some_and(|last| last.marks == *marks)
     }
 
     /// Records the state. Returns `true` if the turn of some call may differ in it.
-    pub(crate) fn must_look(&mut self, state: TurnState) -> bool {
-        let last = self.looked_at.replace(state);
+    pub(crate) fn must_check(&mut self, state: TurnState) -> bool {
+        let last = self.checked.replace(state);
         !last.is_some_and(|last| last.is_like(&state))
     }
 
     /// Records that all calls that still wait do so in this state.
-    pub(crate) fn looked_at(&mut self, state: TurnState) {
-        self.looked_at = Some(state);
+    pub(crate) fn checked(&mut self, state: TurnState) {
+        self.checked = Some(state);
     }
 }
 
@@ -188,19 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_looked_at_only_when_a_call_may_have_another_turn() {
+    fn a_queue_is_checked_only_when_a_call_may_have_another_turn() {
         let (busy, free) = (OtherCalls::BUSY, OtherCalls::NONE);
         let mut queue = CallQueue::new(2);
         push(&mut queue, 1, state(5, busy));
         assert!(queue.is_as_at(&marks(5)));
         assert!(!queue.is_as_at(&marks(6)));
-        assert!(!queue.must_look(state(6, busy)), "the others are the same");
+        assert!(!queue.must_check(state(6, busy)), "the others are the same");
         assert!(queue.is_as_at(&marks(6)));
-        assert!(queue.must_look(state(7, free)));
+        assert!(queue.must_check(state(7, free)));
         // A call that came in another state than the last has not been checked.
         push(&mut queue, 2, state(7, busy));
         assert!(!queue.is_as_at(&marks(7)));
-        assert!(queue.must_look(state(7, busy)));
+        assert!(queue.must_check(state(7, busy)));
         assert!(queue.is_full());
     }
 

@@ -285,7 +285,7 @@ fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
 
 /// A result that is not an object is passed on unchanged: the client's revision would change nothing in it.
 #[test]
-fn a_result_that_is_no_object_stays_json() {
+fn a_result_that_is_not_an_object_stays_json() {
     for result in ["5", "\"é\"", "[]", "null"] {
         let mut world = World::new(
             Revision::V2026_07_28,

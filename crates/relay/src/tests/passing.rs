@@ -253,7 +253,7 @@ fn a_session_declares_no_more_than_reaches_the_client() {
 /// A round asks a person and requests sampling, of a client that supports only sampling: people are asked, and the
 /// client gets its part after a person has answered.
 #[test]
-fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
+fn a_round_is_answered_in_parts_by_a_person_and_by_the_client() {
     let revision = Revision::V2026_07_28;
     let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
     let id = world.call();

@@ -52,7 +52,7 @@ pub(super) async fn take(
             let taken = held
                 .pool
                 .handle_client_with_headers(stream_id, frame, carried);
-            held.pool.is_over_at(stream_id);
+            held.pool.request_ended(stream_id);
             if let Err(fault) = taken {
                 return cannot_start(&fault);
             }
@@ -215,7 +215,7 @@ impl DisconnectGuard {
 
 impl Drop for DisconnectGuard {
     fn drop(&mut self) {
-        self.held.pool.is_over_at(self.stream_id);
+        self.held.pool.request_ended(self.stream_id);
         // In the pushed era the stream can be resumed; in the rounds era disconnecting cancels the request.
         if self.in_rounds && self.held.client.close(self.stream_id) {
             self.held

@@ -542,7 +542,7 @@ impl ServerTransport for HttpUpstream {
         self.queued.load(Ordering::Acquire) < QUEUED
     }
 
-    fn carry(&self, stream: StreamId, headers: Option<HeaderMap>) {
+    fn set_request_headers(&self, stream: StreamId, headers: Option<HeaderMap>) {
         let mut state = self.state();
         let Some(headers) = headers else {
             state.carried.remove(&stream);

@@ -95,8 +95,8 @@ pub(super) fn remove_unrepeated<'f>(
         let mut texts = Vec::new();
         match marked {
             Some(marked) => {
-                let ways = marked.iter().filter(|(_, header)| *header == name);
-                texts.extend(ways.map(|(way, _)| at(&arguments, way).and_then(text_of)));
+                let paths = marked.iter().filter(|(_, header)| *header == name);
+                texts.extend(paths.map(|(path, _)| at(&arguments, path).and_then(text_of)));
             }
             None => collect_named(
                 &arguments,
@@ -124,8 +124,8 @@ fn arguments_of(frame: Frame<'_>) -> Value {
 }
 
 /// Returns the value at the end of this path.
-fn at<'v>(arguments: &'v Value, way: &[String]) -> Option<&'v Value> {
-    way.iter()
+fn at<'v>(arguments: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter()
         .try_fold(arguments, |value, step| value.get(step))
 }
 
@@ -159,18 +159,18 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 /// Collects the marked properties, each with its path.
-fn marked(schema: &Value, way: &mut Vec<String>, found: &mut Vec<(Vec<String>, HeaderName)>) {
+fn marked(schema: &Value, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, HeaderName)>) {
     let nothing = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&nothing);
     for (name, property) in properties {
-        way.push(name.clone());
+        path.push(name.clone());
         if let Some(header) = property[MARK].as_str().filter(|header| !header.is_empty())
             && let Ok(header) = HeaderName::try_from(format!("{PARAM_PREFIX}{header}"))
         {
-            found.push((way.clone(), header));
+            found.push((path.clone(), header));
         }
-        marked(property, way, found);
-        way.pop();
+        marked(property, path, found);
+        path.pop();
     }
 }
 
