@@ -339,5 +339,5 @@ async fn the_audit_tells_everything_but_what_was_said() {
         (2, 2)
     );
     let text = counters.to_prometheus("mcp_elicit_client");
-    assert!(text.contains("mcp_elicit_client_turns_total{turn=\"declined\"} 1"));
+    assert!(text.contains("mcp_elicit_client_events_total{event=\"declined\"} 1"));
 }

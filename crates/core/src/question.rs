@@ -122,7 +122,7 @@ pub enum Ending {
     /// The client answered with an error or with an invalid result.
     ClientFailed,
     /// The operator's terminal or program could not ask, and there is no inbox.
-    AnswererFailed,
+    ResponderFailed,
 }
 
 impl Ending {
@@ -140,7 +140,7 @@ impl Ending {
             Self::CallerGone => withdraw(Withdrawal::CallerGone),
             Self::TimedOut => Transition::Expire,
             Self::ClientFailed => fail("the client could not be asked"),
-            Self::AnswererFailed => fail("nobody could be asked"),
+            Self::ResponderFailed => fail("nobody could be asked"),
         }
     }
 }

@@ -198,7 +198,7 @@ impl LocalResponses {
             return;
         }
         tracing::warn!(%responder, %why, "no answer");
-        let ending = Ending::AnswererFailed;
+        let ending = Ending::ResponderFailed;
         if let Err(fault) = self.record.end(record, ending).await {
             tracing::error!(%fault, "the record could not be kept");
         }

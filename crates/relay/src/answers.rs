@@ -162,7 +162,7 @@ impl Relay {
                 ErrorResponse::fault(fault, revision)
             }
             Ending::ClientFailed => ErrorResponse::new(-32603, "the client could not be asked"),
-            Ending::AnswererFailed => ErrorResponse::new(-32603, "nobody could be asked"),
+            Ending::ResponderFailed => ErrorResponse::new(-32603, "nobody could be asked"),
             Ending::WithdrawnByServer
             | Ending::WithdrawnByClient
             | Ending::CallEnded

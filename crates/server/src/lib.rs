@@ -48,7 +48,7 @@
 //! | [`wrap`](ElicitingServer) | the wrapper around a server |
 //! | `serve` | one request through the wrapper |
 //! | [`elicit`](Elicit), [`ask`](Ask) | the API for authors |
-//! | `ask_loop` | asking a question until it is settled |
+//! | `ask_loop` | asking a question until it is decided |
 //! | `backend` | the backends, one file each: pushed, rounds, task, cannot-ask, script |
 //! | `running_step` | the check that a step asks nothing |
 //! | `journal`, `question` | the replay log; the digest that ties an answer to its question |

@@ -90,7 +90,7 @@ pub(crate) enum Elicit {
 }
 
 impl Elicit {
-    /// The modes that may be declared.
+    /// Returns the modes that may be declared.
     pub(crate) fn capability(self) -> Capability {
         match self {
             Self::Off => Capability::NONE,
@@ -124,9 +124,9 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The arguments of a call from `name=value` pairs, or from one JSON object.
+/// Returns the arguments of a call from `name=value` pairs, or from one JSON object.
 ///
-/// A value that is JSON (`3`, `true`, `["a"]`) is taken as JSON, anything else as text; quotes make text of anything:
+/// A value that is JSON (`3`, `true`, `["a"]`) is read as JSON, anything else as text; quotes turn anything into text:
 /// `zip='"01234"'`.
 pub(crate) fn call_arguments(
     words: &[String],
@@ -169,7 +169,7 @@ fn once_each(
     Ok(all)
 }
 
-/// The arguments of a prompt, which are texts: from `name=value` pairs, or from one JSON object.
+/// Returns the arguments of a prompt, which are texts, from `name=value` pairs, or from one JSON object.
 pub(crate) fn prompt_arguments(
     words: &[String],
 ) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {

@@ -81,7 +81,7 @@ fn fields_of(form: &Form) -> String {
     format!("its fields are {}.", harmless(&names.join(", ")))
 }
 
-/// Every field that is wrong, with the reason; values are left out.
+/// Returns every invalid field with its reason, without values.
 fn does_not_fit(violations: &Violations) -> Failure {
     let lines = violations
         .iter()
@@ -92,7 +92,7 @@ fn does_not_fit(violations: &Violations) -> Failure {
     Failure::usage("the answers do not fit the form; nothing was sent").telling("wrong:", lines)
 }
 
-/// One line for each typed value that is sent in another spelling: `on: 2026/2/28 is sent as 2026-02-28`. Values of
+/// Returns a line for each typed value that is sent in another spelling: `on: 2026/2/28 is sent as 2026-02-28`. Values of
 /// fields that seem to hold a credential are left out.
 pub(crate) fn understood(
     form: &Form,
@@ -121,7 +121,7 @@ pub(crate) fn understood(
         .collect()
 }
 
-/// A value as JSON, and text without its quotes.
+/// Returns a value as JSON, and text without its quotes.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -129,7 +129,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// The title of a single option, where it says more than its value.
+/// Returns the title of a single option, if it says more than its value.
 fn label<'f>(field: &'f Field, sent: &Value) -> Option<&'f str> {
     let Kind::Choice(choice) = field.kind() else {
         return None;

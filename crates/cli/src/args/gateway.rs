@@ -370,7 +370,7 @@ pub(crate) fn telling_unset(failure: Failure, text: &str) -> Failure {
     }
 }
 
-/// A line of the file without what stands between `://` and the last `@` of a word.
+/// Returns a line of the file without the text between `://` and the last `@` of a word.
 fn hide_userinfo(line: &str) -> String {
     let word = |word: &str| match (word.find("://"), word.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {

@@ -4,7 +4,7 @@ use mcp_elicit_gateway::config::Program;
 
 use crate::failure::Failure;
 
-/// The program and arguments of `--answer-command`, quoted as in a shell.
+/// Returns the program and arguments of `--answer-command`, quoted as in a shell.
 pub(crate) fn of_answer_command(line: &str) -> Result<Program, Failure> {
     let words = shell_words::split(line).unwrap_or_default();
     Program::from_words(words).ok_or_else(|| {

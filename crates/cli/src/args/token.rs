@@ -14,7 +14,7 @@ pub(crate) struct TokenArgs {
 }
 
 impl TokenArgs {
-    /// The token, where one is named.
+    /// Returns the token, if one is named.
     pub(crate) fn read(&self) -> Result<Option<BearerToken>, Failure> {
         let Some(variable) = &self.token_env else {
             return Ok(None);

@@ -51,14 +51,14 @@ impl AuditCounters {
     /// `mcp_elicit_client`.
     pub fn to_prometheus(&self, prefix: &str) -> String {
         let mut text = Exposition::default();
-        let name = format!("{prefix}_turns_total");
-        let help = "Turns in the life of questions.";
+        let name = format!("{prefix}_events_total");
+        let help = "Events in the lifecycle of questions.";
         text.metric(&name, MetricType::Counter, Some(help));
         for (event, count) in self.events() {
-            text.sample(&name, Some(("turn", &event)), count);
+            text.sample(&name, Some(("event", &event)), count);
         }
         let name = format!("{prefix}_open_seconds");
-        let help = "How long questions were open until they ended.";
+        let help = "Times that questions were open before they ended.";
         text.metric(&name, MetricType::Histogram, Some(help));
         let bucket = format!("{name}_bucket");
         for (span, count) in SPANS.iter().zip(self.open.spans) {
@@ -88,7 +88,7 @@ mod tests {
     use crate::lifecycle::Timestamp;
 
     #[test]
-    fn events_and_open_times_are_counted_and_told_as_monitors_read_them() {
+    fn events_and_open_times_are_counted_and_exposed_for_monitors() {
         let mut counters = AuditCounters::default();
         for (event, open_ms) in [
             (AuditEvent::Asked, None),
@@ -106,9 +106,9 @@ mod tests {
         assert_eq!(counters.open().0, 3);
         let text = counters.to_prometheus("elicit");
         for line in [
-            "# TYPE elicit_turns_total counter",
-            "elicit_turns_total{turn=\"timed-out\"} 1",
-            "elicit_turns_total{turn=\"nobody\"} 0",
+            "# TYPE elicit_events_total counter",
+            "elicit_events_total{event=\"timed-out\"} 1",
+            "elicit_events_total{event=\"nobody\"} 0",
             "# TYPE elicit_open_seconds histogram",
             "elicit_open_seconds_bucket{le=\"1\"} 0",
             "elicit_open_seconds_bucket{le=\"5\"} 1",

@@ -32,17 +32,17 @@
 //! | `record` | one audit event of a question: who, which tool, which fields, what happened |
 //! | `counters` | counts of events and open times, for monitoring |
 
+mod audit_record;
 mod counters;
 mod delivery;
 mod phase;
-mod record;
 mod timestamp;
 mod transition;
 
+pub use audit_record::{AuditEvent, AuditRecord};
 pub use counters::AuditCounters;
 pub use delivery::{Delivery, Lapse};
 pub use phase::{Phase, UnknownPhase};
-pub use record::{AuditEvent, AuditRecord};
 pub use timestamp::Timestamp;
 pub use transition::{PersonAction, Transition, TransitionError, Withdrawal};
 

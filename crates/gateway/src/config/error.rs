@@ -124,7 +124,7 @@ pub enum ConfigError {
     },
     /// A table of teams, in a build without teams.
     #[error(
-        "{table} belongs to the cargo feature `full`, which this build has not; install it with \
+        "{table} belongs to the cargo feature `full`, which this build does not have; install it with \
          `cargo install --locked --profile dist --path crates/cli --features full`"
     )]
     NeedsFull {
