@@ -8,14 +8,14 @@
 //! | --- | --- |
 //! | [`notice`] | a message about a question, in no channel's format |
 //! | [`channel`] | the trait of a channel, and its errors |
-//! | [`reveal`] | the parts of a question that may leave the gateway, and templates |
+//! | [`revealed`] | the parts of a question that may leave the gateway, and templates |
 //! | [`timing`] | quiet hours, the limit for each person, digests, retries |
 //! | [`addressing`] | the recipients and their channels |
 //! | [`config`] | the tables `[channels.*]`, with the position of each error |
-//! | [`open`] | the channels of a configuration, ready to send |
+//! | [`configured_channels`] | the channels of a configuration, ready to send |
 //! | [`secret`] | secrets from the environment and from files |
 //! | [`http`] | requests without redirects, to public addresses only |
-//! | [`mail`], [`webhook`], [`teams`], [`slack`], [`push`] | one module per channel |
+//! | [`mail`], [`webhook`], [`microsoft_teams`], [`slack`], [`push`] | one module per channel |
 
 pub mod addressing;
 pub mod channel;

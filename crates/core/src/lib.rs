@@ -19,6 +19,8 @@
 //! | [`text`] | shortening of texts |
 //! | `seal` | authenticated encryption, with nonces as arguments (feature `seal`) |
 //! | [`rate`] | the rate limit on questions |
+//! | [`digest`] | JSON in canonical spelling; the digest of a call; SHA-256 over parts, with or without a key |
+//! | [`exposition`] | metrics in the text format of Prometheus |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | the errors of failures, by blame and revision |
 //! | `json`, `number` | JSON text, parsed once; exact comparison of JSON numbers |

@@ -26,7 +26,7 @@ impl Record {
     /// An authenticated caller has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open
     /// questions, and at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) of one server.
     ///
-    /// With [`Commit::Behind`], a question that is certainly new belongs exclusively to this gateway, because its
+    /// With [`Durability::Behind`], a question that is certainly new belongs exclusively to this gateway, because its
     /// answer is expected in this process. If others may share the record, or the writer is full, it is written first.
     pub fn create(
         self: &Arc<Self>,

@@ -8,7 +8,8 @@
 //! | --- | --- |
 //! | `row` | the transitions of one row, pure |
 //! | `known` | rows known to this process: exclusive, with a held answer, or equal to the store's |
-//! | `apply` | the times of writes; changes by compare-and-set, and their consequences |
+//! | `commit` | the times of writes, their way into the store, and the effects of changes |
+//! | `apply` | changes by compare-and-set, repeated while other changes come first; their results |
 //! | `create` | creating a question, or finding it |
 //! | `submit` | later changes: shown, answered, ended |
 //! | `deliver` | taking answers out for the server, once, and the results |

@@ -26,9 +26,10 @@ impl Record {
 
     /// Submits a person's action; the first one wins.
     ///
-    /// [`Commit::Awaited`] is for callers that inform the person: the answer is in the store by then, and if a session
-    /// here waits for it, its delivery is in the same write. [`Commit::Behind`] is for the waiting session itself: it
-    /// begins the delivery, or calls [`Record::write_behind`].
+    /// [`Durability::WithDelivery`] is for callers that inform the person: the answer is in the store by then, and if a
+    /// session here waits for it, its delivery is in the same write. [`Durability::BeforeSeen`] leaves the delivery to a
+    /// write of its own. [`Durability::Behind`] is for the waiting session itself: it begins the delivery, or calls
+    /// [`Record::write_behind`].
     pub fn submit(
         self: &Arc<Self>,
         id: &str,

@@ -209,7 +209,8 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
 }
 
 /// Returns one member of an object, skipping the others. Of duplicates it returns the last, as most readers do; use
-/// [`only_member`] to reject them. `None` if the text is not an object or the member is absent.
+/// [`only_member`] to reject them. `None` if the text is not an object, the member is absent, or a name in the object
+/// cannot be read.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     let [value] = several(object, [name]);
     value

@@ -13,6 +13,7 @@
 //! | [`message`] | writing messages |
 //! | `id` | ids and progress tokens, kept as written |
 //! | [`members`] | an object's members as bytes |
+//! | `lenient` | an object's members as lenient readers take them: the last one of each name |
 //! | [`method`] | method names |
 //! | `capability` | the modes in which a client can ask a person |
 //! | `request` | the question |

@@ -190,6 +190,10 @@ impl Relay {
             return;
         };
         question.client_responded();
+        if question.has_answer() {
+            // Answered elsewhere: a late response to the withdrawn dialog decides nothing.
+            return;
+        }
         let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
             // An error: the client could not ask. It is not a person's answer.

@@ -1,8 +1,10 @@
 //! A client's own dialog: after an unusable answer it is shown again, with the reason.
 
-use mcp_elicit_core::wire::{Capability, Revision};
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
 
 use super::world::{Asks, World};
+use crate::{Effect, Event, StreamId};
 
 #[test]
 fn a_wrong_answer_is_asked_again_in_the_same_dialog_with_the_reason() {
@@ -59,5 +61,86 @@ fn after_three_wrong_answers_nobody_is_asked_any_more() {
             assert!(told.contains("-32602"), "{place}: {told}");
             assert_eq!(world.relay.open(), (0, 0), "{place}");
         }
+    }
+}
+
+/// Returns late responses to a withdrawn dialog: an error, content that does not fit, and a malformed result.
+fn late_responses(dialog: &str) -> [String; 3] {
+    let dialog: Value = serde_json::from_str(dialog).unwrap();
+    assert_eq!(dialog["method"], "elicitation/create", "{dialog}");
+    let id = &dialog["id"];
+    [
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32800, "message": "cancelled"}}),
+        json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept", "content": {"name": 7}}}),
+        json!({"jsonrpc": "2.0", "id": id, "result": {"action": "perhaps"}}),
+    ]
+    .map(|frame| frame.to_string())
+}
+
+/// Passes a call to the server. Returns the dialogs that the client is asked to show, which it has not received yet.
+fn dialogs(world: &mut World) -> Vec<String> {
+    world.call();
+    while let Some(frame) = world.to_server.pop_front() {
+        for sent in world.server.receive(&frame) {
+            world.server_sends(&sent);
+        }
+        world.run_record();
+    }
+    let frames = world.to_client.drain(..).map(|(_, frame)| frame);
+    let mut frames: Vec<String> = frames.collect();
+    frames.retain(|frame| frame.contains("elicitation/create"));
+    frames
+}
+
+#[test]
+fn an_answer_given_elsewhere_is_delivered_whatever_the_withdrawn_dialog_returns() {
+    let revision = Revision::V2025_11_25;
+    for late in 0..3 {
+        let mut world = World::new(revision, Capability::BOTH, revision, Asks::Form).opened();
+        let shown = dialogs(&mut world);
+        let question = world.store["r1"].key.unwrap();
+        // A page was first, and the record is still about to take the answer out.
+        world.relay.handle(world.now, Event::Answered { question });
+        let effects = std::iter::from_fn(|| world.relay.effect()).collect::<Vec<_>>();
+        assert!(
+            matches!(effects.last(), Some(Effect::BeginDelivery { .. })),
+            "{effects:?}"
+        );
+        let late = &late_responses(&shown[0])[late];
+        world
+            .relay
+            .client_frame(world.now, StreamId::SESSION, late.as_bytes());
+        assert!(world.relay.effect().is_none(), "{late}");
+        let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
+        world
+            .relay
+            .handle(world.now, Event::DeliveryBegun { replies });
+        let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
+            panic!("the answer is delivered: {late}")
+        };
+        assert!(frame.contains("decline"), "{frame}");
+    }
+}
+
+#[test]
+fn an_answer_given_elsewhere_waits_for_its_round_whatever_the_withdrawn_dialog_returns() {
+    let (client, server) = (Revision::V2025_11_25, Revision::V2026_07_28);
+    for late in 0..3 {
+        let mut world = World::new(client, Capability::BOTH, server, Asks::TwoAtOnce).opened();
+        let shown = dialogs(&mut world);
+        assert!(world.answer("r1", Action::Accept));
+        world.run_record();
+        world.client_sends(&late_responses(&shown[0])[late]);
+        assert_eq!(
+            world.relay.open().0,
+            1,
+            "the call waits for the other answer"
+        );
+        world
+            .to_client
+            .push_back((StreamId::SESSION, shown[1].clone()));
+        world.settle();
+        assert_eq!(world.client.text(), "accept:Ada");
+        assert_eq!(world.relay.open(), (0, 0));
     }
 }
