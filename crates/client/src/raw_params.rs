@@ -6,9 +6,14 @@
 //! empty form, which rmcp can always read, takes their place. [`extract`] takes them out again. Everything else in a
 //! frame stays as it is, and a frame without a question is not even parsed here.
 //!
-//! The member in `_meta` is always overwritten, so a server cannot use it to send two versions of a question.
+//! Each process has its own names for the members in `_meta`, which a server cannot guess: it may write a question in a
+//! form that rmcp reads and this module does not, such as a list of its members, but cannot forge its parameters.
+//! Frames are read by [`LenientMembers`] rather than by core's `Frame`, which refuses duplicate members: rmcp would read
+//! such a frame nevertheless.
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::LazyLock;
 
 use mcp_elicit_core::wire::{LenientMembers, members, method};
 use rmcp::model::ServerJsonRpcMessage;
@@ -16,9 +21,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The `_meta` member that carries the exact parameters, as a string of JSON.
-const PARAMS: &str = "mcp-elicit/params";
+static PARAMS: LazyLock<String> = LazyLock::new(|| unguessable("params"));
 /// The `_meta` member that carries the position of a question among those of its round.
-const POSITION: &str = "mcp-elicit/position";
+static POSITION: LazyLock<String> = LazyLock::new(|| unguessable("position"));
 
 /// The raw parts of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,12 @@ pub(crate) struct RawParams {
     pub(crate) params: String,
     /// The question's position in its round, from zero.
     pub(crate) position: u64,
+}
+
+/// Returns a name that differs in each process.
+fn unguessable(name: &str) -> String {
+    let random = || RandomState::new().build_hasher().finish();
+    format!("mcp-elicit/{name}-{:016x}{:016x}", random(), random())
 }
 
 /// Reads a frame of a server into rmcp's type, with every question's parameters kept.
@@ -48,8 +59,11 @@ pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
 
 /// Returns the parameters that [`keep`] put into the `_meta` of a question.
 pub(crate) fn extract(meta: &serde_json::Map<String, Value>) -> Option<RawParams> {
-    let params = meta.get(PARAMS)?.as_str()?.to_owned();
-    let position = meta.get(POSITION).and_then(Value::as_u64).unwrap_or(0);
+    let params = meta.get(PARAMS.as_str())?.as_str()?.to_owned();
+    let position = meta
+        .get(POSITION.as_str())
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
     Some(RawParams { params, position })
 }
 
@@ -113,8 +127,8 @@ fn preserve_params(params: Option<&RawValue>, position: usize) -> Box<RawValue> 
     let meta = params.and_then(|params| members::only_member(params, "_meta", "params").ok()?);
     let meta = meta.and_then(|meta| serde_json::from_str(meta.get()).ok());
     let mut meta: serde_json::Map<String, Value> = meta.unwrap_or_default();
-    meta.insert(PARAMS.to_owned(), exact.into());
-    meta.insert(POSITION.to_owned(), position.into());
+    meta.insert(PARAMS.clone(), exact.into());
+    meta.insert(POSITION.clone(), position.into());
     members::raw_value(&json!({
         "_meta": meta,
         "mode": "form",
@@ -131,7 +145,9 @@ mod tests {
 
     #[test]
     fn a_pushed_question_reaches_us_byte_for_byte() {
-        let params = r#"{ "message":"A  \u00e9", "_meta":{"progressToken":7,"mcp-elicit/params":"forged"},"requestedSchema":{"type":"object","properties":{"z":{"type":"string","pattern":"^a$","format":"odd"},"a":{"type":"number","multipleOf":1.50}}}}"#;
+        let params = r#"{ "message":"A  \u00e9", "_meta":{"progressToken":7,"PARAMS":"forged"},"requestedSchema":{"type":"object","properties":{"z":{"type":"string","pattern":"^a$","format":"odd"},"a":{"type":"number","multipleOf":1.50}}}}"#;
+        // Even a server that knew the name could not forge it here.
+        let params = params.replace("PARAMS", &PARAMS);
         let frame = format!(
             r#"{{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{params}}}"#
         );
@@ -187,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_duplicate_member_hides_no_question_and_no_parameters() {
-        let last = r#"{"message":"n","requestedSchema":{"type":"object","properties":{}},"_meta":{"mcp-elicit/params":"forged"}}"#;
+        let last = r#"{"message":"n","requestedSchema":{"type":"object","properties":{}},"_meta":{"PARAMS":"forged"}}"#;
+        let last = last.replace("PARAMS", &PARAMS);
         let frame = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{}},"method":"elicitation/create","params":{last}}}"#
         );
@@ -197,6 +214,31 @@ mod tests {
         };
         let kept = extract(request.request.get_meta_mut()).expect("kept");
         assert_eq!(kept.params, last);
+    }
+
+    #[test]
+    fn the_parameters_of_a_question_written_as_a_list_cannot_be_forged() {
+        let question = r#"{"_meta":{"mcp-elicit/params":"forged"},"mode":"form","message":"x","requestedSchema":{"type":"object","properties":{}}}"#;
+        for result in [
+            format!(
+                r#"{{"resultType":"input_required","inputRequests":{{"a":["elicitation/create",{question}]}}}}"#
+            ),
+            format!(
+                r#"["input_required",{{"a":{{"method":"elicitation/create","params":{question}}}}},"s",null]"#
+            ),
+        ] {
+            let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            let JsonRpcMessage::Response(response) = read(frame.as_bytes()).expect("rmcp reads it")
+            else {
+                panic!("a response");
+            };
+            let ServerResult::InputRequiredResult(result) = response.result else {
+                panic!("input_required");
+            };
+            let requests = serde_json::to_value(result.input_requests).unwrap();
+            let meta = requests["a"]["params"]["_meta"].as_object().unwrap();
+            assert_eq!(extract(meta), None, "{requests}");
+        }
     }
 
     #[test]

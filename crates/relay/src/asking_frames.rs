@@ -63,6 +63,13 @@ fn says(
     }
 }
 
+/// Returns `true` if the response has a list where the specification has an object. Some readers take the items of a list
+/// for members, in order: `["input_required", {…}]` asks.
+pub(crate) fn has_list(frame: Frame<'_>) -> bool {
+    let is_list = |part| frame.part(part).is_some_and(|text| text.starts_with('['));
+    is_list(FramePart::Result) || is_list(FramePart::Error)
+}
+
 /// Returns `true` if the result asks as defined by 2026-07-28, or begins a task, which may ask.
 pub(crate) fn asks_in_rounds(frame: Frame<'_>) -> bool {
     let has_questions = |asked: &str| asked != "null";

@@ -6,7 +6,9 @@ use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
 
-use crate::asking_frames::{asks_in_result, names_questions, resembles_question, wants_links};
+use crate::asking_frames::{
+    asks_in_result, has_list, names_questions, resembles_question, wants_links,
+};
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_client::OTHER_SPELLING;
@@ -256,6 +258,15 @@ impl Relay {
             self.past_calls.answered(&id);
             return ServerForward::Handled;
         };
+        if has_list(frame) {
+            let why = format!(
+                "the server {} gave an answer that is not passed on: it is a list, not an object",
+                self.shown_server()
+            );
+            self.calls.end_upstream(key);
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+            return ServerForward::Handled;
+        }
         if self.server.asks_in_other_revision(frame) {
             let refusal = self.other_revision();
             self.calls.end_upstream(key);

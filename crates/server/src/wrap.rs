@@ -12,7 +12,8 @@
 
 use std::borrow::Cow;
 use std::future::Future;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
@@ -72,8 +73,10 @@ pub trait ElicitingExt: ServerHandler + sealed::Sealed {
     /// ```
     fn eliciting(self, settings: ServerSettings) -> ElicitingServer<Self> {
         // A service may wrap a server for every request: the first one is enough.
-        static NAME_CHECK: Once = Once::new();
-        NAME_CHECK.call_once(|| warn_of_default_name(&self.get_info().server_info.name));
+        static WAS_CHECKED: AtomicBool = AtomicBool::new(false);
+        if !WAS_CHECKED.swap(true, Ordering::Relaxed) {
+            warn_of_default_name(&self.get_info().server_info.name);
+        }
         ElicitingServer {
             inner: self,
             shared: settings.shared(),

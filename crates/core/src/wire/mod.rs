@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `revision` | the dated revisions, the eras, the modes |
 //! | [`frame`] | the positions of a frame's members, found in one scan |
-//! | `call_frame` | the call of a request, and its arguments in canonical spelling |
+//! | `call_frame` | the call of a request |
 //! | `call_kind` | the kinds of calls during which a server may ask |
 //! | `envelope` | a JSON-RPC message and its elicitation, if any |
 //! | [`message`] | writing messages |

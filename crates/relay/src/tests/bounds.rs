@@ -283,24 +283,37 @@ fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
     assert!(world.to_server.is_empty());
 }
 
+/// Returns what a client of 2026-07-28 receives for a call that a server of 2025-11-25 answers with this body.
+fn answered_with(body: &str) -> Value {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::BOTH, server, Asks::Nothing).opened();
+    let id = world.call();
+    world.to_server.clear();
+    world.server_sends(&format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#));
+    let (_, told) = world.to_client.pop_front().expect("the call ends");
+    assert_eq!(world.relay.open(), (0, 0));
+    serde_json::from_str(&told).unwrap()
+}
+
+/// Some readers take the items of a list for members, in order, and would ask what no rule has judged.
+#[test]
+fn a_list_in_place_of_an_object_is_not_passed_on() {
+    for body in [
+        r#""result":[]"#,
+        r#""result":["input_required",{"a":{"method":"elicitation/create","params":{}}},"s",null]"#,
+        r#""error":[-32042,"visit",{"elicitations":[]}]"#,
+    ] {
+        let told = answered_with(body);
+        let why = told["error"]["message"].as_str().expect("an error");
+        assert!(why.contains("a list, not an object"), "{told}");
+    }
+}
+
 /// A result that is not an object is passed on unchanged: the client's revision would change nothing in it.
 #[test]
 fn a_result_that_is_not_an_object_stays_json() {
-    for result in ["5", "\"é\"", "[]", "null"] {
-        let mut world = World::new(
-            Revision::V2026_07_28,
-            Capability::BOTH,
-            Revision::V2025_11_25,
-            Asks::Nothing,
-        )
-        .opened();
-        let id = world.call();
-        world.to_server.clear();
-        world.server_sends(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
-        ));
-        let (_, told) = world.to_client.pop_front().expect("the call ends");
-        let told: Value = serde_json::from_str(&told).unwrap();
+    for result in ["5", "\"é\"", "null"] {
+        let told = answered_with(&format!(r#""result":{result}"#));
         assert_eq!(told["result"].to_string(), result);
     }
 }
