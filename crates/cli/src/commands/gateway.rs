@@ -5,10 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcp_elicit_gateway::config::{Config, Target};
-use mcp_elicit_gateway::{
-    Runtime, StartError, check_addresses, check_channels, kill_servers, serve_http, serve_program,
-    serve_url,
-};
+use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_record::key_files;
 use mcp_elicit_record::store::StoreError;
 use tracing_subscriber::filter::Targets;
@@ -26,10 +23,9 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let file = args.config.clone();
     let config = args.config()?;
     let from = ConfiguredIn::of(file.as_deref());
-    let refused = |fault| unusable(fault, &from, check);
-    check_addresses(&config).map_err(refused)?;
-    // The sources of secrets may be missing: all of them are reported at once.
-    check_channels(&config).map_err(refused)?;
+    config
+        .check()
+        .map_err(|fault| unusable(fault, &from, check))?;
     if check {
         output::say(format_args!(
             "configuration is valid (servers: {})",

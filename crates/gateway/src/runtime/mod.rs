@@ -278,11 +278,21 @@ impl Runtime {
     }
 }
 
+impl Config {
+    /// Checks what a start checks, without a start: no address may be open to the network, and the sources of all secrets of
+    /// channels must be readable. No one is notified.
+    ///
+    /// # Errors
+    /// If the inbox, or without `insecure` the gateway itself, would be open to the network, or if a channel cannot be used
+    /// as configured.
+    pub fn check(&self) -> Result<(), StartError> {
+        check_addresses(self)?;
+        check_channels(self)
+    }
+}
+
 /// Rejects addresses that the network would reach, before anything is opened or sent.
-///
-/// # Errors
-/// If the inbox, or without `insecure` the gateway itself, would be open to the network.
-pub fn check_addresses(config: &Config) -> Result<(), StartError> {
+fn check_addresses(config: &Config) -> Result<(), StartError> {
     if let Some(at) = config
         .inbox
         .filter(|at| !mcp_elicit_inbox::is_loopback(*at) && config.login.is_none())
@@ -299,10 +309,7 @@ pub fn check_addresses(config: &Config) -> Result<(), StartError> {
 
 /// Opens the channels of a configuration as a start does, and closes them again: their secrets are read, and no one is
 /// notified.
-///
-/// # Errors
-/// If a channel cannot be used as configured.
-pub fn check_channels(config: &Config) -> Result<(), StartError> {
+fn check_channels(config: &Config) -> Result<(), StartError> {
     let Some(rules) = &config.teams else {
         return Ok(());
     };
