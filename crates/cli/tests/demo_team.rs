@@ -303,7 +303,7 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
     let path = file.display().to_string();
     assert!(
         rest.iter()
-            .any(|line| line.contains("stays") && line.contains(&path)),
+            .any(|line| line.contains("configuration is in") && line.contains(&path)),
         "{rest:?}"
     );
     assert_eq!(first.0.wait().unwrap().code(), Some(130));
