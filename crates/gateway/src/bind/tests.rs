@@ -214,7 +214,7 @@ fn an_approval_ends_where_anything_of_its_rule_changes_and_nowhere_else() {
         assert!(FILE.contains(from), "{from}");
         decides(&FILE.replace(from, to), "careful") == digest
     };
-    let head = "name = \"careful\"\n        tool = \"delete_*\"";
+    let head = "name = \"careful\"\n    tool = \"delete_*\"";
     for changed in [
         "name = \"careful\"\n tool = \"delete_?\"",
         "name = \"careful\"\n tool = [\"delete_*\", \"put_*\"]",
@@ -227,7 +227,7 @@ fn an_approval_ends_where_anything_of_its_rule_changes_and_nowhere_else() {
     // Another position in the file, other people, and other rules before it.
     let other =
         "[[rules]]\n when = 'arguments.x == \"y\"'\n refuse = \"z\"\n[[rules]]\n name = \"never\"";
-    assert!(is_same("[[rules]]\n        name = \"never\"", other));
+    assert!(is_same("[[rules]]\n    name = \"never\"", other));
     assert!(is_same("\"ada\", \"bob\"", "\"bob\", \"ada\""));
 }
 
