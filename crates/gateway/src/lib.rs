@@ -44,7 +44,7 @@ mod session;
 mod stop_signal;
 mod transports;
 
-pub use listener::app::serve as serve_http;
+pub use listener::app::{router, serve as serve_http};
 pub use runtime::{ReloadError, Reloaded, Runtime, StartError};
 pub use transports::process::kill_servers;
 pub use transports::stdio::{serve_program, serve_url};

@@ -98,6 +98,10 @@ async fn serve_until_stopped(
 
 /// Returns the routes of every server and those for operators; `local` if the address is a loopback one. Must be called
 /// in a tokio runtime.
+pub fn router(runtime: Runtime, config: &Config, local: bool) -> Router {
+    routes(runtime, config, local, None).0
+}
+
 fn routes(
     runtime: Runtime,
     config: &Config,
@@ -252,7 +256,7 @@ mod tests {
         let runtime = Runtime::open(&mut config).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let (app, _) = routes(runtime, &config, true, None);
+        let app = router(runtime, &config, true);
         let bounds = ConnectionBounds::default();
         tokio::spawn(web::serve(listener, app, bounds, std::future::pending()));
         let said = async |method: &str, path: &str| {
