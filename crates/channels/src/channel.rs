@@ -21,8 +21,10 @@ pub trait Channel: Send + Sync {
     /// Sends a message. A repetition has the same id.
     fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef>;
 
-    /// Updates a sent message, because its question has ended or changed.
-    fn update<'a>(&'a self, sent: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated>;
+    /// Updates a sent message, because its question has ended or changed. Most channels cannot change a sent message.
+    fn update<'a>(&'a self, _sent: &'a MessageRef, _notice: &'a Notice) -> SendFuture<'a, Updated> {
+        Box::pin(async { Ok(Updated::CannotChange) })
+    }
 }
 
 /// The channel's id of a sent message; empty if the channel has none.

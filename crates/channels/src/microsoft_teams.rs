@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Notice, Recipient};
 use crate::revealed::Revealed;
@@ -181,10 +181,6 @@ impl Channel for Teams {
 
     fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
         Box::pin(self.post(notice))
-    }
-
-    fn update<'a>(&'a self, _: &'a MessageRef, _: &'a Notice) -> SendFuture<'a, Updated> {
-        Box::pin(async { Ok(Updated::CannotChange) })
     }
 }
 

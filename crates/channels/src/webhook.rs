@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
 use crate::config::WebhookConfig;
 use crate::http::{Http, HttpError, Networks, refused};
 use crate::notice::{Event, Notice, Recipient};
@@ -192,10 +192,6 @@ impl Channel for Webhook {
 
     fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
         Box::pin(self.post(notice))
-    }
-
-    fn update<'a>(&'a self, _: &'a MessageRef, _: &'a Notice) -> SendFuture<'a, Updated> {
-        Box::pin(async { Ok(Updated::CannotChange) })
     }
 }
 

@@ -87,16 +87,21 @@ mod tests {
     use crate::row;
     use mcp_elicit_core::question::ParsedBody;
 
-    #[test]
-    fn a_form_that_was_parsed_when_the_question_came_up_is_not_parsed_again() {
-        let schema = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
-        let params = format!(r#"{{"message":"Who?","requestedSchema":{schema}}}"#);
-        let row = Row {
+    const SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
+
+    fn row_with_form() -> Row {
+        let params = format!(r#"{{"message":"Who?","requestedSchema":{SCHEMA}}}"#);
+        Row {
             params: Some(params),
             ..row::tests::open()
-        };
+        }
+    }
+
+    #[test]
+    fn a_form_that_was_parsed_when_the_question_came_up_is_not_parsed_again() {
+        let row = row_with_form();
         let questions = ParsedQuestions::default();
-        let form = Arc::new(Form::parse(schema).unwrap());
+        let form = Arc::new(Form::parse(SCHEMA).unwrap());
         questions.keep_form(&row, form.clone());
         let parsed = questions.get(&row).unwrap();
         let ParsedBody::Form(known) = &parsed.body else {
@@ -116,12 +121,7 @@ mod tests {
 
     #[test]
     fn a_question_is_parsed_once_and_the_oldest_is_forgotten() {
-        let schema = r#"{"type":"object","properties":{"name":{"type":"string"}}}"#;
-        let params = format!(r#"{{"message":"Who?","requestedSchema":{schema}}}"#);
-        let row = Row {
-            params: Some(params),
-            ..row::tests::open()
-        };
+        let row = row_with_form();
         let questions = ParsedQuestions::default();
         let first = questions.get(&row).unwrap();
         assert!(first.form().is_some());

@@ -68,9 +68,7 @@ impl Relay {
     /// Returns `true` if the request continues something that is held here: the retry of a round, or a call that was
     /// handed back.
     pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
-        let state = frame.member(FramePart::Params, "requestState");
-        let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
-        if let Some(state) = state {
+        if let Some(state) = frame.text_member(FramePart::Params, "requestState") {
             return self.round_states.knows(&state);
         }
         !self.unattended.is_empty()

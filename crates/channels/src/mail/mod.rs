@@ -14,7 +14,7 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
 use crate::config::{MailConfig, SmtpSecurity};
 use crate::http::is_of_tls;
 use crate::notice::{Notice, NotificationId, Recipient};
@@ -242,9 +242,5 @@ impl Channel for Mail {
 
     fn send<'a>(&'a self, notice: &'a Notice) -> SendFuture<'a, MessageRef> {
         Box::pin(self.send_notice(notice))
-    }
-
-    fn update<'a>(&'a self, _: &'a MessageRef, _: &'a Notice) -> SendFuture<'a, Updated> {
-        Box::pin(async { Ok(Updated::CannotChange) })
     }
 }

@@ -22,7 +22,14 @@ async fn recorded(
     message: &str,
     tell: &mpsc::UnboundedSender<RecordEvent>,
 ) -> String {
-    let asked = at_rounds_client(message);
+    raise(record, at_rounds_client(message), tell).await
+}
+
+async fn raise(
+    record: &Arc<Record>,
+    asked: NewQuestion,
+    tell: &mpsc::UnboundedSender<RecordEvent>,
+) -> String {
     let recorded = record
         .create(
             &local(),
@@ -259,28 +266,16 @@ fn ambiguous(message: &str) -> NewQuestion {
 async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let raise = async |asked: NewQuestion, tell: &mpsc::UnboundedSender<RecordEvent>| {
-        let recorded = record
-            .create(
-                &local(),
-                &asked,
-                SessionKey(1),
-                tell,
-                Durability::BeforeSeen,
-            )
-            .await;
-        recorded.unwrap().id
-    };
-    let answered = raise(ambiguous("Sure?"), &tell).await;
+    let answered = raise(&record, ambiguous("Sure?"), &tell).await;
     record
         .submit(&answered, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
-    let open = raise(ambiguous("Sure?"), &tell).await;
+    let open = raise(&record, ambiguous("Sure?"), &tell).await;
     record.release_session(&tell).await.unwrap();
     let (tell, _told) = mpsc::unbounded_channel();
     for again in [ambiguous("Sure?"), asked("Sure?")] {
-        let again = raise(again, &tell).await;
+        let again = raise(&record, again, &tell).await;
         assert!(![&answered, &open].contains(&&again), "asked anew");
     }
     record.sweep().await.unwrap();
@@ -289,13 +284,13 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     let waiting = below.list(Filter::Open, Page::first(10)).await.unwrap();
     assert_eq!(waiting.len(), 2, "those that are waited for stay");
     // A question with a known call does not get the answer of an ambiguous one.
-    let other = raise(asked("Where?"), &tell).await;
+    let other = raise(&record, asked("Where?"), &tell).await;
     record
         .submit(&other, &accept(), "inbox", Durability::WithDelivery)
         .await
         .unwrap();
     record.release_session(&tell).await.unwrap();
-    assert_ne!(raise(ambiguous("Where?"), &tell).await, other);
+    assert_ne!(raise(&record, ambiguous("Where?"), &tell).await, other);
 }
 
 /// Returns a record whose sessions deliver the answers held for them.

@@ -101,9 +101,8 @@ impl Relay {
     ) -> ServerForward {
         match step {
             ProbeRequest::Initialize => {
-                let version = frame.member(FramePart::Result, "protocolVersion");
-                let told = version
-                    .and_then(|version| serde_json::from_str::<String>(version).ok())
+                let told = frame
+                    .text_member(FramePart::Result, "protocolVersion")
                     .unwrap_or_default();
                 let revision = told
                     .parse()
