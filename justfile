@@ -54,3 +54,13 @@ demo *args:
 speed *args:
     crates/speed/peers.sh
     cargo run --release --locked -p mcp-elicit-speed -- {{args}}
+
+# published servers, clients and agents, with the gateway and without it; `--write` updates docs/real-programs.md
+real-programs *args:
+    cargo build --locked -p mcp-elicit --features full
+    python3 tests/real-programs/run.py {{args}}
+
+# agents' frameworks, without a model, through the gateway; `--write` updates docs/agents.md
+frameworks *args:
+    cargo build --locked -p mcp-elicit --features full
+    python3 tests/real-programs/frameworks.py {{args}}

@@ -1,8 +1,9 @@
 //! Any HTTP requests to the listener's router: each is answered with a status that clients can act on, errors are JSON-RPC, and no page
-//! elsewhere and no body that is not declared as JSON is let in. The input is text: requests as they stand on the wire, one after
+//! elsewhere and no body that is not declared as JSON is let in. An error has the id of its request as it is written, or none. The input is text: requests as they stand on the wire, one after
 //! the other behind a line of `===`. `SESSION` in it stands for the session that was opened last.
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_gateway::config::Config;
 use mcp_elicit_gateway::{Runtime as Gateway, router};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -135,8 +137,18 @@ const STATUSES: [u16; 14] = [
     200, 202, 204, 400, 403, 404, 405, 408, 409, 413, 415, 502, 503, 401,
 ];
 
+/// The id of a message, as it is written.
+fn id_of(message: &[u8]) -> Option<String> {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(message).ok()?;
+    Some(members.get("id")?.get().to_owned())
+}
+
 async fn check(app: &Router, request: Request<Body>) -> Option<String> {
     let (refused, is_head) = (is_to_be_refused(&request), request.method() == Method::HEAD);
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.expect("the body of the input").to_bytes();
+    let asked = id_of(&body);
+    let request = Request::from_parts(head, Body::from(body));
     let Ok(Ok(response)) = tokio::time::timeout(PATIENCE, app.clone().oneshot(request)).await
     else {
         return None;
@@ -165,8 +177,17 @@ async fn check(app: &Router, request: Request<Body>) -> Option<String> {
             .await
             .expect("a body")
             .to_bytes();
-        let frame: Value = serde_json::from_slice(&body).expect("JSON");
-        assert_eq!(frame["jsonrpc"], "2.0", "{frame}");
+        let text = String::from_utf8_lossy(&body);
+        // Numbers beyond every range are JSON too.
+        let is_message = text.contains("\"jsonrpc\":\"2.0\"");
+        assert!(is_message, "{text}");
+        // Of a body that is no JSON, the id may be known nevertheless.
+        if let (Some(answered), Some(asked)) = (id_of(&body), asked) {
+            assert!(
+                answered == "null" || answered == asked,
+                "{answered} for {asked}"
+            );
+        }
     } else {
         // A stream is read for as long as this client stays.
         let _ = tokio::time::timeout(PATIENCE, response.into_body().collect()).await;

@@ -15,8 +15,8 @@ export async function smaller(code) {
 }
 
 /** What can be imported from the package, and the parts that the element loads when a question needs them. */
-const ENTRIES = ["index", "element", "define", "explain", "render"];
-export const LATER = ["visit", "review", "search", "moment", "typing", "clock", "sure"];
+const ENTRIES = ["index", "element", "define", "explain", "lenient", "render"];
+export const LATER = ["visit", "review", "search", "moment", "typing", "clock", "sure", "lenient", "pattern", "known", "de", "fr", "es"];
 
 export async function buildForm() {
   const form = join(root, "packages/form");

@@ -1,6 +1,6 @@
 // Packs the packages, installs the tarballs into an empty folder, and tries the lines of their READMEs there: types, a build with Vite, an
 // answer in a browser.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ async function packed(name) {
   const source = join(root, "packages", name);
   const [{ filename, files }] = JSON.parse(npm("pack", source, "--json", "--silent"));
   const names = files.map(({ path }) => path);
-  if (names.some((name) => !/^(dist\/|README\.md$|package\.json$)/.test(name)) || !names.includes("README.md")) throw new Error(`unexpected files: ${names.join(", ")}`);
+  if (names.some((name) => !/^(dist\/|types\/|custom-elements\.json$|README\.md$|package\.json$)/.test(name)) || !names.includes("README.md")) throw new Error(`unexpected files: ${names.join(", ")}`);
   say(`${filename}, ${names.length} files`);
 
   const { messages, pkg } = await publint({ pkgDir: source, strict: true });
@@ -41,7 +41,7 @@ async function quickStart(name) {
   const readme = await readFile(join(folder, "node_modules/@mcp-elicit", name, "README.md"), "utf8");
   const [, lines] = /```tsx?\n(import[^`]*?)```/.exec(readme);
   const count = lines.trim().split("\n").filter((line) => line.trim() && !/^\s*(\/\/|\})/.test(line)).length;
-  if (count > 7) throw new Error(`the quick start of ${name} has ${count} lines`);
+  if (count > 8) throw new Error(`the quick start of ${name} has ${count} lines`);
   return lines;
 }
 
@@ -58,20 +58,22 @@ void server.connect(other);
 `;
 const CALL = "client.callTool({ name: \"ask\" }).then((result) => (document.title = JSON.stringify(result)))";
 const pages = {
-  form: (lines) => ({ "main.ts": `import { transport } from "./server.js";\n${lines}\nvoid ${CALL};\n` }),
+  form: (lines) => {
+    const connected = lines.replace(/new StreamableHTTPClientTransport\(new URL\("[^"]*"\)\)/, "transport");
+    const called = connected.replace(/^await client\.callTool\(.*$/m, `void ${CALL};`);
+    if (connected === lines || called === connected) throw new Error("the quick start of form connects and calls in other words");
+    return { "lines.ts": lines, "main.ts": `import { transport } from "./server.js";\n${called}` };
+  },
   react: (lines) => ({
     "tsconfig.json": '{"compilerOptions":{"jsx":"react-jsx"}}',
     "questions.tsx": lines,
     "main.tsx": `import { useEffect } from "react";
 import { createRoot } from "react-dom/client";
-import { Client } from "@modelcontextprotocol/client";
-import { Questions } from "./questions.js";
+import { client, Questions } from "./questions.js";
 import { transport } from "./server.js";
-const client = new Client({ name: "my-page", version: "1.0.0" });
 function App() {
-  // The effects of a component run before those of what it is in: the hook has attached the client.
   useEffect(() => void client.connect(transport).then(() => ${CALL}), []);
-  return <Questions client={client} />;
+  return <Questions />;
 }
 createRoot(document.querySelector("#root")!).render(<App />);
 `,
@@ -107,6 +109,65 @@ async function answered(browser, dist) {
   } finally {
     await page.close();
     server.close();
+  }
+}
+
+// Properties and events of the element, written in each kind of template; the second of each has a request that is none, or an event's
+// detail that there is not.
+const REQUEST = "const request: ElicitRequest = { message: \"Who?\", requestedSchema: { type: \"object\", properties: {} } };";
+const TEMPLATES = {
+  "right.tsx": `import type {} from "@mcp-elicit/form/jsx";
+import type { ElicitRequest } from "@mcp-elicit/form";
+${REQUEST}
+export const Right = () => <mcp-elicitation request={request} review lang="de" className="question" deadline={new Date()} onaccept={(event) => event.detail.content} ondraft={(event) => event.detail.draft} />;
+`,
+  "wrong.tsx": `import type {} from "@mcp-elicit/form/jsx";
+export const Wrong = () => <mcp-elicitation request={5} oncancel={(event) => event.detail.dirt} />;
+`,
+  "right.vue": `<script setup lang="ts">
+import type {} from "@mcp-elicit/form/vue";
+import type { ElicitRequest } from "@mcp-elicit/form";
+${REQUEST}
+</script>
+<template><mcp-elicitation :request="request" :review="true" @accept="(event) => event.detail.content" @draft="(event) => event.detail.draft" /></template>
+`,
+  "wrong.vue": `<script setup lang="ts">
+import type {} from "@mcp-elicit/form/vue";
+</script>
+<template><mcp-elicitation :request="5" @cancel="(event) => event.detail.dirt" /></template>
+`,
+  "right.svelte": `<script lang="ts">
+import type {} from "@mcp-elicit/form/svelte";
+import type { ElicitRequest } from "@mcp-elicit/form";
+${REQUEST}
+</script>
+<mcp-elicitation {request} review lang="de" onaccept={(event) => event.detail.content}></mcp-elicitation>
+`,
+  "wrong.svelte": `<script lang="ts">
+import type {} from "@mcp-elicit/form/svelte";
+</script>
+<mcp-elicitation request={5} oncancel={(event) => event.detail.dirt}></mcp-elicitation>
+`,
+};
+
+/** Compiles the templates of each kind with its own compiler: the right ones have no mistake, and in the wrong ones both are found. */
+async function compiled() {
+  install("vue@3.5.45", "vue-tsc@3.3.14", "svelte@5.57.3", "svelte-check@4.7.8", `typescript@${(await json(root)).devDependencies.typescript}`);
+  const options = { strict: true, noEmit: true, module: "esnext", moduleResolution: "bundler", target: "es2022", lib: ["es2023", "dom", "dom.iterable"], jsx: "react-jsx", types: [], skipLibCheck: true, verbatimModuleSyntax: true };
+  const compilers = { tsx: ["typescript/bin/tsc", "-p"], vue: ["vue-tsc/bin/vue-tsc.js", "-p"], svelte: ["svelte-check/bin/svelte-check", "--output", "machine", "--tsconfig"] };
+  for (const [kind, [compiler, ...more]] of Object.entries(compilers)) {
+    for (const state of ["right", "wrong"]) {
+      const file = `${state}.${kind}`;
+      const project = join(folder, `${kind}-${state}`);
+      await mkdir(project);
+      await writeFile(join(project, file), TEMPLATES[file]);
+      await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: options, vueCompilerOptions: { strictTemplates: true }, include: [file] }));
+      const found = spawnSync(process.execPath, [join(folder, "node_modules", compiler), ...more, join(project, "tsconfig.json")], { cwd: project, encoding: "utf8" });
+      const told = `${found.stdout}${found.stderr}`;
+      if (state === "right" && found.status !== 0) throw new Error(`${file}: ${told}`);
+      if (state === "wrong" && !(found.status !== 0 && /request|number/.test(told) && told.includes("dirt"))) throw new Error(`${file} compiles: ${told}`);
+    }
+    say(`form: the element has types in ${kind === "tsx" ? "JSX" : kind}`);
   }
 }
 
@@ -176,6 +237,7 @@ try {
     const main = `main.ts${name === "react" ? "x" : ""}`;
     await writeFile(join(folder, name, "index.html"), `<!doctype html><html lang="en"><title>page</title><body><div id="root"></div><script type="module" src="/${main}"></script>`);
     runs.push([join(name, main), "--skipLibCheck"]);
+    if (files["lines.ts"]) runs.push([join(name, "lines.ts"), "--skipLibCheck"]);
   }
   for (const [compiler, tsc] of compilers) {
     for (const [file, ...more] of runs) {
@@ -184,6 +246,8 @@ try {
     }
     say(`${compiler}: the READMEs' lines and every entry have types`);
   }
+
+  await compiled();
 
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   for (const name of Object.keys(pages)) {

@@ -73,6 +73,8 @@ pub struct SlackConfig {
     pub team: String,
     /// `true` if the app's options load URL is set.
     pub options_url: bool,
+    /// `true` if a question of a group notifies everyone in its channel.
+    pub mention: bool,
     /// Channels for groups, by id.
     pub groups: BTreeMap<String, String>,
 }
@@ -260,12 +262,13 @@ impl<'t> Tables<'_, 't> {
     }
 
     fn slack(&mut self, table: &DeTable<'t>, at: usize) -> Option<SlackConfig> {
-        const KNOWN: [&str; 6] = [
+        const KNOWN: [&str; 7] = [
             "token",
             "signing-secret",
             "api",
             "team",
             "options-url",
+            "mention",
             "groups",
         ];
         self.reader.known_keys(table, "[channels.slack]", &KNOWN);
@@ -277,6 +280,9 @@ impl<'t> Tables<'_, 't> {
         let options_url = table
             .get("options-url")
             .and_then(|value| self.reader.truth(value, "options-url"));
+        let mention = table
+            .get("mention")
+            .and_then(|value| self.reader.truth(value, "mention"));
         let mut groups = BTreeMap::new();
         for (name, value) in self.groups(table) {
             if let Some(id) = self.reader.text(value, name) {
@@ -292,6 +298,7 @@ impl<'t> Tables<'_, 't> {
             api,
             team: team?,
             options_url: options_url.unwrap_or_default(),
+            mention: mention.unwrap_or_default(),
             groups,
         })
     }

@@ -147,6 +147,8 @@ fn card(notice: &Notice, zone: &TimeZone, with_arguments: bool, with_message: bo
     for (name, value) in facts {
         body.extend(value.map(|value| runs(name, &value)));
     }
+    let plan = revealed.plan_facts();
+    body.extend(plan.iter().map(|(name, value)| runs(name, value)));
     let arguments = revealed.arguments();
     if with_arguments && !arguments.is_empty() {
         // An argument may have any name: the heading separates it from the gateway's own lines.

@@ -206,9 +206,11 @@ pub struct Ending {
     pub by: Option<String>,
     /// The time.
     pub at: Timestamp,
+    /// The reason or the comments that the people gave with it.
+    pub why: Vec<String>,
 }
 
-/// A question in the form for channels. Answers, comments and tokens are never part of it.
+/// A question in the form for channels. Answers, comments and tokens are never part of it; the reasons of its end are.
 #[derive(Clone)]
 pub struct Summary {
     /// The question's id.
@@ -227,6 +229,16 @@ pub struct Summary {
     pub message: String,
     /// The arguments of the call, as JSON.
     pub arguments: Option<String>,
+    /// The operator's explanation of the rule.
+    pub explain: Option<String>,
+    /// The address of a page with more of the explanation.
+    pub runbook: Option<String>,
+    /// The people who are missing, in words, if they must come from different groups: `1 of the group security`.
+    pub missing: Option<String>,
+    /// The places that a reason for a decline or a comment on an approval reaches: a whole sentence.
+    pub reasons_reach: String,
+    /// The later calls that an approval also lets through: a whole sentence.
+    pub good_for: Option<String>,
     /// The form; `None` for a link.
     pub form: Option<Arc<Form>>,
     /// The title and the description of the whole form, if the server set them.

@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::reason_line;
 use mcp_elicit_core::view::{CallView, sanitize};
 use mcp_elicit_policy::rules::Reveal;
 
@@ -121,10 +122,42 @@ impl<'a> Revealed<'a> {
         let by = ending.by.as_deref().filter(|_| self.has_question());
         let by = by.map(|by| sanitize::line(by, sanitize::LABEL));
         let words = first_upper(ending.event.words(self.summary().is_approval));
+        let what = match self.tool() {
+            Some(tool) => format!("{tool} on {}: {words}", self.server()),
+            None => words,
+        };
+        let why = ending.why.iter().filter(|_| self.has_question());
+        let why: Vec<String> = why
+            .filter_map(|why| reason_line(why))
+            .map(|why| format!("\u{201c}{why}\u{201d}"))
+            .collect();
+        let why = match why.as_slice() {
+            [] => String::new(),
+            why => format!(". Why: {}", why.join(", ")),
+        };
         Some(match by {
-            Some(by) => format!("{words} by {by} at {at}"),
-            None => format!("{words} at {at}"),
+            Some(by) => format!("{what} by {by} at {at}{why}"),
+            None => format!("{what} at {at}{why}"),
         })
+    }
+
+    /// Returns facts about the rule and its decision, each with a label, for readers who are asked: the operator's
+    /// explanation, those who are missing, and the later calls that an approval also lets through.
+    pub fn plan_facts(&self) -> Vec<(&'static str, String)> {
+        let summary = self.summary();
+        let is_open = self.has_question() && summary.ending.is_none();
+        let facts = [
+            ("Why it is asked", summary.explain.as_deref()),
+            ("More", summary.runbook.as_deref()),
+            ("Missing", summary.missing.as_deref()),
+            ("Note", summary.good_for.as_deref()),
+        ];
+        let facts = facts.into_iter().filter(|_| is_open);
+        let facts = facts.filter_map(|(label, text)| {
+            let text = sanitize::line(text?, sanitize::DESCRIPTION);
+            (!text.is_empty()).then_some((label, text))
+        });
+        facts.collect()
     }
 
     fn of_question(&self, text: Option<&str>) -> Option<String> {
@@ -534,11 +567,12 @@ mod tests {
             (|summary, text| summary.address = Some(text), text),
         ];
         for (change, most) in cases {
-            assert!(!is_cut(change, most) && is_cut(change, most + 1));
+            // A few characters more are shown instead of a note about them.
+            assert!(!is_cut(change, most) && is_cut(change, most + 25));
         }
         // Quotes and escapes count, too.
         let quoted: Change = |summary, text| summary.tool = Some(text + "\n");
-        assert!(is_cut(quoted, name - 1));
+        assert!(is_cut(quoted, name + 23));
     }
 
     #[test]
@@ -555,12 +589,13 @@ mod tests {
             event: Event::Declined,
             by: Some("ops-2".to_owned()),
             at: ended.asked_at,
+            why: vec!["wrong\ncluster".to_owned()],
         });
         let ended = notice(ended, Event::Declined, Reveal::Question);
         assert_eq!(subject(&ended), "[gateway] deploy: declined");
         assert_eq!(
             Revealed::new(&ended).ending(&zone).unwrap(),
-            "Declined by ops-2 at 10:00 UTC"
+            "deploy_app on deploy: Declined by ops-2 at 10:00 UTC. Why: \u{201c}wrong cluster\u{201d}"
         );
     }
 

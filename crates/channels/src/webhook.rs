@@ -166,6 +166,9 @@ pub fn body(notice: &Notice) -> Value {
         optional("deadline", Some(json!(rfc3339(summary.deadline))));
         let by = summary.ending.as_ref().and_then(|end| end.by.as_deref());
         optional("by", by.map(Value::from));
+        let why = summary.ending.as_ref().map(|end| json!(end.why));
+        optional("reasons", why.filter(|why| *why != json!([])));
+        optional("missing", summary.missing.clone().map(Value::from));
     }
     data.insert("url".to_owned(), json!(summary.link));
     json!({

@@ -6,14 +6,12 @@ use std::io::{BufRead, Read, stdin};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use mcp_elicit_core::text::without_mark;
+
 use crate::failure::Failure;
 
 /// The largest part that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
-
-/// The byte order mark that some editors and shells write before a text. JSON has none; RFC 8259, section 8.1, lets a
-/// reader ignore it.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file, or stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +62,8 @@ impl Input {
                 MOST >> 20
             )));
         }
-        if bytes.starts_with(BYTE_ORDER_MARK) {
-            bytes.drain(..BYTE_ORDER_MARK.len());
-        }
+        let marks = bytes.len() - without_mark(&bytes).len();
+        bytes.drain(..marks);
         Ok(bytes)
     }
 

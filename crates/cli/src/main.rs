@@ -5,18 +5,23 @@
 //!
 //! - [`args`]: the options, with shared ones in files of their own
 //! - [`call_session`]: one call with its questions, for the commands that are a client
+//! - [`check_run`]: the connections and threads of `check`
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
 //! - [`failure`]: failures, with their text for people and their exit codes
 //! - [`input`]: files and stdin, with limits
+//! - [`log`]: the log of a gateway
 //! - [`sign_in`]: OAuth in the browser, for servers over HTTP that require it
 //! - [`output`]: stdout for programs, stderr for people
 
 mod args;
 mod call_session;
+mod check_run;
 mod commands;
 mod failure;
 mod input;
+mod log;
 mod output;
+mod server_eras;
 mod sign_in;
 
 use std::process::ExitCode;

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use mcp_elicit_forms::terminal::Charset;
@@ -26,43 +28,88 @@ pub(crate) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// `true` if lines on stderr are JSON, like the log of a gateway.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Writes each line on stderr as a record of JSON from now on.
+pub(crate) fn write_lines_as_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Writes a record in the form of the log's.
+fn log_json(level: &str, fields: &serde_json::Value) {
+    let at = i64::try_from(mcp_elicit_record::clock::now().as_millis()).unwrap_or(i64::MAX);
+    let at =
+        jiff::Timestamp::from_millisecond(at).map_or_else(|_| String::new(), |at| at.to_string());
+    let record = serde_json::json!({"timestamp": at, "level": level, "fields": fields, "target": "mcp_elicit"});
+    let line = record.to_string();
+    let _ignored = writeln!(std::io::stderr().lock(), "{}", harmless_json(&line));
+}
+
 /// Prints one line for people. A closed stderr does not stop the program.
 pub(crate) fn say(line: impl Display) {
     let line = line.to_string();
+    if AS_JSON.load(Ordering::Relaxed) {
+        let message = anstream::adapter::strip_str(&line).to_string();
+        return log_json("INFO", &serde_json::json!({"message": message}));
+    }
     let line = Charset::of_locale().spell(&line);
     let _ignored = writeln!(anstream::stderr().lock(), "{line}");
 }
 
-/// Prints commands to try next, each with its purpose.
+/// Prints commands to try next, each with its purpose on a line of its own.
 pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
     say("");
     say(styled(HINT, "Try next:"));
-    let me = called_as(std::env::var_os("PATH"), std::env::args_os().next());
-    let commands: Vec<_> = commands
-        .iter()
-        .map(|(command, what)| (command.replace(NAME, &me), what))
-        .collect();
-    let width = commands.iter().map(|(command, _)| command.chars().count());
-    let width = width.max().unwrap_or_default().max(52);
+    let me = called_as(
+        std::env::var_os("CARGO").is_some(),
+        std::env::var_os("PATH"),
+        std::env::current_exe().ok(),
+    );
     for (command, what) in commands {
-        say(format_args!("  {command:<width$} {what}"));
+        say(format_args!("  {}", command.replace(NAME, me.words())));
+        say(format_args!("      {what}"));
+    }
+    if let CalledAs::File(file) = &me {
+        say(format_args!(
+            "  (`{NAME}` is {}, which is not on the PATH)",
+            harmless(&file.to_string_lossy())
+        ));
     }
 }
 
 /// This program's name.
 const NAME: &str = "mcp-elicit";
 
-/// Returns the way to call this program again: its name if the shell finds that, else the current path. If there is
-/// neither, returns the name.
-fn called_as(path: Option<OsString>, now: Option<OsString>) -> String {
+/// The way to call this program again.
+#[derive(Debug, PartialEq, Eq)]
+enum CalledAs {
+    /// Through cargo, which built it.
+    Cargo,
+    /// By its name, which the shell finds.
+    Name,
+    /// By its name, once this file is on the PATH.
+    File(PathBuf),
+}
+
+impl CalledAs {
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Cargo => "cargo run --",
+            Self::Name | Self::File(_) => NAME,
+        }
+    }
+}
+
+fn called_as(by_cargo: bool, path: Option<OsString>, now: Option<PathBuf>) -> CalledAs {
     let file = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
     let is_found = path.is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(&file).is_file())
     });
-    let now = now.and_then(|now| now.into_string().ok());
-    match now.filter(|now| !now.is_empty() && !now.contains([' ', '\'', '"'])) {
-        Some(now) if !is_found => now,
-        _ => NAME.to_owned(),
+    match now {
+        _ if by_cargo => CalledAs::Cargo,
+        Some(now) if !is_found => CalledAs::File(now),
+        _ => CalledAs::Name,
     }
 }
 
@@ -77,6 +124,37 @@ pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
     };
     let mut out = anstream::stdout().lock();
     writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Prints one line on stdout. On a terminal it is broken between words, and the rows after the first are indented below it.
+pub(crate) fn print_wrapped(line: &str) -> Result<(), Failure> {
+    let is_terminal = std::io::stdout().is_terminal();
+    match crossterm::terminal::size().ok().filter(|_| is_terminal) {
+        Some((columns, _)) => wrapped(line, usize::from(columns))
+            .iter()
+            .try_for_each(print),
+        None => print(line),
+    }
+}
+
+/// Returns a line as rows of at most `columns` columns.
+fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let indent = line.len() - line.trim_start().len();
+    let (first, next) = (" ".repeat(indent), " ".repeat(indent + 4));
+    let options = textwrap::Options::new(columns.max(20))
+        .initial_indent(&first)
+        .subsequent_indent(&next);
+    textwrap::wrap(line.trim_start(), options)
+        .into_iter()
+        .map(Cow::into_owned)
+        .collect()
+}
+
+/// Prints text on stdout as it is, for programs, and flushes it.
+pub(crate) fn print_part(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
@@ -113,7 +191,7 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
 /// Returns `true` if a character moves the cursor, is invisible or reverses the direction of the text.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
                 | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -137,7 +215,17 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 
 /// Shows a failure: the error, its causes, and the next step.
 pub(crate) fn show_failure(failure: &Failure) -> Exit {
-    if !failure.is_silent() {
+    if !failure.is_silent() && AS_JSON.load(Ordering::Relaxed) {
+        let mut fields =
+            serde_json::json!({"message": failure.message(), "causes": failure.causes()});
+        if !failure.lines().is_empty() {
+            fields["lines"] = failure.lines().into();
+        }
+        if let Some(hint) = failure.next_step() {
+            fields["next"] = hint.into();
+        }
+        log_json("ERROR", &fields);
+    } else if !failure.is_silent() {
         let label = match failure.exit() {
             Exit::Declined => styled(WARNING, "declined:"),
             _ => styled(ERROR, "error:"),
@@ -182,8 +270,8 @@ mod tests {
     fn a_stranger_cannot_drive_the_terminal() {
         assert_eq!(harmless("plain ümlaut"), "plain ümlaut");
         assert_eq!(
-            harmless("a\u{1b}[31mb\u{202e}c\n"),
-            "a\\u{1b}[31mb\\u{202e}c\\u{a}"
+            harmless("a\u{1b}[31mb\u{202e}c\n\u{2028}d\u{2029}"),
+            "a\\u{1b}[31mb\\u{202e}c\\u{a}\\u{2028}d\\u{2029}"
         );
     }
 
@@ -199,15 +287,33 @@ mod tests {
     }
 
     #[test]
-    fn a_command_to_try_can_be_copied() {
+    fn a_command_to_try_is_short() {
+        use super::{CalledAs, called_as};
+
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = || Some(folder.path().as_os_str().to_owned());
-        let now = || Some("target/release/mcp-elicit".into());
-        assert_eq!(super::called_as(path(), now()), "target/release/mcp-elicit");
+        let now = || Some("/far/away/target/release/mcp-elicit".into());
+        let far = CalledAs::File("/far/away/target/release/mcp-elicit".into());
+        assert_eq!(called_as(true, path(), now()).words(), "cargo run --");
+        assert_eq!(called_as(false, path(), now()), far);
+        assert_eq!(far.words(), "mcp-elicit");
         let file = format!("mcp-elicit{}", std::env::consts::EXE_SUFFIX);
         std::fs::write(folder.path().join(file), "").expect("a file");
-        assert_eq!(super::called_as(path(), now()), "mcp-elicit");
-        assert_eq!(super::called_as(None, None), "mcp-elicit");
+        assert_eq!(called_as(false, path(), now()), CalledAs::Name);
+        assert_eq!(called_as(false, None, None), CalledAs::Name);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_whole_on_a_narrow_terminal() {
+        let line = format!("  deploy  {}", "word ".repeat(30).trim_end());
+        let rows = super::wrapped(&line, 40);
+        assert!(
+            rows.len() > 3 && rows.iter().all(|row| row.len() <= 40),
+            "{rows:?}"
+        );
+        assert!(rows[0].starts_with("  deploy  word") && rows[1].starts_with("      word"));
+        let words = rows.join(" ");
+        assert_eq!(words.matches("word").count(), 30);
     }
 
     #[test]

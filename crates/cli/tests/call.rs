@@ -227,8 +227,7 @@ fn a_wrong_command_line_is_found_before_anything_is_started() {
 #[cfg(unix)]
 fn scripted(then: &str) -> String {
     format!(
-        r#"read a; echo '{{"jsonrpc":"2.0","id":0,"error":{{"code":-32601,"message":"no"}}}}'
-        read b; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
+        r#"read a; echo '{{"jsonrpc":"2.0","id":1000000000,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
         read c; read d; {then}"#
     )
 }
@@ -236,8 +235,7 @@ fn scripted(then: &str) -> String {
 #[cfg(unix)]
 #[test]
 fn servers_that_break_end_the_call_and_say_why() {
-    let hello = r#"read a; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}'
-        read b; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
+    let hello = r#"read a; echo '{"jsonrpc":"2.0","id":1000000000,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
         read c; read d;"#;
     let ask = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}';"#;
     for (script, told) in [

@@ -11,6 +11,11 @@
 #[path = "../../server/tests/oauth/http_browser.rs"]
 mod http_browser;
 
+#[path = "call_sign_in/gateway.rs"]
+mod gateway;
+#[path = "call_sign_in/hostile.rs"]
+mod hostile;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -60,6 +65,8 @@ struct Served {
     is_shut: Arc<AtomicBool>,
     /// `true` while a tool call requires the scope `calendar.write`.
     wants_more: Arc<AtomicBool>,
+    /// A token that is no longer accepted.
+    revoked: Arc<Mutex<Option<String>>>,
 }
 
 /// Serves the calendar to clients whose token the provider knows.
@@ -76,17 +83,23 @@ async fn serve(provider: &Listening) -> Served {
         Arc::new(AtomicBool::new(false)),
     );
     let (shut, more) = (Arc::clone(&is_shut), Arc::clone(&wants_more));
+    let revoked: Arc<Mutex<Option<String>>> = Arc::default();
+    let ended = Arc::clone(&revoked);
     let guard = move |request: Request, next: Next| {
         let (issuer, known, challenge) = (issuer.clone(), Arc::clone(&known), challenge.clone());
         let shut = shut.load(Ordering::SeqCst);
-        let method = request.headers().get("mcp-method");
-        let more = more.load(Ordering::SeqCst) && method.is_some_and(|name| name == "tools/call");
+        let more = more.load(Ordering::SeqCst);
+        let ended = ended.lock().unwrap().clone();
         async move {
             let token = request.headers().get(AUTHORIZATION);
             let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
             let token = token.map(str::to_owned);
+            let (request, is_call) = look_for_call(request).await;
+            let more = more && is_call;
             let scopes = match &token {
-                Some(token) if !shut => scopes_of(&issuer, token).await,
+                Some(token) if !shut && ended.as_ref() != Some(token) => {
+                    scopes_of(&issuer, token).await
+                }
                 _ => None,
             };
             match (token, scopes) {
@@ -122,7 +135,17 @@ async fn serve(provider: &Listening) -> Served {
         tokens,
         is_shut,
         wants_more,
+        revoked,
     }
+}
+
+/// Returns the request, and `true` if it calls a tool.
+async fn look_for_call(request: Request) -> (Request, bool) {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let is_call = message["method"] == "tools/call";
+    (Request::from_parts(head, body.into()), is_call)
 }
 
 /// Returns the scopes of a token, if the provider knows it.

@@ -193,7 +193,18 @@ fn tools_prompts_and_resources_are_listed_page_by_page() {
         .map(|line| serde_json::from_str::<Value>(line).expect("an event per line"))
         .collect();
     let names: Vec<_> = events.iter().map(|event| event["event"].clone()).collect();
-    assert_eq!(names, ["connected", "tool", "tool", "prompt", "resource"]);
+    assert_eq!(
+        names,
+        [
+            "connected",
+            "tool",
+            "tool",
+            "prompt",
+            "resource",
+            "revisions"
+        ]
+    );
+    assert_eq!(events[5]["asked"], json!([]), "{}", events[5]);
     assert_eq!(
         events[1]["tool"]["inputSchema"]["required"],
         json!(["text"])
@@ -596,7 +607,7 @@ fn a_list_that_is_refused_hides_none_of_the_others() {
     }
     let run = call(&["--list", "--json", "--url", &served.url]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let last = run.stdout.lines().last().expect("an event");
+    let last = run.stdout.lines().rev().nth(1).expect("an event");
     let last: Value = serde_json::from_str(last).expect("JSON");
     assert_eq!(
         (&last["event"], &last["method"]),

@@ -232,7 +232,7 @@ fn messages_that_failed_are_listed_and_sent_again() {
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(
         lines.contains("on the command line  through webhook.siem")
-            && lines.contains("to person:ada  on the command line  through mail"),
+            && lines.contains("to ada  on the command line  through mail"),
         "{lines}"
     );
 }

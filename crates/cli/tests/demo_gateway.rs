@@ -1,5 +1,8 @@
 //! `demo --gateway`: three real processes, an inbox, and an answer that arrives.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use mcp_elicit_testkit::peers::{Finished, Program};
 use serde_json::Value;
 
@@ -83,4 +86,44 @@ fn an_answer_that_does_not_fit_is_not_handed_in() {
         "{events:?}"
     );
     named(&events, "error");
+}
+
+#[test]
+fn the_link_leads_to_the_form_and_another_terminal_lists_and_answers_the_question() {
+    let program = env!("CARGO_BIN_EXE_mcp-elicit");
+    let mut demo = Command::new(program)
+        .args(["demo", "--gateway"])
+        // No browser is opened here.
+        .env("PATH", "")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the demo starts");
+    let mut said = BufReader::new(demo.stderr.take().expect("it is piped")).lines();
+    let mut line_with = |words: &str| {
+        let mut lines = said.by_ref().map(|line| line.expect("it is text"));
+        lines.find(|line| line.contains(words)).expect(words)
+    };
+    let link = line_with("Answer here:");
+    let (_, question) = link.split_once("&next=/q/").expect("a link to the form");
+    let other = line_with("Or in another terminal:");
+    let (_, list) = other
+        .split_once("mcp-elicit inbox list ")
+        .expect("a command");
+    let state: Vec<&str> = list.split(' ').collect();
+    let inbox = |action: &[&str]| {
+        let mut command = Command::new(program);
+        let run = command.arg("inbox").args(action).args(&state).output();
+        let run = run.expect("the command runs");
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).expect("it is text")
+    };
+    let listed = inbox(&["list", "--json"]);
+    assert!(listed.contains(question.trim()), "{listed}");
+    inbox(&["accept", question.trim(), "environment=staging"]);
+    let ended = demo.wait_with_output().expect("it ends");
+    assert!(ended.status.success());
+    let result = String::from_utf8(ended.stdout).expect("it is text");
+    assert!(result.contains("staging"), "{result}");
 }

@@ -93,6 +93,17 @@ fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
     assert!(seen.contains("mcp-elicit call --list --"), "{seen}");
     terminal.press("\x04");
     assert_eq!(terminal.ended(), 0);
+
+    let mut command = pty::command(ME);
+    command.args(["gateway", "--inbox", "off", "--state"]);
+    command.arg(state.path());
+    command.args(["--", ME, "demo-server"]);
+    let mut terminal = Terminal::start(command, 100, 30);
+    terminal.wait_for("to end it");
+    terminal.press("\x03");
+    let seen = terminal.wait_for("stopped");
+    assert!(!seen.contains("handshake"), "{seen}");
+    assert_eq!(terminal.ended(), 0);
 }
 
 #[test]
@@ -184,7 +195,7 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
     }
     let audit = sandbox::run(&["audit", "--state", &at], b"");
     assert_eq!(audit.code, Some(1), "{}", audit.stderr);
-    assert!(audit.stdout.contains("rotated"), "{}", audit.stdout);
+    assert!(audit.stdout.contains("key changed"), "{}", audit.stdout);
     assert!(
         audit.stderr.contains("cannot be verified"),
         "{}",
@@ -339,4 +350,61 @@ fn a_mistake_in_a_file_is_told_in_the_words_of_the_file() {
     assert!(!said.contains("expected one of"), "{said}");
     let missing = sandbox::run(&["gateway", "--config", "no-such.toml"], b"");
     assert!(missing.stderr.contains("next:"), "{}", missing.stderr);
+}
+
+#[test]
+fn advice_fits_what_is_wrong_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).expect("a folder");
+    std::fs::write(
+        state.join("record.sqlite"),
+        "not a database, but some text of that length",
+    )
+    .expect("a file");
+    let run = gateway_on(&state);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("keys start-over"), "{}", run.stderr);
+    assert!(
+        !run.stderr.contains("readable and writable"),
+        "{}",
+        run.stderr
+    );
+
+    let file = folder.path().join("gateway.toml");
+    std::fs::write(&file, [b'#', 0xff, b'\n']).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let run = sandbox::run(&["gateway", "--config", file], b"");
+    assert!(
+        run.stderr.contains("UTF-8, as TOML requires"),
+        "{}",
+        run.stderr
+    );
+
+    let state = folder
+        .path()
+        .join("other")
+        .to_str()
+        .expect("UTF-8")
+        .to_owned();
+    let missing = [
+        "gateway",
+        "--inbox",
+        "off",
+        "--state",
+        &state,
+        "--",
+        "no-such-program",
+    ];
+    let run = sandbox::run(&missing, b"");
+    assert!(
+        run.stderr.contains("next: install the program"),
+        "{}",
+        run.stderr
+    );
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = taken.local_addr().expect("an address").to_string();
+    let run = sandbox::run(&["demo-server", "--listen", &at], b"");
+    assert!(run.stderr.contains("name another port"), "{}", run.stderr);
 }

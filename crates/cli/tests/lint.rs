@@ -52,6 +52,7 @@ warning[risky-default]: yes is chosen already: a person agrees without having sa
   = help: let the default be false, or leave it out
 
 legal on: 2025-06-18, 2025-11-25, 2026-07-28
+who shows it: every client, the inbox, the terminal and the page, as it is written
 1 error, 1 warning, 0 notes
 "#
     );
@@ -98,7 +99,7 @@ fn a_program_is_given_json() {
         })
     );
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["legal", "findings"]);
+    assert_eq!(keys, ["legal", "reading", "findings"]);
 }
 
 #[test]

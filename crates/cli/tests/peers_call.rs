@@ -233,9 +233,9 @@ fn typescript_2_stdio() {
     let Some(server) = stdio(peers::node_script("ts2-server.mjs").as_ref()) else {
         return;
     };
-    every_answer(&server, "auto", ROUNDS);
-    every_answer(&server, PUSHED, PUSHED);
-    every_shape(&server, "auto");
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_answer(&server, "auto", PUSHED);
+    every_shape(&server, ROUNDS);
     every_shape(&server, PUSHED);
     a_required_visit(&server);
 }
@@ -245,9 +245,9 @@ fn typescript_2_http() {
     let Some(server) = http(peers::node_script("ts2-server.mjs").as_ref()) else {
         return;
     };
-    every_answer(&server, "auto", ROUNDS);
-    every_answer(&server, PUSHED, PUSHED);
-    every_shape(&server, "auto");
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_answer(&server, "auto", PUSHED);
+    every_shape(&server, ROUNDS);
     every_shape(&server, PUSHED);
     a_required_visit(&server);
 }
@@ -257,9 +257,9 @@ fn python_mcp_stdio() {
     let Some(server) = stdio(peers::python_script("mcp_server.py").as_ref()) else {
         return;
     };
-    every_answer(&server, "auto", ROUNDS);
-    every_shape(&server, "auto");
-    every_answer(&server, PUSHED, PUSHED);
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_shape(&server, ROUNDS);
+    every_answer(&server, "auto", PUSHED);
     every_shape(&server, PUSHED);
 }
 
@@ -268,10 +268,10 @@ fn python_mcp_http() {
     let Some(server) = http(peers::python_script("mcp_server.py").as_ref()) else {
         return;
     };
-    every_answer(&server, "auto", ROUNDS);
-    every_answer(&server, PUSHED, PUSHED);
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_answer(&server, "auto", PUSHED);
     every_shape(&server, PUSHED);
-    every_shape(&server, "auto");
+    every_shape(&server, ROUNDS);
 }
 
 #[test]
@@ -279,9 +279,9 @@ fn fastmcp_stdio() {
     let Some(server) = stdio(peers::python_script("fastmcp_server.py").as_ref()) else {
         return;
     };
-    every_answer(&server, PUSHED, PUSHED);
-    every_answer(&server, "auto", ROUNDS);
-    every_shape(&server, "auto");
+    every_answer(&server, "auto", PUSHED);
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_shape(&server, ROUNDS);
     every_shape(&server, PUSHED);
 }
 
@@ -290,9 +290,9 @@ fn fastmcp_http() {
     let Some(server) = http(peers::python_script("fastmcp_server.py").as_ref()) else {
         return;
     };
-    every_answer(&server, "auto", ROUNDS);
-    every_answer(&server, PUSHED, PUSHED);
-    every_shape(&server, "auto");
+    every_answer(&server, ROUNDS, ROUNDS);
+    every_answer(&server, "auto", PUSHED);
+    every_shape(&server, ROUNDS);
     every_shape(&server, PUSHED);
 }
 

@@ -109,7 +109,7 @@ fn a_question_of_a_call_is_planned() {
     let call = json!({"server": "deploy", "tool": "deploy_app", "arguments": {"environment": "production"}, "caller": {"subject": "s1", "groups": []}});
     let expected = json!({
         "rule": "deploy-production", "line": 14, "ask": {"group": "ops", "need": 2, "not-caller": true}, "approve": false, "deadline": "30m",
-        "remind": ["10m"], "escalate": [{"after": "15m", "to": {"group": "leads"}}], "on-timeout": "error", "refused": null,
+        "reasons": {"caller": true, "audit": false}, "keep-for": null, "remind": ["10m"], "escalate": [{"after": "15m", "to": {"group": "leads"}}], "on-timeout": "error", "refused": null,
         "phase": "asking", "needs": ["question"],
         "skipped": [{"rule": "no-foreign-links", "line": 10, "why": "needs-question"}], "errors": [],
     });
@@ -487,7 +487,7 @@ fn every_file_in_the_guide_passes_the_check() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap_or_default())
         .collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     for block in blocks {
         let ran = run(&["rules", "check", "-", "--json"], block.as_bytes());
         let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -550,4 +550,67 @@ fn a_server_that_the_file_does_not_have_is_told() {
     let ran = run(&["rules", "simulate", &files.path("rules.toml")], b"");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("--audit"), "{}", ran.stderr);
+}
+
+/// The settings of a gateway with several servers and rules.
+const GATEWAY: &str = "listen = \"127.0.0.1:0\"\ninbox = \"127.0.0.1:0\"\ntrusted-proxies = [\"127.0.0.1\"]\n[auth]\nmode = \"keys\"\n[login]\nmode = \"proxy\"\n[people.ada]\nsubject = \"ada\"\n[roles]\nadmin = [\"person:ada\"]\n";
+
+/// The servers of a gateway's file need no command line, and a tool without a rule fails on request.
+#[test]
+fn coverage_lists_every_server_of_the_file_and_fails_if_a_tool_has_no_rule() {
+    let server = env!("CARGO_BIN_EXE_mcp-elicit");
+    let servers = format!(
+        "[servers.deploy]\ncommand = [\"{server}\", \"demo-server\"]\n[servers.backups]\ncommand = [\"{server}\", \"demo-server\", \"--backups\"]\n"
+    );
+    let some = format!(
+        "{GATEWAY}[[rules]]\nname = \"a\"\nserver = \"backups\"\nask = \"caller\"\napprove = true\n{servers}"
+    );
+    let all =
+        format!("{GATEWAY}[[rules]]\nname = \"a\"\nask = \"caller\"\napprove = true\n{servers}");
+    let files = Files::new(&[("some.toml", some.as_bytes()), ("all.toml", all.as_bytes())]);
+    let coverage = |file: &str, more: &[&str]| {
+        let path = files.path(file);
+        run(&[&["rules", "coverage", &path], more].concat(), b"")
+    };
+    let listed = coverage("some.toml", &["--json"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    let lines: Vec<Value> = listed
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let of = |name: &str| {
+        let found = lines.iter().find(|line| line["server"] == name);
+        let tools = found.expect("a server")["tools"].as_array().unwrap();
+        tools
+            .iter()
+            .map(|tool| tool["covered"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines.len(), 2);
+    assert!(
+        of("backups").iter().all(|covered| covered == "always"),
+        "{lines:?}"
+    );
+    assert!(
+        of("deploy").iter().all(|covered| covered == "never"),
+        "{lines:?}"
+    );
+    let failing = coverage("some.toml", &["--require"]);
+    assert_eq!(failing.code, Some(1), "{}", failing.stderr);
+    assert!(
+        failing.stderr.contains("have no rule"),
+        "{}",
+        failing.stderr
+    );
+    for (file, more) in [
+        ("all.toml", &["--require"][..]),
+        ("some.toml", &["--require", "--name", "backups"]),
+    ] {
+        let good = coverage(file, more);
+        assert_eq!(good.code, Some(0), "{file}: {}", good.stderr);
+    }
+    let other = coverage("some.toml", &["--name", "crm"]);
+    assert_eq!(other.code, Some(2), "{}", other.stderr);
+    assert!(other.stderr.contains("it has"), "{}", other.stderr);
 }

@@ -37,8 +37,7 @@ fn scripted(then: &str) -> Terminal {
 
 fn script(then: &str) -> String {
     format!(
-        r#"read a; echo '{{"jsonrpc":"2.0","id":0,"error":{{"code":-32601,"message":"no"}}}}'
-        read b; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
+        r#"read a; echo '{{"jsonrpc":"2.0","id":1000000000,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
         read c; read d
         ask() {{ echo '{{"jsonrpc":"2.0","id":"'$1'","method":"elicitation/create","params":{{"message":"'$1'?","requestedSchema":{{"type":"object","properties":{{}}}}}}}}'; }}
         {then}
@@ -347,4 +346,29 @@ fn a_locale_without_utf_8_gets_nothing_but_ascii() {
         let seen = terminal.wait_for("vor<U+00FC>ber");
         ascii(&seen);
     }
+}
+
+/// A person who starts a gateway reads its warnings as those of any command.
+#[test]
+fn a_gateway_at_a_terminal_warns_in_words_without_a_module() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).expect("a folder");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&state, open).expect("opened to others");
+    let mut command = pty::command(ME);
+    command.args(["gateway", "--inbox", "127.0.0.1:0", "--state"]);
+    command.arg(&state);
+    command.args(["--", ME, "demo-server"]);
+    let mut terminal = Terminal::start(command, 200, 30);
+    let seen = terminal.wait_for("it is its owner's only now");
+    assert!(
+        seen.contains("warning: the state folder was open to other users"),
+        "{seen}"
+    );
+    let seen = terminal.wait_for("waiting for an MCP client");
+    assert!(!seen.contains("mcp_elicit"), "{seen}");
+    terminal.press("\x03");
+    terminal.ended();
 }

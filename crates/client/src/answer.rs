@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use mcp_elicit_core::answer::{Answers, Outcome, OutcomeMisfit, Violations};
+use mcp_elicit_core::answer::{Answers, Outcome, OutcomeMisfit, Violations, check_asked};
 use serde_json::{Map, Value};
 
 use crate::question::Question;
@@ -14,7 +14,7 @@ use crate::question::Question;
 /// use mcp_elicit_client::answer::{Answer, decline};
 /// use mcp_elicit_client::core::answer::Outcome;
 ///
-/// let answer: Answer = decline("not on a Friday".to_owned());
+/// let answer: Answer = decline("not on a Friday");
 /// assert_eq!(answer.outcome(), &Outcome::Decline);
 /// assert_eq!(answer.reason(), Some("not on a Friday"));
 /// assert_eq!((answer.allows_credentials(), answer.is_always(), answer.by()), (false, false, None));
@@ -120,9 +120,9 @@ impl Answer {
     /// Extends a decline to every later question of this server; has no effect on other actions.
     ///
     /// ```
-    /// use mcp_elicit_client::answer::decline;
+    /// use mcp_elicit_client::answer::declined;
     ///
-    /// assert!(decline(None).always().is_always());
+    /// assert!(declined().always().is_always());
     /// ```
     #[must_use]
     pub fn always(mut self) -> Self {
@@ -207,19 +207,29 @@ pub fn accept(question: &Question, content: Value) -> Result<Answer, Violations>
     question.accept(content)
 }
 
-/// Declines: the person said no. The reason is stored in the record and not sent.
+/// Declines with the person's reason: they said no. The reason is stored in the record and not sent.
 ///
 /// ```
 /// use mcp_elicit_client::answer::decline;
 ///
-/// assert_eq!(decline("not on a Friday".to_owned()).reason(), Some("not on a Friday"));
-/// assert_eq!(decline(None).reason(), None);
+/// assert_eq!(decline("not on a Friday").reason(), Some("not on a Friday"));
 /// ```
-pub fn decline(reason: impl Into<Option<String>>) -> Answer {
+pub fn decline(reason: impl Into<String>) -> Answer {
     Answer {
-        reason: reason.into(),
-        ..Outcome::Decline.into()
+        reason: Some(reason.into()),
+        ..declined()
     }
+}
+
+/// Declines without a reason: the person said no.
+///
+/// ```
+/// use mcp_elicit_client::answer::declined;
+///
+/// assert_eq!(declined().reason(), None);
+/// ```
+pub fn declined() -> Answer {
+    Outcome::Decline.into()
 }
 
 /// Declines; another name for [`decline`].
@@ -228,9 +238,9 @@ pub fn decline(reason: impl Into<Option<String>>) -> Answer {
 /// use mcp_elicit_client::answer::reject;
 /// use mcp_elicit_client::core::answer::Outcome;
 ///
-/// assert_eq!(reject(None).into_outcome(), Outcome::Decline);
+/// assert_eq!(reject("not on a Friday").into_outcome(), Outcome::Decline);
 /// ```
-pub fn reject(reason: impl Into<Option<String>>) -> Answer {
+pub fn reject(reason: impl Into<String>) -> Answer {
     decline(reason)
 }
 
@@ -303,7 +313,7 @@ pub fn accept_with_defaults(question: &Question) -> Result<Option<Answer>, Viola
     Ok(apply_defaults(question, Map::new())?.map(|answers| Outcome::Accept(answers).into()))
 }
 
-/// Returns every violation in this content; empty if it answers the form.
+/// Returns every violation in this content, as [`accept`] does; empty if it answers the form.
 ///
 /// ```
 /// use mcp_elicit_client::Question;
@@ -316,7 +326,7 @@ pub fn accept_with_defaults(question: &Question) -> Result<Option<Answer>, Viola
 pub fn validate(question: &Question, content: &Value) -> Violations {
     question
         .form()
-        .map(|form| form.violations(content))
+        .and_then(|form| check_asked(form, content.clone()).err())
         .unwrap_or_default()
 }
 
@@ -326,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_person_s_reason_is_in_no_log() {
-        let declined = decline("my boss is listening".to_owned());
+        let declined = decline("my boss is listening");
         assert_eq!(declined.reason(), Some("my boss is listening"));
         assert!(!format!("{declined:?}").contains("boss"), "{declined:?}");
     }

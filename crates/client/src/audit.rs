@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::Outcome;
@@ -19,22 +19,35 @@ use crate::responder::ResponderError;
 
 pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 
-/// An audit that writes each record as a line of JSON and counts events.
+/// An audit that writes each record as a line of JSON and counts events. Its clones write to the same output and count
+/// together.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use mcp_elicit_client::ClientSettings;
 /// use mcp_elicit_client::audit::AuditLog;
 ///
-/// let audit = Arc::new(AuditLog::new(std::io::stderr()));
-/// let settings = ClientSettings::default().observer(Arc::clone(&audit));
+/// let audit = AuditLog::new(std::io::stderr());
+/// let settings = ClientSettings::default().observer(audit.clone());
 /// // Later: how many questions came, and how they ended.
 /// println!("{:?}", audit.counters());
 /// ```
 pub struct AuditLog<W> {
+    shared: Arc<Shared<W>>,
+}
+
+/// The parts that clones of an audit share.
+struct Shared<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
     counters: Mutex<AuditCounters>,
+}
+
+impl<W> Clone for AuditLog<W> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
 }
 
 impl<W: Write + Send + 'static> AuditLog<W> {
@@ -48,9 +61,11 @@ impl<W: Write + Send + 'static> AuditLog<W> {
     /// ```
     pub fn new(out: W) -> Self {
         Self {
-            out: Mutex::new(out),
-            open: Mutex::default(),
-            counters: Mutex::default(),
+            shared: Arc::new(Shared {
+                out: Mutex::new(out),
+                open: Mutex::default(),
+                counters: Mutex::default(),
+            }),
         }
     }
 
@@ -62,7 +77,7 @@ impl<W: Write + Send + 'static> AuditLog<W> {
     /// println!("{:?}", AuditLog::new(std::io::sink()).counters());
     /// ```
     pub fn counters(&self) -> AuditCounters {
-        locked(&self.counters).clone()
+        locked(&self.shared.counters).clone()
     }
 
     fn write(
@@ -73,8 +88,8 @@ impl<W: Write + Send + 'static> AuditLog<W> {
     ) {
         let mut record = record_of(turn, question);
         finish(&mut record);
-        locked(&self.counters).count(&record);
-        let mut out = locked(&self.out);
+        locked(&self.shared.counters).count(&record);
+        let mut out = locked(&self.shared.out);
         let written = serde_json::to_writer(&mut *out, &record)
             .map_err(std::io::Error::from)
             .and_then(|()| out.write_all(b"\n"))
@@ -85,7 +100,7 @@ impl<W: Write + Send + 'static> AuditLog<W> {
     }
 
     fn open_for(&self, question: Option<&Question>) -> Option<u64> {
-        let since = locked(&self.open).remove(&question?.id())?;
+        let since = locked(&self.shared.open).remove(&question?.id())?;
         Some(millis(since.elapsed()))
     }
 }
@@ -135,7 +150,7 @@ impl<W> std::fmt::Debug for AuditLog<W> {
 
 impl<W: Write + Send + 'static> Observer for AuditLog<W> {
     fn asked(&self, question: &Question) {
-        locked(&self.open).insert(question.id(), Instant::now());
+        locked(&self.shared.open).insert(question.id(), Instant::now());
         self.write(AuditEvent::Asked, Some(question), |_| {});
     }
 
@@ -167,7 +182,7 @@ impl<W: Write + Send + 'static> Observer for AuditLog<W> {
 fn turn_of(why: &QuestionError) -> AuditEvent {
     match why {
         QuestionError::Malformed(_)
-        | QuestionError::IllegalForm(_)
+        | QuestionError::IllegalForm { .. }
         | QuestionError::BadLink(_)
         | QuestionError::Undeclared { .. }
         | QuestionError::Forbidden(_)
@@ -185,7 +200,7 @@ fn turn_of(why: &QuestionError) -> AuditEvent {
         } => AuditEvent::Withdrawn,
         QuestionError::WrongAnswer(_)
         | QuestionError::NoResponder {
-            why: ResponderError::Refused { .. },
+            why: ResponderError::Refused { .. } | ResponderError::NotAsked { .. },
             ..
         } => AuditEvent::Wrong,
         QuestionError::NoResponder { .. } => AuditEvent::NoResponder,

@@ -22,7 +22,7 @@ use crate::consent::Consent;
 use crate::dispatch::{
     CALL_OVER, ClientSettings, Dispatcher, Incoming, QuestionError, QuestionQueue,
 };
-use crate::raw_params;
+use crate::{exact_content, raw_params};
 
 /// A client handler whose server's questions are answered by a responder.
 ///
@@ -224,7 +224,9 @@ impl<H> ElicitingClient<H> {
 pub(crate) fn result_of(answer: Answer) -> ElicitResult {
     match answer.into_outcome() {
         Outcome::Accept(answers) => {
-            ElicitResult::new(ElicitationAction::Accept).with_content(answers.into_value())
+            let mut result = ElicitResult::new(ElicitationAction::Accept);
+            exact_content::keep(&mut result, &answers);
+            result.with_content(answers.into_value())
         }
         Outcome::Visit => ElicitResult::new(ElicitationAction::Accept),
         Outcome::Decline => ElicitResult::new(ElicitationAction::Decline),

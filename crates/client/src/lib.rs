@@ -16,6 +16,7 @@
 //! - [`question`], [`answer`]: the input and output of responders
 //! - [`connection`]: starting or reaching a server, detecting the era, limits, clean shutdown
 //! - [`call`]: a call, and the questions of the server during it: rounds, tasks, required visits
+//! - `sign_in`: a person's sign-in with OAuth at a server over HTTP, and its tokens (feature `sign-in`)
 //! - [`audit`]: one record per event of a question, and counts
 //! - `raw_params`: the exact parameters of questions, passed through rmcp; `connection_state`: the state of one
 //!   connection; [`tls`]: HTTP clients
@@ -28,10 +29,13 @@ mod connection_state;
 pub mod consent;
 pub mod dispatch;
 pub mod eliciting;
+mod exact_content;
 pub mod question;
 mod raw_params;
 pub mod responder;
 pub mod routing;
+#[cfg(feature = "sign-in")]
+pub mod sign_in;
 #[cfg(feature = "http")]
 pub mod tls;
 
@@ -47,7 +51,7 @@ pub use ::http::{HeaderName, HeaderValue};
 pub use tokio_util::sync::CancellationToken;
 
 pub use answer::Answer;
-pub use call::{CallError, CallOptions};
+pub use call::{CallError, CallOptions, Received};
 #[cfg(any(feature = "process", feature = "http"))]
 pub use connection::Target;
 pub use connection::{ConnectError, ConnectOptions, Connection};

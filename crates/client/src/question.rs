@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcp_elicit_core::answer::{Violations, judge};
+use mcp_elicit_core::answer::{Outcome, Violations, check_asked};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy::{self, Confidence, Suspicion};
 use mcp_elicit_core::view;
-use mcp_elicit_core::wire::{Action, ElicitRequest, Mode, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ use crate::dispatch::QuestionQueue;
 ///
 /// /// Answers the one question that this host knows.
 /// fn answer(question: &Question) -> Answer {
-///     println!("{} asks: {}", question.shown().origin().name(), question.message());
+///     println!("{} asks: {}", question.server(), question.message());
 ///     match question.form() {
 ///         Some(form) if form.fields().len() == 1 => {
 ///             question.accept(serde_json::json!({ "environment": "staging" })).unwrap_or_else(|_| cancel())
@@ -44,6 +44,8 @@ pub struct Question {
     pub(crate) request: ElicitRequest,
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
+    /// The violations of the previous answer.
+    pub(crate) violations: Violations,
     pub(crate) withdrawal: Withdrawal,
     pub(crate) queue: QuestionQueue,
 }
@@ -92,6 +94,7 @@ impl Question {
             request,
             revision,
             suspicions,
+            violations: Violations::default(),
             withdrawal: withdrawal.clone(),
             queue,
         };
@@ -108,6 +111,42 @@ impl Question {
     /// ```
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Returns the name of the server that asks, safe to show: the one given to
+    /// [`ElicitingClient::new`](crate::ElicitingClient::new), or for a client that is
+    /// [unnamed](crate::ElicitingClient::unnamed) the name that the server claims.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn line(question: &Question) -> String {
+    ///     format!("{} asks: {}", question.server(), question.message())
+    /// }
+    /// ```
+    pub fn server(&self) -> String {
+        self.shown.origin().name()
+    }
+
+    /// Returns the violations of the previous answer, if this question is asked again because that did not fit; empty
+    /// when it is asked for the first time.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn hint(question: &Question, field: &str) -> Option<String> {
+    ///     let violation = question.violations().for_field(field).next()?;
+    ///     Some(violation.message())
+    /// }
+    /// ```
+    pub fn violations(&self) -> &Violations {
+        &self.violations
+    }
+
+    /// Returns the same question, asked again after an answer with these violations.
+    pub(crate) fn again(&self, violations: Violations) -> Self {
+        Self {
+            violations,
+            ..self.clone()
+        }
     }
 
     /// Returns the view for people: origin, call, message, form or link, deadline, number of waiting questions.
@@ -275,8 +314,8 @@ impl Question {
         self.suspicions.iter().map(name).collect()
     }
 
-    /// Returns an acceptance with this content, or every violation in it. In url mode the content is ignored: the
-    /// person agreed to open the link.
+    /// Returns an acceptance with this content, or every violation in it. A value that the form does not ask for is a
+    /// violation: it would be lost. In url mode the content is ignored: the person agreed to open the link.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -286,7 +325,10 @@ impl Question {
     /// }
     /// ```
     pub fn accept(&self, content: Value) -> Result<Answer, Violations> {
-        judge(self.form(), Action::Accept, content).map(Answer::from)
+        match self.form() {
+            Some(form) => Ok(Outcome::Accept(check_asked(form, content)?).into()),
+            None => Ok(Outcome::Visit.into()),
+        }
     }
 
     /// Completes when the question is withdrawn, with the reason written for a person. Needed only by responders that

@@ -16,6 +16,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
 
 use mcp_elicit_core::wire::{LenientMembers, members, method};
+#[cfg(test)]
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ fn unguessable(name: &str) -> String {
 }
 
 /// Reads a frame of a server into rmcp's type, with every question's parameters kept.
+#[cfg(test)]
 pub(crate) fn read(frame: &[u8]) -> serde_json::Result<ServerJsonRpcMessage> {
     serde_json::from_slice(&keep(frame))
 }

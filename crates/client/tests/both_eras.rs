@@ -191,8 +191,7 @@ async fn decline_and_cancel_are_told_apart() {
 
 #[tokio::test]
 async fn a_reason_for_declining_stays_here() {
-    let responder =
-        Callback::forms(async |_| Ok(answer::decline("none of their business".to_owned())));
+    let responder = Callback::forms(async |_| Ok(answer::decline("none of their business")));
     let (response, _) = pushed(
         PUSHED,
         ClientSettings::default().responder(responder),

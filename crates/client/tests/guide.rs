@@ -4,7 +4,8 @@ mod wire;
 
 use std::error::Error;
 
-use mcp_elicit_client::responder::{Callback, ResponderError};
+use mcp_elicit_client::core::answer::Violations;
+use mcp_elicit_client::responder::Callback;
 use mcp_elicit_client::{ClientSettings, ElicitingClient, Question, QuestionQueue, Routing};
 use mcp_elicit_core::wire::Revision;
 use rmcp::service::Service;
@@ -22,14 +23,17 @@ async fn own(transport: tokio::io::DuplexStream) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A dialog of the host's own.
-#[expect(clippy::unused_async, reason = "a real one waits for its person")]
-async fn my_dialog(message: &str) -> &'static str {
-    if message.is_empty() {
-        "nowhere"
-    } else {
-        "here"
-    }
+/// A dialog of the host's own. Its person mistypes the first answer.
+fn my_dialog(
+    message: &str,
+    violations: &Violations,
+) -> impl Future<Output = &'static str> + Send + 'static {
+    let region = match (message.is_empty(), violations.is_empty()) {
+        (true, _) => "nowhere",
+        (false, true) => "heer",
+        (false, false) => "here",
+    };
+    std::future::ready(region)
 }
 
 #[tokio::test]
@@ -38,9 +42,9 @@ async fn a_closure_answers() {
 
     let responder = Callback::forms(async |question: Question| {
         let mut content = get_defaults(&question);
-        content.insert("region".into(), my_dialog(question.message()).await.into());
-        accept(&question, content.into())
-            .map_err(|violations| ResponderError::Refused { violations })
+        let dialog = my_dialog(question.message(), question.violations());
+        content.insert("region".into(), dialog.await.into());
+        Ok(accept(&question, content.into())?)
     });
     let settings = ClientSettings::default().responder(responder);
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
@@ -48,7 +52,8 @@ async fn a_closure_answers() {
     let serving = async {
         let request = server.request("tools/call").await;
         let mut asks = form();
-        asks["requestedSchema"]["properties"]["region"] = json!({"type": "string"});
+        asks["requestedSchema"]["properties"]["region"] =
+            json!({"type": "string", "maxLength": 5, "pattern": "e$"});
         server.push("q", asks).await;
         let answer = server.response("q").await;
         server.result(&request["id"], json!({"content": []})).await;
@@ -110,6 +115,7 @@ fn the_guide_shows_this_very_code() {
     let _: &dyn std::any::Any = &own;
     let here = bare(include_str!("guide.rs"));
     let host = include_str!("../examples/host.rs");
+    let prompt = include_str!("../examples/prompt.rs");
     let guide = include_str!("../../../docs/client.md");
     let blocks: Vec<_> = guide
         .split("```rust\n")
@@ -118,7 +124,9 @@ fn the_guide_shows_this_very_code() {
         .map(|(block, _)| block)
         .collect();
     assert!(blocks.len() >= 4 && host.ends_with(blocks[0]));
-    for block in &blocks[1..] {
+    let is_prompt = |block: &&str| prompt.ends_with(*block);
+    assert_eq!(blocks.iter().filter(|block| is_prompt(block)).count(), 1);
+    for block in blocks[1..].iter().filter(|block| !is_prompt(block)) {
         // `use` lines stand once at the top of a file.
         let (uses, code): (Vec<_>, Vec<_>) =
             block.lines().partition(|line| line.starts_with("use "));

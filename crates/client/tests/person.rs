@@ -5,7 +5,7 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
-use mcp_elicit_client::answer::{accept, decline};
+use mcp_elicit_client::answer::{accept, declined};
 use mcp_elicit_client::consent::StandingAnswer;
 use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_client::responder::{
@@ -65,7 +65,7 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
     let counts = Arc::clone(&asked);
     let responder = Callback::forms(move |_| {
         *counts.lock().unwrap() += 1;
-        async { Ok(decline(None).always()) }
+        async { Ok(declined().always()) }
     });
     let keeper = Arc::new(Keeper::default());
     let settings = ClientSettings::default()
@@ -256,7 +256,7 @@ async fn what_waits_is_seen_with_its_origin_its_call_and_its_first_words() {
                         })
                         .collect::<Vec<_>>(),
                 );
-                Ok(decline(None))
+                Ok(declined())
             }
         })
     };

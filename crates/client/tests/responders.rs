@@ -50,20 +50,20 @@ fn shell(script: &str) -> Command {
 }
 
 #[tokio::test]
-async fn a_script_tells_what_was_not_asked_for() {
-    let answers = json!([
-        {"action": "accept", "content": {"place": "here", "palce": "there"}},
-        {"action": "decline"},
-    ]);
-    let script = Arc::new(Script::from_json(&answers.to_string()).unwrap());
-    assert_eq!(
-        answer_by(Arc::clone(&script)).await["result"],
-        place("here")
+async fn a_script_sends_nothing_with_what_was_not_asked_for() {
+    let script = |content: Value| {
+        let answers = json!([{"action": "accept", "content": content}, {"action": "decline"}]);
+        Arc::new(Script::from_json(&answers.to_string()).unwrap())
+    };
+    let wrong = script(json!({"place": "here", "palce": "there"}));
+    let response = answer_by(Arc::clone(&wrong)).await;
+    assert!(
+        response["error"].is_object() && response["result"].is_null(),
+        "{response}"
     );
-    assert_eq!(
-        (script.unused(), script.left()),
-        (vec!["palce".to_owned()], 1)
-    );
+    let right = script(json!({"place": "here"}));
+    assert_eq!(answer_by(Arc::clone(&right)).await["result"], place("here"));
+    assert_eq!((right.unused(), right.left()), (Vec::new(), 1));
 }
 
 #[tokio::test]

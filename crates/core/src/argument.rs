@@ -10,13 +10,24 @@ pub fn is_same_argument(before: &str, after: &str) -> bool {
     canonical(before) == canonical(after) || is_same_moment(before, after)
 }
 
-/// Returns the original value of an argument that approvers changed to `value`; `None` if it is the same. The form of
-/// an approval has the arguments of the call as its defaults.
-pub fn changed_from(field: &Field, value: Option<&Value>) -> Option<Value> {
-    let before = field.default()?;
+/// An argument of a call as its client sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Original {
+    /// This value.
+    Given(Value),
+    /// The client left it out.
+    LeftOut,
+}
+
+/// Returns the original of an argument that approvers changed to `value`; `None` if it is the same. The form of an
+/// approval has the arguments of the call as its defaults, and no default for those that the call leaves out.
+pub fn changed_from(field: &Field, value: Option<&Value>) -> Option<Original> {
+    let Some(before) = field.default() else {
+        return value.map(|_| Original::LeftOut);
+    };
     let text = value.map(Value::to_string);
     let is_same = text.is_some_and(|value| is_same_argument(&before.to_string(), &value));
-    (!is_same).then_some(before)
+    (!is_same).then_some(Original::Given(before))
 }
 
 /// Returns the names of the fields whose answers differ from the arguments of the call.
@@ -106,14 +117,26 @@ mod tests {
         let answers = serde_json::json!({"/path": "/tmp/b", "/n": 3, "/on": false, "/free": "x"});
         assert_eq!(
             changed_names(&form, answers.as_object().unwrap()),
-            ["/path", "/on"]
+            ["/path", "/on", "/free"]
         );
+        let without = serde_json::json!({"/path": "/tmp/a", "/n": 3, "/on": true});
+        assert!(changed_names(&form, without.as_object().unwrap()).is_empty());
         let field = &form.fields()[0];
         assert_eq!(
             changed_from(field, Some(&Value::from("/tmp/b"))),
-            Some(Value::from("/tmp/a"))
+            Some(Original::Given(Value::from("/tmp/a")))
         );
         assert_eq!(changed_from(field, Some(&Value::from("/tmp/a"))), None);
-        assert_eq!(changed_from(field, None), Some(Value::from("/tmp/a")));
+        assert_eq!(
+            changed_from(field, None),
+            Some(Original::Given(Value::from("/tmp/a")))
+        );
+        let field = &form.fields()[3];
+        assert_eq!(field.name(), "/free");
+        assert_eq!(changed_from(field, None), None);
+        assert_eq!(
+            changed_from(field, Some(&Value::from("x"))),
+            Some(Original::LeftOut)
+        );
     }
 }

@@ -54,6 +54,70 @@ impl Exposition {
         };
     }
 
+    /// Adds a number with any labels, whose values are escaped.
+    ///
+    /// ```
+    /// use mcp_elicit_core::exposition::{Exposition, MetricType};
+    ///
+    /// let mut text = Exposition::default();
+    /// text.metric("calls_total", MetricType::Counter, Some("Calls."));
+    /// text.labelled("calls_total", &[("server", "a\"b"), ("outcome", "accepted")], 3);
+    /// let line = r#"calls_total{server="a\"b",outcome="accepted"} 3"#;
+    /// assert!(text.into_text().ends_with(&format!("{line}\n")));
+    /// ```
+    pub fn labelled(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (place, (label, text)) in labels.iter().enumerate() {
+            self.0.push(if place == 0 { '{' } else { ',' });
+            let _ = write!(self.0, "{label}=\"");
+            for character in text.chars() {
+                match character {
+                    '\\' => self.0.push_str("\\\\"),
+                    '"' => self.0.push_str("\\\""),
+                    '\n' => self.0.push_str("\\n"),
+                    other => self.0.push(other),
+                }
+            }
+            self.0.push('"');
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    /// Adds the numbers of a histogram: for each bound, the measurements up to it, and their sum and count.
+    ///
+    /// ```
+    /// use mcp_elicit_core::exposition::{Exposition, MetricType};
+    ///
+    /// let mut text = Exposition::default();
+    /// text.metric("answer_seconds", MetricType::Histogram, None);
+    /// text.histogram("answer_seconds", &[], &[(1.0, 2), (5.0, 3)], 7.5, 4);
+    /// assert!(text.into_text().contains("answer_seconds_bucket{le=\"+Inf\"} 4\n"));
+    /// ```
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        buckets: &[(f64, u64)],
+        sum: f64,
+        count: u64,
+    ) {
+        let bucket = format!("{name}_bucket");
+        let bounds = buckets
+            .iter()
+            .map(|(bound, count)| (bound.to_string(), *count))
+            .chain([("+Inf".to_owned(), count)]);
+        for (bound, count) in bounds {
+            let mut labels = labels.to_vec();
+            labels.push(("le", &bound));
+            self.labelled(&bucket, &labels, count);
+        }
+        self.labelled(&format!("{name}_sum"), labels, sum);
+        self.labelled(&format!("{name}_count"), labels, count);
+    }
+
     /// Returns the text.
     pub fn into_text(self) -> String {
         self.0

@@ -15,7 +15,8 @@ use serde_json::{Map, Number, Value};
 pub(crate) enum Json<'a> {
     Null,
     Boolean(bool),
-    Number(Number),
+    /// A number, and its text if that was kept.
+    Number(Number, Option<&'a str>),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
@@ -27,12 +28,31 @@ impl<'a> Json<'a> {
         serde_json::from_str(text)
     }
 
+    /// Keeps the text of each number that is not held as an integer; `text` is the text that was read.
+    pub(crate) fn spell(&mut self, text: &'a str) {
+        self.spell_from(&mut Floats { text, at: 0 });
+    }
+
+    fn spell_from(&mut self, floats: &mut Floats<'a>) {
+        match self {
+            // Both are in the order of the text.
+            Json::Number(number, text) if number.is_f64() => *text = floats.next(),
+            Json::List(items) => items.iter_mut().for_each(|item| item.spell_from(floats)),
+            Json::Object(entries) => {
+                for (_, value) in entries {
+                    value.spell_from(floats);
+                }
+            }
+            Json::Null | Json::Boolean(_) | Json::Number(..) | Json::Text(_) => {}
+        }
+    }
+
     /// Returns the same tree for a value that is already parsed. Strings are borrowed.
     pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Json::Null,
             Value::Bool(b) => Json::Boolean(*b),
-            Value::Number(n) => Json::Number(n.clone()),
+            Value::Number(n) => Json::Number(n.clone(), None),
             Value::String(s) => Json::Text(Cow::Borrowed(s)),
             Value::Array(items) => Json::List(items.iter().map(Json::from_value).collect()),
             Value::Object(map) => Json::Object(
@@ -48,7 +68,7 @@ impl<'a> Json<'a> {
         match self {
             Json::Null => "null",
             Json::Boolean(_) => "a boolean",
-            Json::Number(_) => "a number",
+            Json::Number(..) => "a number",
             Json::Text(_) => "a string",
             Json::List(_) => "an array",
             Json::Object(_) => "an object",
@@ -64,7 +84,7 @@ impl<'a> Json<'a> {
 
     pub(crate) fn as_number(&self) -> Option<&Number> {
         match self {
-            Json::Number(number) => Some(number),
+            Json::Number(number, _) => Some(number),
             _ => None,
         }
     }
@@ -74,7 +94,7 @@ impl<'a> Json<'a> {
         match self {
             Json::Null => Given::Null,
             Json::Boolean(b) => Given::Boolean(*b),
-            Json::Number(n) => Given::Number(n),
+            Json::Number(n, _) => Given::Number(n),
             Json::Text(t) => Given::Text(t),
             Json::List(items) => Given::List(Items::Read(items)),
             Json::Object(_) => Given::Object,
@@ -85,7 +105,7 @@ impl<'a> Json<'a> {
         match self {
             Json::Null => Value::Null,
             Json::Boolean(b) => Value::Bool(b),
-            Json::Number(n) => Value::Number(n),
+            Json::Number(n, _) => Value::Number(n),
             Json::Text(t) => Value::String(t.into_owned()),
             Json::List(items) => Value::Array(items.into_iter().map(Json::into_value).collect()),
             Json::Object(entries) => Value::Object(
@@ -95,6 +115,48 @@ impl<'a> Json<'a> {
                     .collect::<Map<_, _>>(),
             ),
         }
+    }
+}
+
+/// The numbers of a JSON text that `serde_json` does not hold as integers, in order.
+struct Floats<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Floats<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes();
+        while let Some(byte) = bytes.get(self.at) {
+            let start = self.at;
+            self.at += 1;
+            match byte {
+                b'"' => {
+                    while let Some(byte) = bytes.get(self.at) {
+                        self.at += if *byte == b'\\' { 2 } else { 1 };
+                        if *byte == b'"' {
+                            break;
+                        }
+                    }
+                }
+                b'-' | b'0'..=b'9' => {
+                    let is_part =
+                        |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    while bytes.get(self.at).is_some_and(is_part) {
+                        self.at += 1;
+                    }
+                    let number = &self.text[start..self.at];
+                    let is_integer = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+                    if !is_integer || number == "-0" {
+                        return Some(number);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
     }
 }
 
@@ -137,6 +199,16 @@ impl<'a> Items<'a> {
         }
     }
 
+    /// Returns the items as rules see them.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Given<'a>> {
+        let (read, parsed) = match self {
+            Items::Read(items) => (items, [].as_slice()),
+            Items::Parsed(items) => ([].as_slice(), items),
+        };
+        let parsed = parsed.iter().map(Given::from_value);
+        read.iter().map(Json::given).chain(parsed)
+    }
+
     /// Returns the items as strings; `None` for an item that is not one.
     pub(crate) fn texts(self) -> impl Iterator<Item = Option<&'a str>> {
         let (read, parsed) = match self {
@@ -173,15 +245,15 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_i64<E>(self, n: i64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(n.into()))
+        Ok(Json::Number(n.into(), None))
     }
 
     fn visit_u64<E>(self, n: u64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(n.into()))
+        Ok(Json::Number(n.into(), None))
     }
 
     fn visit_f64<E>(self, n: f64) -> Result<Json<'de>, E> {
-        Ok(Number::from_f64(n).map_or(Json::Null, Json::Number))
+        Ok(Number::from_f64(n).map_or(Json::Null, |n| Json::Number(n, None)))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {

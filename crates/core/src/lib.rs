@@ -12,6 +12,7 @@
 //! | [`lifecycle`] | the life of one question |
 //! | [`link`] | the true target of a url-mode request's URL |
 //! | [`lint`] | the check that a question is legal, clear and safe for a person |
+//! | [`misfit`] | the members of a server's result that do not fit the protocol, and the result as far as it can be read |
 //! | [`secrecy`] | detection of forms that ask for a credential |
 //! | [`secret`] | configured secrets, which no debug output shows |
 //! | [`question`] | a question between relay and record |
@@ -35,6 +36,7 @@ mod json;
 pub mod lifecycle;
 pub mod link;
 pub mod lint;
+pub mod misfit;
 mod number;
 pub mod question;
 pub mod rate;

@@ -3,16 +3,19 @@
 //! Neither crate depends on the other. They share these values.
 
 mod stored;
+mod tool_claims;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use crate::answer::{Answers, Outcome};
 use crate::form::Form;
 use crate::lifecycle::{Timestamp, Transition, Withdrawal};
+use crate::view::sanitize;
 use crate::wire::{Action, CallKind, ElicitRequest};
 
 pub use self::stored::{ParsedBody, ParsedQuestion};
+pub use self::tool_claims::{AbsentArgument, ToolClaims};
 
 /// The call a question belongs to, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,6 +88,8 @@ pub struct TeamPlan {
     pub rule_digest: String,
     /// The plan, JSON.
     pub text: Box<str>,
+    /// The server's claims about the tool of a call that waits for approval, if the server lists it.
+    pub tool: Option<Box<ToolClaims>>,
 }
 
 impl fmt::Debug for TeamPlan {
@@ -151,7 +156,10 @@ pub enum FoundCall {
     /// No entry: the call is new.
     Nothing,
     /// The server is still processing it, for another session of the caller.
-    Running,
+    Running {
+        /// The address at which a person can answer its question, if it waits for one.
+        link: Option<String>,
+    },
     /// Its result, as the server wrote it, which is now deleted from the record.
     Result(String),
 }
@@ -171,6 +179,29 @@ pub fn result_json(action: Action, content: Option<&str>) -> String {
         Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
         None => format!(r#"{{"action":"{action}"}}"#),
     }
+}
+
+/// The member of a result's `_meta` with the reasons that people gave for a decline, or their comments on an approval.
+pub const REASONS: &str = "mcp-elicit/reasons";
+
+/// The longest reason for a decline, and the longest comment on an approval, in characters.
+pub const MAX_REASON: usize = 500;
+
+/// Returns an `ElicitResult` with these reasons in its `_meta`; unchanged if there are none.
+pub fn with_reasons(mut result: String, reasons: &[String]) -> String {
+    if !reasons.is_empty() && result.pop() == Some('}') {
+        let reasons = serde_json::Value::from(reasons);
+        let _never = write!(result, r#","_meta":{{"{REASONS}":{reasons}}}}}"#);
+    }
+    result
+}
+
+/// Returns a person's reason or comment on one line, without characters that are not shown; `None` if nothing is left,
+/// or if it is longer than [`MAX_REASON`].
+pub fn reason_line(text: &str) -> Option<String> {
+    let line = sanitize::line(text.trim(), usize::MAX);
+    let length = line.chars().count();
+    (1..=MAX_REASON).contains(&length).then_some(line)
 }
 
 /// Returns the `ElicitResult` of an outcome, as JSON.

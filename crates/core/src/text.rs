@@ -1,4 +1,17 @@
-//! Shortening of texts, between characters.
+//! Texts as they come from outside: shortened between characters, and without a byte order mark.
+
+/// The byte order mark in UTF-8. JSON has none; a reader may ignore it (RFC 8259, 8.1).
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Returns a text without a byte order mark at its start, which some programs, editors and shells write.
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// Returns a string like [`without_mark`].
+pub fn str_without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
 
 /// Returns the beginning of a text: at most `most` bytes, without splitting a character.
 pub fn beginning(text: &str, most: usize) -> &str {
@@ -11,7 +24,17 @@ pub fn beginning(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::beginning;
+    use super::{beginning, str_without_mark, without_mark};
+
+    #[test]
+    fn one_byte_order_mark_is_left_out_and_only_at_the_start() {
+        for rest in ["{\"a\":\"\u{feff}\"}", "", "\u{feff}"] {
+            let marked = format!("\u{feff}{rest}");
+            assert_eq!(without_mark(marked.as_bytes()), rest.as_bytes());
+            assert_eq!(str_without_mark(&marked), rest);
+        }
+        assert_eq!(without_mark(b"\xEF\xBB{}"), b"\xEF\xBB{}");
+    }
 
     #[test]
     fn a_text_is_cut_before_the_character_that_does_not_fit() {

@@ -12,11 +12,15 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use mcp_elicit_core::answer::{CheckError, Draft, DraftValue, Violations};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::form::{
+    ChoiceOptions, Field, Form, Format, Kind, Number as NumberRules, Pattern,
+};
+use mcp_elicit_testkit::peers::forms_record;
 use serde_json::{Map, Number, Value, json};
 
 mod web_corpus {
     pub(crate) mod drafts;
+    pub(crate) mod lenient;
     pub(crate) mod random;
     pub(crate) mod rules;
 }
@@ -205,6 +209,153 @@ fn random(seed: u64, forms: usize) -> String {
     out
 }
 
+/// Returns the parts of a kind of field, as both sides spell them.
+fn parts(kind: &Kind) -> Value {
+    let number = |name: &str, rules: &NumberRules| {
+        json!([
+            name,
+            rules.minimum,
+            rules.maximum,
+            rules.exclusive_minimum,
+            rules.exclusive_maximum,
+            rules.multiple_of,
+            rules.constant
+        ])
+    };
+    let options = |options: &ChoiceOptions| -> Value {
+        let parts = options
+            .iter()
+            .map(|option| json!([&*option.value, option.title, option.sent()]));
+        parts.collect()
+    };
+    match kind {
+        Kind::Text(text) => {
+            let pattern = text.pattern.as_ref().map(Pattern::as_str);
+            let format = text.format.map(Format::as_str);
+            json!([
+                "text",
+                text.min_length,
+                text.max_length,
+                pattern,
+                format,
+                text.other_format,
+                text.constant
+            ])
+        }
+        Kind::Number(rules) => number("number", rules),
+        Kind::Integer(rules) => number("integer", rules),
+        Kind::Boolean(rules) => json!(["boolean", rules.constant]),
+        Kind::Choice(choice) => json!(["choice", options(&choice.options)]),
+        Kind::Choices(choices) => {
+            json!([
+                "choices",
+                options(&choices.options),
+                choices.min_items,
+                choices.max_items,
+                choices.unique
+            ])
+        }
+        Kind::Union(union) => json!([
+            "union",
+            union.alternatives.iter().map(parts).collect::<Vec<_>>()
+        ]),
+        Kind::Lines(lines) => json!([
+            "lines",
+            parts(&lines.item),
+            lines.min_items,
+            lines.max_items,
+            lines.unique
+        ]),
+    }
+}
+
+/// Formats one line of a schema that is read leniently: the form or its defects, and verdicts on contents and drafts.
+/// Everything is as a browser reads it.
+fn lenient_line(
+    id: &str,
+    schema: &str,
+    random: &mut web_corpus::random::Random,
+    count: usize,
+) -> String {
+    let schema = as_in_a_browser(schema).expect("a schema is JSON");
+    let form = match Form::parse_leniently(&schema) {
+        Ok(form) => form,
+        Err(defects) => {
+            let list: Vec<_> = defects
+                .iter()
+                .map(|defect| json!([defect.pointer, defect.code.as_str()]))
+                .collect();
+            return json!({"id": id, "schema": schema, "defects": list}).to_string();
+        }
+    };
+    let adjustments: Vec<_> = form
+        .adjustments()
+        .iter()
+        .map(|one| json!([one.pointer, one.field, one.kind.as_str(), one.message]))
+        .collect();
+    let field = |field: &Field| {
+        json!([
+            field.name(),
+            field.label(),
+            field.required(),
+            field.nullable(),
+            field.null_when_empty(),
+            parts(field.kind()),
+            field.default()
+        ])
+    };
+    let names: Vec<String> = form
+        .fields()
+        .iter()
+        .map(|field| field.name().to_owned())
+        .collect();
+    let (contents, drafts) = web_corpus::lenient::answers(&names, random, count);
+    let contents = contents.iter().map(|content| {
+        let content = as_in_a_browser(content).expect("a content is JSON");
+        let verdict = match form.check_text(&content) {
+            Ok(answers) => json!({"verdict": "answers", "answers": answers.to_value().to_string()}),
+            Err(CheckError::Violations(violations)) => violated(&violations),
+            Err(other) => panic!("{other}"),
+        };
+        json!({"content": content, "core": verdict})
+    });
+    let drafts = drafts
+        .iter()
+        .map(|draft| json!({"draft": draft, "core": draft_verdict(&form, draft)}));
+    let cases: Vec<_> = contents.chain(drafts).collect();
+    let fields: Vec<_> = form.fields().iter().map(field).collect();
+    json!({"id": id, "schema": schema, "adjustments": adjustments, "fields": fields, "cases": cases}).to_string()
+}
+
+/// Returns the lines of the forms that are written by hand and that SDKs send.
+fn lenient() -> String {
+    let mut random = web_corpus::random::Random::new(2027);
+    let record =
+        std::fs::read_to_string(forms_record()).expect("the record of sent forms is there");
+    let mut schemas = web_corpus::lenient::schemas();
+    for row in record.lines() {
+        let row: Value = serde_json::from_str(row).expect("a row is JSON");
+        let sent = row.get("sent").map(Value::to_string);
+        schemas.extend(sent.filter(|sent| Form::parse(sent).is_err()));
+    }
+    schemas.sort();
+    schemas.dedup();
+    let lines = schemas.iter().enumerate();
+    let lines =
+        lines.map(|(i, schema)| lenient_line(&format!("lenient/{i:03}"), schema, &mut random, 32));
+    lines.fold(String::new(), |out, line| out + &line + "\n")
+}
+
+/// Returns the lines of this number of random forms that servers may send.
+fn sent(seed: u64, forms: usize) -> String {
+    let mut random = web_corpus::random::Random::new(seed);
+    let lines = (0..forms).map(|i| {
+        let schema = random.sent();
+        lenient_line(&format!("sent/{i:05}"), &schema, &mut random, 6)
+    });
+    lines.fold(String::new(), |out, line| out + &line + "\n")
+}
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../web/corpus")
 }
@@ -246,9 +397,28 @@ fn drafts_as_people_enter_them() {
 }
 
 #[test]
-fn random_forms_and_contents() {
-    let now = random(2026, 2_000);
-    let path = folder().join("random.jsonl.gz");
+fn forms_as_servers_send_them() {
+    check_packed("lenient.jsonl.gz", &lenient());
+}
+
+#[test]
+fn random_forms_that_servers_may_send() {
+    check_packed("sent.jsonl.gz", &sent(2028, 1_000));
+    if let Some(seed) = fresh_seed() {
+        let path = std::env::var_os("FRESH_CORPUS_FILE").expect("FRESH_CORPUS_FILE names a file");
+        let path = PathBuf::from(path).with_extension("sent");
+        std::fs::write(path, sent(seed, 1_000)).expect("the fresh corpus can be written");
+    }
+}
+
+fn fresh_seed() -> Option<u64> {
+    let seed = std::env::var("FRESH_CORPUS").ok()?;
+    u64::from_str_radix(&seed, 16).ok()
+}
+
+#[track_caller]
+fn check_packed(name: &str, now: &str) {
+    let path = folder().join(name);
     if std::env::var_os("UPDATE_CORPUS").is_some() {
         let mut packed = GzEncoder::new(Vec::new(), Compression::best());
         packed.write_all(now.as_bytes()).expect("memory");
@@ -259,16 +429,19 @@ fn random_forms_and_contents() {
     GzDecoder::new(packed)
         .read_to_string(&mut committed)
         .expect("gzip");
-    compare("random.jsonl.gz", &now, &committed);
+    compare(name, now, &committed);
+}
+
+#[test]
+fn random_forms_and_contents() {
+    let now = random(2026, 2_000);
+    check_packed("random.jsonl.gz", &now);
     // Otherwise a corpus of refusals only would pass on both sides.
     for verdict in ["answers", "violations", "defects"] {
         let count = now.matches(&format!(r#""verdict":"{verdict}""#)).count();
         assert!(count > 200, "{count} times {verdict}");
     }
-    if let Some(seed) = std::env::var("FRESH_CORPUS")
-        .ok()
-        .and_then(|seed| u64::from_str_radix(&seed, 16).ok())
-    {
+    if let Some(seed) = fresh_seed() {
         let path = std::env::var_os("FRESH_CORPUS_FILE").expect("FRESH_CORPUS_FILE names a file");
         std::fs::write(path, random(seed, 2_000)).expect("the fresh corpus can be written");
     }

@@ -81,6 +81,7 @@ var watched = document.querySelector("[data-watch]");
 if (watched) watch(watched);
 if (document.body.dataset.events) listen();
 claimEnds();
+closing();
 var push = document.querySelector("[data-push]");
 if (push) notifications(push);
 badge(document.querySelector("[data-queue]")?.dataset.pending ?? (form && document.querySelector("[data-count]")?.textContent));
@@ -149,7 +150,7 @@ function question(form2) {
   visit(form2);
   form2.addEventListener("keydown", (event) => {
     const acts = event.target.closest("button, a");
-    if (event.repeat && event.key === "Enter" && acts) event.preventDefault();
+    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
   });
   let sent = false;
   form2.addEventListener("submit", (event) => {
@@ -275,14 +276,19 @@ function keys(form2) {
     const cancel = form2.querySelector("[data-act=cancel]");
     if (!cancel) return;
     event.preventDefault();
-    cancel.click();
+    ask(document.getElementById("leave-cancel"));
   });
+  const hasTyped = () => typed || "typed" in form2.dataset;
+  const ask = (sure) => {
+    for (const dropped of all("[data-dropped]", sure)) dropped.hidden = !hasTyped();
+    sure.showModal();
+  };
   form2.addEventListener("click", (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
     const sure = document.getElementById(`leave-${act}`);
-    if (!sure || !(typed || "typed" in form2.dataset)) return;
+    if (!sure || !hasTyped()) return;
     event.preventDefault();
-    sure.showModal();
+    ask(sure);
   });
   for (const sure of all("dialog")) {
     sure.addEventListener("click", (event) => {
@@ -434,6 +440,12 @@ async function reach() {
   const reply = await fetch(form?.dataset.state ?? `${base}/state`).catch(() => null);
   unreached = reply ? 0 : unreached + 1;
   const said = unreached > 1 && (form || search) ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives." : "";
+  if (document.querySelector("[data-notice]")) {
+    if (unreached > 1) mayClose();
+    for (const link of all("[data-notice] .act, .top nav")) link.hidden = unreached > 1;
+    const home = document.querySelector("a.mark");
+    if (home && unreached > 1) home.removeAttribute("href");
+  }
   const place = document.querySelector("[data-gone]");
   if (place.textContent === said) return;
   place.textContent = said;
@@ -482,6 +494,25 @@ async function renewQuestion() {
   document.title = document.title.replace(/^(Error: )?(\(\d+\) )?/, (_, wrong = "") => wrong + (pending > 0 ? `(${pending}) ` : ""));
   if (form && open === false) location.replace(form.dataset.question);
   else await renewTeam();
+  if (pending > 0 && document.querySelector("[data-close]")) await renewNotice();
+}
+function closing() {
+  const early = document.querySelector("[data-early]");
+  if (!early) return;
+  early.querySelector("[data-go]").hidden = true;
+  setTimeout(mayClose, 5e3);
+}
+function mayClose() {
+  for (const again of all("[data-again]")) again.hidden = true;
+  for (const go of all("[data-go]")) go.hidden = false;
+}
+async function renewNotice() {
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-notice]");
+  if (!fresh || fresh.querySelector("[data-close]")) return;
+  document.querySelector("[data-notice]").replaceWith(fresh);
 }
 async function renewTeam() {
   if (!document.querySelector("[data-team]")) return;
@@ -499,7 +530,13 @@ async function renewTeam() {
   const digest = old.querySelector("[name=digest]")?.value;
   const known = new Set(all("[data-event]", old).map((line) => line.dataset.event));
   const opened = old.querySelector("details.course")?.open;
+  const written = old.querySelector(".reason [name=comment]");
   if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
+  const comment = written?.value && old.querySelector(".reason [name=comment]");
+  if (comment) {
+    comment.value = written.value;
+    comment.closest("details").open = true;
+  }
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
   const confirm = old.querySelector("[name=digest]");
@@ -514,6 +551,7 @@ async function renewTeam() {
   const news = all("[data-event]", old).filter((line) => !known.has(line.dataset.event)).map((line) => line.querySelector("[data-text]").textContent);
   if (news.length) told.textContent = `${news.join(". ")}.`;
   if (kept) kept.focus();
+  else if (comment && focused === written) comment.focus();
   else if (wasInside || !wasClosed && closed() && document.activeElement === document.body) told.focus();
 }
 function closed() {
@@ -539,7 +577,7 @@ function renewForm(page) {
     go.classList.toggle("main", Boolean(other?.classList.contains("main")));
     go.hidden = !other;
   }
-  if (!document.querySelector(".reviewing")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
+  if (!document.querySelector(".reviewing, #leaving")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
 }
 function claimEnds() {
   clearTimeout(claimTimer);

@@ -97,18 +97,14 @@ fn one_line_answers_one_field_and_an_empty_one_keeps_the_default() {
 fn a_pipe_may_end_where_only_optional_fields_are_left() {
     let expected =
         json!({"environment": "staging", "replicas": 2, "regions": ["us-east"], "dry": true});
-    for input in [
-        "staging\n\nus-east\n",
-        "staging\n\nus-east\n\n",
-        "staging\n\nus-east",
-    ] {
+    for input in ["staging\n\nus-east\n", "staging\n\nus-east\n\n"] {
         assert_eq!(content(piped(&form(DEPLOY), input)), expected, "{input:?}");
     }
     let optional =
         r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}"#;
-    assert_eq!(content(piped(&form(optional), "x")), json!({"a": "x"}));
-    // No input, or a wrong value at the end: no answer.
-    for input in ["", "\n", ":skip\n", "x\nseven\n"] {
+    assert_eq!(content(piped(&form(optional), "x\n")), json!({"a": "x"}));
+    // No input, a wrong value at the end, or a line that may be cut short: no answer.
+    for input in ["", "\n", ":skip\n", "x\nseven\n", "x", "x\n7", "x\n\r"] {
         let outcome = piped(&form(optional), input);
         assert!(
             matches!(outcome, Err(FrontendError::EndOfInput { .. })),
@@ -335,4 +331,45 @@ fn later_questions_are_declined_too_only_where_that_is_offered() {
     assert!(reply.from_now_on);
     assert_eq!(reply.outcome, Outcome::Decline);
     assert!(matches!(frontend.ask(&form(DEPLOY)), Ok(Outcome::Cancel)));
+}
+
+#[test]
+fn a_pipe_that_ends_in_the_middle_of_a_line_says_so() {
+    let (ended, seen) = run(&form(DEPLOY), "staging\n\nus-ea", false);
+    assert!(
+        matches!(&ended, Err(FrontendError::EndOfInput { field }) if field.as_deref() == Some("regions")),
+        "{ended:?}"
+    );
+    assert!(seen.contains("no line end"), "{seen}");
+    // A person who ends the input sees the answer before it is sent.
+    let confirm = form(r#"{"type":"object","properties":{}}"#);
+    assert_eq!(content(run(&confirm, "yes", true).0), json!({}));
+}
+
+#[test]
+fn no_line_of_a_server_looks_like_one_of_this_program() {
+    let own = "Send this? (yes, or a number to change that answer): yes\n\nX asks (over stdio)\n! Is this the zone?";
+    let schema = json!({"type": "object", "properties": {"f": {
+        "type": "string", "title": format!("{}{own}", "label ".repeat(14)), "description": own,
+    }}});
+    let question = QuestionView::form(Origin::new("demo"), own, Form::from_value(&schema).unwrap());
+    let (_, seen) = run(&question, "x\n", true);
+    let imitates = |line: &&str| {
+        ["Send this?", "X asks", "! Is this", "  ! Is this"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let own_review = "Send this? (yes, or a number to change that answer): ";
+    let found: Vec<_> = seen
+        .lines()
+        .filter(imitates)
+        .filter(|line| !line.starts_with(own_review))
+        .collect();
+    assert!(found.is_empty(), "{found:?} in\n{seen}");
+    assert_eq!(seen.matches("\n> Send this?").count(), 1, "{seen}");
+    assert_eq!(
+        seen.matches(&format!("\n{own_review}")).count(),
+        1,
+        "{seen}"
+    );
 }

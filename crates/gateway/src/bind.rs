@@ -22,8 +22,8 @@ use mcp_elicit_policy::{
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller, mail_digest};
 use mcp_elicit_relay::decisions::{
-    Admission, Approval, CallFacts, Decisions, PeopleAsked, Planned, QuestionDecisions,
-    QuestionParts, RuleRefusal, ToolFacts, up_to_refusal,
+    Admission, Approval, ApprovedCall, CallFacts, Decisions, PeopleAsked, Planned,
+    QuestionDecisions, QuestionParts, RuleRefusal, ToolFacts, VoteProgress, up_to_refusal,
 };
 
 use crate::callers::{self, CurrentCaller};
@@ -63,6 +63,7 @@ impl Binding {
         }
     }
 
+    /// Returns the people of a plan, which is that of `approval` if the rule asks for one.
     fn people_asked(
         &self,
         rules: &Rules,
@@ -70,7 +71,7 @@ impl Binding {
         rule: &str,
         plan: &Plan,
         digest: &str,
-        is_approval: bool,
+        approval: Option<&policy::Approval>,
     ) -> Result<PeopleAsked, RuleRefusal> {
         let asked = rules.people().named(&plan.ask.to);
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -90,10 +91,13 @@ impl Binding {
             is_nobody: *self.caller.get().person() == CallingPerson::Nobody,
         };
         let team = Team::new(rule, digest, team_caller, plan, asked, self.usual);
-        let team = if is_approval {
-            team.for_approval()
-        } else {
-            team
+        let team = match approval {
+            Some(approval) => {
+                let named = rules.rule(rule).and_then(policy::Rule::arguments_named);
+                let team = team.for_approval().with_good_for(approval.good_for);
+                team.with_reads(named)
+            }
+            None => team,
         };
         let team = team.to_plan().map_err(|_| RuleRefusal {
             rule: rule.to_owned(),
@@ -178,8 +182,9 @@ impl Decisions for Binding {
                 if let Some(refusal) = refusal {
                     return Admission::Refuse(refusal);
                 }
+                let plan = &approval.plan;
                 let people =
-                    self.people_asked(&rules, &by.caller, rule, &approval.plan, &digest, true);
+                    self.people_asked(&rules, &by.caller, rule, plan, &digest, Some(&approval));
                 let people = match people {
                     Ok(people) => people,
                     Err(refusal) => return Admission::Refuse(refusal),
@@ -253,9 +258,7 @@ impl Decisions for Binding {
         now: Timestamp,
         call: &CallSummary,
         approval: &Approval,
-        answers: &str,
-        edited: &[String],
-        question: Option<&str>,
+        decision: &ApprovedCall<'_>,
     ) {
         let rules = self.teams.rules();
         let PeopleAsked { rule, team, .. } = &approval.people;
@@ -265,7 +268,7 @@ impl Decisions for Binding {
             Some(policy::Decision::Approve(now_is)) => now_is.good_for,
             _ => None,
         };
-        let question = question.map(str::to_owned);
+        let question = decision.question.map(str::to_owned);
         let until = good_for.map(|time| now.after(time));
         self.teams.tell(RulesEvent::Approved {
             rule: rule.clone(),
@@ -273,7 +276,8 @@ impl Decisions for Binding {
             principal: self.caller.get().binding().to_owned(),
             call: (call.kind, call.target.clone()),
             question: question.clone(),
-            edited: edited.to_vec(),
+            edited: decision.edited.to_vec(),
+            evidence: self.teams.key().evidence(decision.digest),
             until,
         });
         if let Some(until) = until {
@@ -282,12 +286,23 @@ impl Decisions for Binding {
                 question,
                 rule: rule.clone(),
                 rule_digest: team.rule_digest.clone(),
-                answers: answers.to_owned(),
+                answers: decision.answers.to_owned(),
                 at: now,
                 until,
             };
             self.teams.grant(grant, now);
         }
+    }
+
+    fn progress(&self, question: &str) -> Option<VoteProgress> {
+        let progress = self.teams.record()?.progress(question)?;
+        Some(VoteProgress {
+            missing: progress.missing,
+            votes: progress.votes,
+            need: usize::from(progress.need),
+            asked_at: progress.asked_at,
+            until: progress.until,
+        })
     }
 }
 
@@ -318,7 +333,7 @@ impl BoundAt<'_> {
                 let caller = &self.by.caller;
                 let people =
                     self.binding
-                        .people_asked(&self.rules, caller, rule, &plan, &digest, false);
+                        .people_asked(&self.rules, caller, rule, &plan, &digest, None);
                 match people {
                     Ok(people) => Planned::People(Box::new(people)),
                     Err(refusal) => Planned::Refuse(refusal),
@@ -375,7 +390,7 @@ pub(crate) fn approval_digest(rule: &policy::Rule) -> String {
 
 /// Returns the digest of a rule that chooses who answers a server's questions.
 fn ask_digest(rule: &str, plan: &Plan) -> String {
-    digest_of(&[rule, &format!("{:?}", plan.deciding())])
+    digest_of(&[rule, &plan.deciding_text()])
 }
 
 /// Returns `true` if the current rule would ask a question with this digest.
@@ -478,6 +493,8 @@ fn fields_of(form: &Form) -> BTreeMap<String, FieldFacts> {
             Kind::Boolean(_) => ("boolean", "", 0),
             Kind::Choice(choice) => ("choice", "", choice.options.len()),
             Kind::Choices(choices) => ("choices", "", choices.options.len()),
+            // A person writes them, so that rules about text apply.
+            Kind::Union(_) | Kind::Lines(_) => ("string", "", 0),
         };
         let facts = FieldFacts {
             kind: kind.to_owned(),

@@ -2,7 +2,7 @@
 //! approvals are cached here for decisions, and stored in the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -25,6 +25,8 @@ use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
 use crate::callers::{CurrentCaller, ProvenCaller};
 use crate::config::zone_of;
 
+/// The time after an approval during which it may not be written yet.
+const UNWRITTEN: Duration = Duration::from_secs(10);
 /// The most longer-lived approvals.
 const MAX_GRANTS: usize = 10_000;
 /// The most uses of approvals by one caller and rule that are recorded per minute. Refusals have [`A_MINUTE`].
@@ -39,6 +41,8 @@ pub(crate) struct CurrentRules {
     /// By their keys.
     grants: Mutex<HashMap<String, ApprovalGrant>>,
     key: IdentityKey,
+    /// The record, once the gateway runs.
+    record: OnceLock<Weak<Record>>,
     /// The subjects to which people are bound.
     logins: Arc<Logins>,
     /// Actions of people and of the owner, and rate-limited events of callers: none is dropped.
@@ -96,6 +100,7 @@ impl CurrentRules {
         let teams = Self {
             current: RwLock::new(Current::new(rules)),
             grants: Mutex::default(),
+            record: OnceLock::new(),
             key,
             logins,
             unwritten,
@@ -240,6 +245,16 @@ impl CurrentRules {
         CallingPerson::Known(person)
     }
 
+    /// Sets the record, which has the votes on open questions.
+    pub(crate) fn set_record(&self, record: &Arc<Record>) {
+        let _set_once = self.record.set(Arc::downgrade(record));
+    }
+
+    /// Returns the record, once the gateway runs.
+    pub(crate) fn record(&self) -> Option<Arc<Record>> {
+        self.record.get()?.upgrade()
+    }
+
     /// Returns the key of identities.
     pub(crate) fn key(&self) -> &IdentityKey {
         &self.key
@@ -273,12 +288,22 @@ impl CurrentRules {
         rules.rules().iter().any(|rule| keeps(rule.decision()))
     }
 
-    /// Adds the approvals in the record: those of this gateway before a restart, and those of other gateways.
+    /// Adds the approvals in the record: those of this gateway before a restart, and those of other gateways. Removes
+    /// those that are no longer there, because a person ended them.
     ///
     /// # Errors
     /// If the record cannot be read.
     pub(crate) async fn recall_grants(&self, record: &Record) -> Result<(), RecordError> {
-        for grant in record.grants().await? {
+        let stored = record.grants().await?;
+        let now = record.now();
+        {
+            let known: HashSet<&str> = stored.iter().map(|grant| grant.key.as_str()).collect();
+            // A new one may not be written yet.
+            let is_new = |grant: &ApprovalGrant| now < grant.at.after(UNWRITTEN);
+            self.grants()
+                .retain(|key, grant| known.contains(key.as_str()) || is_new(grant));
+        }
+        for grant in stored {
             let mut grants = self.grants();
             if grants.len() < MAX_GRANTS {
                 grants.entry(grant.key.clone()).or_insert(grant);
@@ -316,7 +341,7 @@ pub(crate) fn digest_of_rules(rules: &Rules) -> String {
         hash.update(rule.canonical_text());
         hash.update("\n");
     }
-    hash.update(format!("{:?}", rules.people()));
+    hash.update(rules.people().canonical_text());
     HEXLOWER.encode(&hash.finalize()[..16])
 }
 

@@ -5,13 +5,16 @@
 //! (`mcp-elicit-inbox`). It decides nothing about a question itself, and never acts for a person.
 //!
 //! Its public API is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points
-//! [`serve_http`], [`serve_program`] and [`serve_url`]; call [`kill_servers`] afterwards.
+//! [`serve_http`], [`serve_program`] and [`serve_url`]; call [`kill_servers`] afterwards. [`supported_eras`] and
+//! [`asked_eras`] check a server, and [`ServerConnection`] connects to one. [`open_to_pages`] lets pages of
+//! named origins read the responses of any router. [`RawServer`] is a server's process that is spoken to in raw lines. [`SERVER_STDERR`] is the target of a server's stderr in the log.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`config`] | an operator's settings |
 //! | `runtime` | the record, the inbox and the responders of a running gateway |
 //! | `callers` | callers over HTTP: unauthenticated, or by API key, trusted proxy or access token |
+//! | `client_profiles` | the profiles of clients, for the relay |
 //! | `current_rules`, `bind` | the rules and people of a running gateway; the facts of its calls and questions, for the rules |
 //! | [`recorded`] | the recorded facts of a call, for simulating rules |
 //! | `notifier` | the messages to people, and their answers in Slack (feature `teams`) |
@@ -20,6 +23,7 @@
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
 //! | `local_responder` | the operator's terminal or program, as a responder |
 //! | `learned_facts` | facts learned about the servers, stored in the record |
+//! | `server_check` | the eras that a server speaks, and those in which it was seen to ask |
 //! | `server_identity` | the identity of a server |
 //! | `frame`, `headers` | a frame; the HTTP headers of MCP |
 //! | `server_challenge` | a server's 401 or 403, and the clients that receive it |
@@ -27,6 +31,7 @@
 
 mod bind;
 mod callers;
+mod client_profiles;
 pub mod config;
 mod current_rules;
 mod frame;
@@ -39,12 +44,19 @@ mod notifier;
 pub mod recorded;
 mod runtime;
 mod server_challenge;
+mod server_check;
 mod server_identity;
 mod session;
 mod stop_signal;
 mod transports;
 
 pub use listener::app::{router, serve as serve_http};
+pub use listener::page_access::open_to_pages;
 pub use runtime::{ReloadError, Reloaded, Runtime, StartError};
+pub use server_check::{
+    ServerConnection, SupportedEras, asked_eras, note_asked_eras, supported_eras,
+};
 pub use transports::process::kill_servers;
+pub use transports::raw_server::{RawLine, RawServer};
+pub use transports::server_stderr::SERVER_STDERR;
 pub use transports::stdio::{serve_program, serve_url};

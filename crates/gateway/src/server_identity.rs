@@ -1,6 +1,7 @@
 //! The identity of a running server: a hash that distinguishes it from every other, and its name for people.
 //!
-//! A server is its command line, its working folder and the environment that configures it; or its URL and token. Two
+//! A server is its command line, its working folder and the environment that configures it; or its URL, token, headers
+//! and client of a sign-in. Two
 //! entries of a client that start the same program with other arguments or another key in the environment are two
 //! servers: an answer never goes from one to the other. Variables that only describe where the gateway was started (a
 //! terminal, a desktop session) do not count, since the same server must be recognised after a restart.
@@ -63,8 +64,15 @@ pub(crate) fn server_identity(
         }
         Target::Url(at) => {
             let token = at.token.as_ref().map_or("", |token| token.secret());
-            let hash = key.hash("server-url", &[at.url.as_bytes(), token.as_bytes()]);
-            (hash, shown_url(&at.url))
+            let mut parts = vec![at.url.as_bytes(), token.as_bytes()];
+            for (name, value) in &at.headers {
+                parts.extend([name.as_str().as_bytes(), value.as_bytes()]);
+            }
+            if let Some(sign_in) = &at.sign_in {
+                // Tokens are renewed, and the server stays the same.
+                parts.extend([b"\0sign-in", sign_in.client_id().as_bytes()]);
+            }
+            (key.hash("server-url", &parts), shown_url(&at.url))
         }
     };
     ServerIdentity {
@@ -72,6 +80,27 @@ pub(crate) fn server_identity(
         is_named: server.is_named,
         address,
         key: hash,
+    }
+}
+
+/// Returns a key of what the configuration names: the command, its arguments and the names of its own variables, or the
+/// URL. It is the same wherever the gateway is started. It serves facts that follow from the program, never answers.
+pub(crate) fn configured_key(server: &Server, key: &IdentityKey) -> String {
+    match &server.target {
+        Target::Program(program) => {
+            let mut parts: Vec<&[u8]> = vec![program.program.as_encoded_bytes()];
+            parts.extend(program.arguments.iter().map(|word| word.as_encoded_bytes()));
+            parts.push(b"\0environment");
+            let mut names: Vec<&str> = program
+                .environment
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            names.sort_unstable();
+            parts.extend(names.iter().map(|name| name.as_bytes()));
+            key.hash("configured-program", &parts)
+        }
+        Target::Url(at) => key.hash("configured-url", &[at.url.as_bytes()]),
     }
 }
 
@@ -224,6 +253,36 @@ mod tests {
     }
 
     #[test]
+    fn a_program_has_one_key_wherever_it_is_started() {
+        let key = IdentityKey::random().unwrap();
+        let of = |server: &Server| configured_key(server, &key);
+        let one = program(&["npx", "env", "staging"], &[("API_KEY", "a")]);
+        assert_eq!(
+            of(&one),
+            of(&program(&["npx", "env", "staging"], &[("API_KEY", "b")]))
+        );
+        for other in [
+            program(&["npx", "env", "production"], &[("API_KEY", "a")]),
+            program(&["npx", "env", "staging"], &[("REGION", "eu")]),
+            program(&["npx", "env", "staging", "\0environment", "API_KEY"], &[]),
+        ] {
+            assert_ne!(of(&one), of(&other));
+        }
+        let far = |url: &str| Server {
+            target: Target::Url(HttpTarget::new(url)),
+            ..program(&["x"], &[])
+        };
+        assert_eq!(
+            of(&far("https://a.example/mcp")),
+            of(&far("https://a.example/mcp"))
+        );
+        assert_ne!(
+            of(&far("https://a.example/mcp")),
+            of(&far("https://b.example/mcp"))
+        );
+    }
+
+    #[test]
     fn an_address_is_shown_without_secrets() {
         let key = IdentityKey::random().unwrap();
         let shown = |server: &Server| server_identity(server, &key, []).address;
@@ -241,10 +300,7 @@ mod tests {
             "npx -y files --token … --api-key=… x=1"
         );
         let far = Server {
-            target: Target::Url(HttpTarget {
-                url: "https://me:pw@example.com:8080/mcp?key=1".to_owned(),
-                token: None,
-            }),
+            target: Target::Url(HttpTarget::new("https://me:pw@example.com:8080/mcp?key=1")),
             ..program(&["x"], &[])
         };
         assert_eq!(shown(&far), "https://example.com:8080/mcp");

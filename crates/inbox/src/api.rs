@@ -5,8 +5,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, Request as HttpRequest, State};
+use axum::extract::{FromRequest, Path, Query, Request as HttpRequest, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -14,11 +15,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use futures::{Stream, StreamExt as _, stream};
-use mcp_elicit_core::answer::{Outcome, judge};
-use mcp_elicit_core::wire::{Action, ElicitRequest};
+use mcp_elicit_core::answer::{Outcome, check_asked, judge};
+use mcp_elicit_core::digest;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::question::{MAX_REASON, reason_line};
+use mcp_elicit_core::text::without_mark;
+use mcp_elicit_core::wire::{Action, CallDefect, ElicitRequest};
 use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::store::{Filter, Page, Row};
+use mcp_elicit_record::team::RetainedCall;
 use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -227,11 +233,17 @@ fn problem(status: StatusCode, code: &str, message: &str) -> Response {
 
 fn broken(fault: &RecordError) -> Response {
     tracing::error!(%fault, "the record failed");
-    problem(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "record-failed",
-        "the record cannot be reached",
-    )
+    if let RecordError::Open(why) = fault {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        return problem(status, "cannot-be-decrypted", &why.to_string());
+    }
+    let message = if let RecordError::NotWritten = fault {
+        "the answer could not be saved, so it does not count, and the question stays open; answer again when the gateway can write its record (is its disk full?)"
+    } else {
+        "the record cannot be reached"
+    };
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    problem(status, "record-failed", message)
 }
 
 async fn nowhere() -> Response {
@@ -339,7 +351,12 @@ async fn show(
             {
                 return broken(&fault);
             }
-            match state.whole(&row) {
+            let kept = match &viewer {
+                Viewer::Owner { by } => state.record.read_retained_call(&row, by).await,
+                Viewer::Person(_) | Viewer::Token { .. } => Ok(None),
+            };
+            let whole = kept.and_then(|kept| state.whole(&row, kept.as_ref()));
+            match whole {
                 Ok(whole) => Json(whole).into_response(),
                 Err(fault) => broken(&fault),
             }
@@ -363,36 +380,92 @@ struct Answer {
     action: Action,
     #[serde(default)]
     content: Option<Map<String, Value>>,
+    /// The reason for a decline, which the server is told.
+    #[serde(default)]
+    reason: Option<String>,
     /// Accept even if the form asks for a credential.
     #[serde(default, rename = "allowCredentials")]
     allow_credentials: bool,
+}
+
+/// An answer in a body of the type application/json.
+struct AnswerBody(Answer);
+
+/// The reason why a body is no answer.
+enum AnswerRejection {
+    /// It is not JSON of this form.
+    Json(JsonRejection),
+    /// An object in it has a member twice: two readers could see two answers.
+    Duplicate,
+}
+
+impl From<JsonRejection> for AnswerRejection {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::Json(rejection)
+    }
+}
+
+impl IntoResponse for AnswerRejection {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Duplicate => problem(
+                StatusCode::BAD_REQUEST,
+                "duplicate-member",
+                "an object in the answer has a member twice; write each once",
+            ),
+            Self::Json(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                problem(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "too-large",
+                    "an answer has two megabytes at most",
+                )
+            }
+            Self::Json(_) => problem(
+                StatusCode::BAD_REQUEST,
+                "not-an-answer",
+                "send {\"action\": \"accept\", \"content\": {…}} as application/json",
+            ),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for AnswerBody {
+    type Rejection = AnswerRejection;
+
+    async fn from_request(request: HttpRequest, state: &S) -> Result<Self, AnswerRejection> {
+        let (parts, body) = request.into_parts();
+        let typed = HttpRequest::from_parts(parts.clone(), Body::empty());
+        // The type is checked first, as for every JSON; its rejection says so.
+        if let Err(rejection @ JsonRejection::MissingJsonContentType(_)) =
+            Json::<Answer>::from_request(typed, state).await
+        {
+            return Err(rejection.into());
+        }
+        let body = HttpRequest::from_parts(parts, body);
+        let body = Bytes::from_request(body, state).await;
+        let body = body.map_err(JsonRejection::from)?;
+        let text = without_mark(&body);
+        let is_duplicate = |text| digest::canonical(text) == Err(CallDefect::Duplicate);
+        if std::str::from_utf8(text).is_ok_and(is_duplicate) {
+            return Err(AnswerRejection::Duplicate);
+        }
+        let Json(answer) = Json::from_bytes(text)?;
+        Ok(Self(answer))
+    }
 }
 
 async fn answer(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
     id: Result<Path<String>, PathRejection>,
-    answer: Result<Json<Answer>, JsonRejection>,
+    answer: Result<AnswerBody, AnswerRejection>,
 ) -> Response {
     let Ok(Path(id)) = id else {
         return no_question();
     };
     let answer = match answer {
-        Ok(Json(answer)) => answer,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return problem(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "too-large",
-                "an answer has two megabytes at most",
-            );
-        }
-        Err(_) => {
-            return problem(
-                StatusCode::BAD_REQUEST,
-                "not-an-answer",
-                "send {\"action\": \"accept\", \"content\": {…}} as application/json",
-            );
-        }
+        Ok(AnswerBody(answer)) => answer,
+        Err(rejection) => return rejection.into_response(),
     };
     // The body may have been slow, and the token may have been revoked meanwhile.
     if !state.still_permits(&viewer, Scope::Answer) {
@@ -431,12 +504,19 @@ async fn answer(
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
+    let reason = match reason_of(&answer) {
+        Ok(reason) => reason,
+        Err(refusal) => return *refusal,
+    };
     let waited_for = state.record.is_waited_for(&row);
-    match state
-        .record
-        .submit(&id, &outcome, &by, Durability::WithDelivery)
-        .await
-    {
+    let submitted = state.record.submit_with_reason(
+        &id,
+        &outcome,
+        reason.as_deref(),
+        &by,
+        Durability::WithDelivery,
+    );
+    match submitted.await {
         Ok(Verdict::Won) => {
             state
                 .questions
@@ -456,6 +536,26 @@ async fn answer(
         Ok(Verdict::Gone) => no_question(),
         Err(fault) => broken(&fault),
     }
+}
+
+/// Returns the reason of a decline on one line, or the refusal of one that no decline has.
+fn reason_of(answer: &Answer) -> Result<Option<String>, Box<Response>> {
+    let refused = |message: &str| {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Box::new(problem(status, "not-a-reason", message))
+    };
+    let Some(text) = &answer.reason else {
+        return Ok(None);
+    };
+    if answer.action != Action::Decline {
+        return Err(refused("only a decline has a `reason`: leave it out"));
+    }
+    let line = reason_line(text);
+    line.map(Some).ok_or_else(|| {
+        refused(&format!(
+            "`reason` is a text of 1 to {MAX_REASON} characters: shorten it, or leave it out"
+        ))
+    })
 }
 
 #[derive(Deserialize)]
@@ -568,7 +668,12 @@ impl AppState {
             )));
         }
         let content = Value::Object(answer.content.clone().unwrap_or_default());
-        judge(form, answer.action, content).map_err(|violations| {
+        let outcome = match (form, answer.action) {
+            // A value that the form does not ask for would be lost.
+            (Some(form), Action::Accept) => check_asked(form, content).map(Outcome::Accept),
+            (form, action) => judge(form, action, content),
+        };
+        outcome.map_err(|violations| {
             let told: Vec<Value> = violations
                 .iter()
                 .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
@@ -625,24 +730,49 @@ impl AppState {
             "validUntil": exchange.valid_until(),
             "waitedFor": exchange.is_open() && self.record.is_waited_for(row),
             "foundAgain": row.can_be_found(),
-            "askedInClient": row.body.at_client,
+            "askedInClient": row.is_at_client(),
+            "movedFromClient": exchange.moved().map(|moved| json!({
+                "at": moved.at, "why": moved.why.as_str(), "words": moved.why.to_string(),
+            })),
             "link": self.access.link(&row.id),
             "rule": row.team.as_ref().map(|team| team.rule.as_str()),
             "approval": row.team.as_ref().is_some_and(|team| team.is_approval),
         })
     }
 
-    /// Returns a question in full, without answers.
-    fn whole(&self, row: &Row) -> Result<Value, RecordError> {
+    /// Returns a question in full, without answers, with the values that a rule keeps for auditors if the reader may see
+    /// them.
+    fn whole(&self, row: &Row, kept: Option<&RetainedCall>) -> Result<Value, RecordError> {
         let mut whole = self.summary(row);
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
         whole["fields"] = json!(row.body.fields);
         whole["cautions"] = json!(row.body.cautions);
+        whole["unchecked"] = json!(row.body.unchecked);
         whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
         whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
         let arguments = self.record.arguments(row)?;
         whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
         whole["argumentsText"] = json!(arguments);
+        if let Some(kept) = kept {
+            whole["keptForAuditors"] = json!({
+                "arguments": json(&kept.arguments),
+                "answers": kept.answers.as_deref().map(json),
+                "until": kept.until,
+            });
+        }
+        let tool = row.team.as_deref().and_then(|team| team.tool.as_deref());
+        whole["tool"] = tool.map_or(Value::Null, |tool| {
+            let left_out = tool.absent.iter();
+            json!({
+                "description": tool.description,
+                "hints": tool.hints(),
+                "leftOut": left_out
+                    .map(|one| json!({"name": one.name, "defaultText": one.default}))
+                    .collect::<Vec<_>>(),
+                "moreLeftOut": tool.more_absent,
+            })
+        });
+        whole["argumentsLeftOut"] = json!(row.body.arguments_left_out);
         let candidates = self.record.candidates(row)?;
         whole["candidates"] = candidates
             .iter()
@@ -655,6 +785,7 @@ impl AppState {
             Some(ElicitRequest::Form { message, schema }) => {
                 whole["message"] = json!(message);
                 whole["requestedSchema"] = json(schema.get());
+                whole["adjustments"] = adjustments(schema.get());
             }
             Some(ElicitRequest::Url { message, url, .. }) => {
                 whole["message"] = json!(message);
@@ -664,4 +795,20 @@ impl AppState {
         }
         Ok(whole)
     }
+}
+
+/// Returns the differences between an illegal schema and the form that is shown; empty for a legal one.
+fn adjustments(schema: &str) -> Value {
+    let form = Form::parse_leniently(schema).ok();
+    let all = form.iter().flat_map(Form::adjustments);
+    all.map(|one| {
+        json!({
+            "kind": one.kind.as_str(),
+            "pointer": one.pointer,
+            "field": one.field,
+            "message": one.message,
+            "notChecked": one.kind.matters_to_a_person(),
+        })
+    })
+    .collect()
 }

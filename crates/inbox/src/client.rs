@@ -261,6 +261,19 @@ impl InboxClient {
         if let Some(content) = content {
             body["content"] = content;
         }
+        self.send_answer(id, body).await
+    }
+
+    /// Declines a question, with a reason for the server if there is one.
+    pub async fn decline(&self, id: &str, reason: Option<&str>) -> Result<Value, InboxError> {
+        let mut body = json!({"action": "decline"});
+        if let Some(reason) = reason {
+            body["reason"] = reason.into();
+        }
+        self.send_answer(id, body).await
+    }
+
+    async fn send_answer(&self, id: &str, body: Value) -> Result<Value, InboxError> {
         self.call(
             Method::POST,
             &format!("questions/{}/answer", plain(id)),

@@ -1,5 +1,6 @@
 //! A desktop notification when a question waits: its server and tool, and nothing else.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Stdio};
@@ -17,6 +18,8 @@ const NAME: usize = 60;
 const APART: Duration = Duration::from_secs(3);
 /// The number of questions read at once.
 const PAGE: usize = 200;
+/// The number of questions in clients' dialogs that are watched, because they may move to people; the newest count.
+const DIALOGS: usize = 16;
 /// The text of the notification.
 const BODY: &str = "Answer on the inbox page: mcp-elicit inbox open";
 
@@ -31,6 +34,7 @@ async fn watch(record: Arc<Record>) {
     let mut changes = record.changes();
     // Questions that already wait are not announced.
     let mut last = None;
+    let mut dialogs = VecDeque::new();
     if new(&record, &mut last).await.is_none() {
         return;
     }
@@ -38,7 +42,14 @@ async fn watch(record: Arc<Record>) {
         let Some(rows) = new(&record, &mut last).await else {
             return;
         };
-        let asked: Vec<&Row> = rows.iter().filter(|row| !row.body.at_client).collect();
+        let moved = moved(&record, &mut dialogs).await;
+        let (at_client, asked): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(Row::is_at_client);
+        dialogs.extend(at_client.into_iter().map(|row| row.id));
+        while dialogs.len() > DIALOGS {
+            dialogs.pop_front();
+        }
+        let asked: Vec<&Row> = asked.iter().chain(&moved).collect();
         let Some(title) = title(&asked) else { continue };
         let shown = tokio::task::spawn_blocking(move || show(&title)).await;
         if let Ok(Err(error)) = shown {
@@ -47,6 +58,22 @@ async fn watch(record: Arc<Record>) {
         }
         tokio::time::sleep(APART).await;
     }
+}
+
+/// Returns the questions of these client's dialogs that have moved to people. Those that have moved or ended are removed.
+async fn moved(record: &Record, dialogs: &mut VecDeque<String>) -> Vec<Row> {
+    let mut found = Vec::new();
+    let mut left = VecDeque::new();
+    for id in dialogs.drain(..) {
+        match record.find(&id).await {
+            Ok(Some(row)) if !row.lifecycle.is_open() => {}
+            Ok(Some(row)) if !row.is_at_client() => found.push(row),
+            // It may be written later.
+            Ok(Some(_) | None) | Err(_) => left.push_back(id),
+        }
+    }
+    *dialogs = left;
+    found
 }
 
 /// Returns the questions after `last`, which is updated; `None` if the record cannot be read.

@@ -82,7 +82,7 @@ pub async fn note_all(
 /// If the record or its keys cannot be used.
 pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     let keys = folder.key_files().open().await?;
-    let store = Sqlite::at(&folder.record()).keyed(keys.chain());
+    let store = Sqlite::at(&folder.record()).with_keys(&keys);
     store.ready().await?;
     let lease = LockFile::acquire(&folder.leases())?;
     Ok(Record::new(Arc::new(store), keys, lease, clock::now))

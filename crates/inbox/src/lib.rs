@@ -6,6 +6,8 @@
 //! | [`api`] | the same as JSON, protected by a token; `openapi.json` describes it |
 //! | [`client`] | a client of the API |
 //! | [`state_folder`] | the state folder: the inbox's address and access data |
+//! | [`audit_selection`] | the selection of audit events, as people write it |
+//! | [`backup`] | a backup of the state folder, its check, and the restore |
 //! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
 //! | `shared_file` | a value in a file that several processes change |
 //! | [`login`] | people who log in, where there are several |
@@ -18,6 +20,8 @@
 
 pub mod api;
 pub mod api_tokens;
+pub mod audit_selection;
+pub mod backup;
 pub mod client;
 #[cfg(test)]
 mod concurrent_starts;
@@ -119,7 +123,13 @@ impl Inbox {
                 (site, RecordQuestionStore::new(record.clone()), None)
             }
             Some(teams) => {
-                let site = site.with_logins().signed_in_by(teams.login.mode.how());
+                let site = match teams.login.mode {
+                    // The proxy says who asks, each time: its cookie alone is worth nothing.
+                    LoginMode::Proxy(_) => site.with_logins(),
+                    #[cfg(feature = "teams")]
+                    LoginMode::Oidc(_) => site.with_hidden_logins(),
+                };
+                let site = site.signed_in_by(teams.login.mode.how());
                 let (directory, gate) = gate(record, folder, teams, &site)?;
                 let questions = RecordQuestionStore::new(record.clone())
                     .for_people(directory)

@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod approvals;
 mod browser;
+mod groups;
 #[cfg(feature = "teams")]
 mod provider;
 
@@ -18,7 +19,7 @@ use mcp_elicit_policy::quorum::{Actor, Membership};
 use mcp_elicit_policy::rules::{Ask, Plan};
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller};
+use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct, TeamCaller};
 use mcp_elicit_record::{Keys, LockFile, Record, clock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
@@ -77,6 +78,7 @@ fn plan(need: u8) -> Plan {
             to: vec![Addressee::Group("ops".to_owned())],
             need: NonZeroU8::new(need).unwrap(),
             not_caller: true,
+            each: Vec::new(),
             is_any: false,
         },
         claim: Some(Duration::from_secs(15 * 60)),
@@ -678,10 +680,19 @@ async fn the_course_says_what_was_done_outside_the_pages() {
         person: "ada",
         login_age: None,
     };
-    let decline = TeamAct::Decline { note: None };
-    let acted = rig
-        .record
-        .act_through(id, decline, by, &Everybody, Some("slack"));
+    let decline = TeamAct::Decline {
+        note: Some("not on\na Friday"),
+    };
+    let acted = rig.record.act_with(
+        id,
+        decline,
+        by,
+        &Everybody,
+        ActDetails {
+            channel: Some("slack"),
+            comment: None,
+        },
+    );
     assert!(matches!(acted.await.unwrap(), Acted::Done(..)));
     assert_eq!(
         history(&bob.get(&bob.question("")).await),
@@ -689,7 +700,7 @@ async fn the_course_says_what_was_done_outside_the_pages() {
             "s asked the group ops",
             "Shown to Bob Ross",
             "Bob Ross entered answers",
-            "Declined by ada through Slack"
+            "Declined by ada through Slack: not on a Friday"
         ]
     );
 }

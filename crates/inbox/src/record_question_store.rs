@@ -17,7 +17,7 @@ use mcp_elicit_forms::web::{
 };
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_policy::quorum::Denied;
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Actor, Event};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
@@ -50,6 +50,13 @@ const KEY_HOLDER: &str = "the holder of the API key ";
 /// The arguments of a call in a list, if those of the record cannot be opened.
 const UNREADABLE_ARGUMENTS: &str =
     "the arguments cannot be read: they are damaged, or were sealed with another key";
+
+/// Returns the text in place of arguments of this length, which were too long to be stored.
+fn left_out(bytes: usize) -> String {
+    format!(
+        "({bytes} bytes of arguments, too long to be shown here; the operator's setting `argument-bytes` is the limit)"
+    )
+}
 
 /// The form for a question of which a list shows only the message.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
@@ -349,6 +356,9 @@ impl RecordQuestionStore {
             return Ok(None);
         };
         let call = CallView::new(kind, target).or_one_of(row.body.others.clone());
+        if let Some(bytes) = row.body.arguments_left_out {
+            return Ok(Some(call.with_json(left_out(bytes))));
+        }
         Ok(Some(match self.record.arguments(row)? {
             Some(arguments) => call.with_json(arguments),
             None => call,
@@ -427,13 +437,16 @@ impl RecordQuestionStore {
     /// Returns the question's end; `None` while it waits.
     fn ended(row: &Row, now: Option<&DirectoryNow>) -> Option<Ended> {
         let ended = ended(row)?;
-        let in_words = |by: String| match now {
-            Some(now) if by.starts_with("person:") => {
+        let in_words = |by: String| match (Actor::read(&by), now) {
+            (by @ Actor::People(_), Some(now)) => {
                 format!("by {}", team_view::history::actors(now, Some(&by)))
             }
-            Some(_) => by,
             // People of a rule, read by the owner after the login was removed from the file.
-            None => by.replace("person:", "by "),
+            (Actor::People(people), None) => {
+                let by: Vec<_> = people.iter().map(|person| format!("by {person}")).collect();
+                by.join(", ")
+            }
+            (Actor::Group(_) | Actor::SlackUser(_) | Actor::Other(_), _) => by,
         };
         Some(Ended {
             by: ended.by.map(in_words),
@@ -541,7 +554,16 @@ async fn first_and_last<R, S>(
 }
 
 fn fault(fault: RecordError) -> QuestionStoreError {
-    QuestionStoreError(Box::new(fault))
+    match fault {
+        RecordError::Open(_) => QuestionStoreError::Sealed(Box::new(fault)),
+        RecordError::Store(_)
+        | RecordError::Encryption(_)
+        | RecordError::NotWritten
+        | RecordError::DeliveryNotWritten { .. }
+        | RecordError::Contended
+        | RecordError::TooManyOpen { .. }
+        | RecordError::TooLarge(_) => QuestionStoreError::Unreachable(Box::new(fault)),
+    }
 }
 
 impl QuestionStore for RecordQuestionStore {
@@ -586,7 +608,19 @@ impl QuestionStore for RecordQuestionStore {
             return Ok(why.map(|why| StoredQuestion::NoLonger(team_view::sentence(why))));
         }
         if sight == Sight::Outline {
-            let summary = self.summary(&row, now.as_ref()).map(outline);
+            let mut summary = self.summary(&row, now.as_ref()).map(outline);
+            let is_auditor = now.is_some_and(|now| now.role(viewer).is_auditor);
+            if let (true, Some(summary), Some(reader)) = (is_auditor, &mut summary, viewer.person())
+            {
+                let kept = self
+                    .record
+                    .read_retained_call(&row, &reader.actor().to_string())
+                    .await;
+                let kept = kept.map_err(fault)?;
+                summary.arguments = kept
+                    .map(|kept| kept.in_words())
+                    .or(summary.arguments.take());
+            }
             return Ok(summary.map(StoredQuestion::Outline));
         }
         if row.lifecycle.is_open()
@@ -653,12 +687,28 @@ impl QuestionStore for RecordQuestionStore {
         Ok(DraftResult::Done)
     }
 
+    fn takes_reasons(&self) -> bool {
+        true
+    }
+
     async fn submit(
         &self,
         viewer: &Viewer,
         id: &QuestionId,
         outcome: Outcome,
         version: u32,
+    ) -> Result<SubmitResult, QuestionStoreError> {
+        self.submit_with_reason(viewer, id, outcome, version, None)
+            .await
+    }
+
+    async fn submit_with_reason(
+        &self,
+        viewer: &Viewer,
+        id: &QuestionId,
+        outcome: Outcome,
+        version: u32,
+        reason: Option<String>,
     ) -> Result<SubmitResult, QuestionStoreError> {
         let by = viewer.by();
         let row = match self.row(viewer, id).await? {
@@ -676,9 +726,10 @@ impl QuestionStore for RecordQuestionStore {
         };
         let of_a_rule = row.as_ref().filter(|row| row.team.is_some());
         if let (Some(now), Some(row)) = (self.people_now(), of_a_rule) {
+            let reason = reason.as_deref();
             let submitted =
-                team_view::submit(&self.record, &now, viewer, row, &outcome, version).await;
-            let submitted = submitted.map_err(fault)?;
+                team_view::submit(&self.record, &now, viewer, row, &outcome, version, reason);
+            let submitted = submitted.await.map_err(fault)?;
             if submitted == SubmitResult::Won {
                 self.drop_drafts(id);
             }
@@ -689,7 +740,13 @@ impl QuestionStore for RecordQuestionStore {
         }
         match self
             .record
-            .submit(id.as_str(), &outcome, &by, Durability::WithDelivery)
+            .submit_with_reason(
+                id.as_str(),
+                &outcome,
+                reason.as_deref(),
+                &by,
+                Durability::WithDelivery,
+            )
             .await
             .map_err(fault)?
         {
@@ -747,7 +804,7 @@ impl QuestionStore for RecordQuestionStore {
             return Ok(None);
         };
         if let Some(act) = team_view::word_of(act) {
-            let by = format!("person:{}", person.person);
+            let by = person.actor();
             let noted = self.record.note_refused(&row, act, &by, why.word(), None);
             noted.await.map_err(fault)?;
         }

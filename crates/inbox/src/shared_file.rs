@@ -91,13 +91,25 @@ impl<T: SharedValue> SharedFile<T> {
     /// # Errors
     /// If the file cannot be read or written, or `change` fails.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> io::Result<R>) -> io::Result<R> {
+        self.try_change(change)
+    }
+
+    /// Changes the value like [`change`](Self::change), with other errors.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or `change` fails.
+    pub(crate) fn try_change<R, E: From<io::Error>>(
+        &self,
+        change: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Result<R, E> {
         let _lock = self.lock()?;
         let mut value = match self.load()? {
             Some(value) => value,
             None => T::fresh()?,
         };
         let changed = change(&mut value)?;
-        state_file::replace(&self.path, &serde_json::to_vec(&value)?)?;
+        let bytes = serde_json::to_vec(&value).map_err(io::Error::from)?;
+        state_file::replace(&self.path, &bytes)?;
         Ok(changed)
     }
 

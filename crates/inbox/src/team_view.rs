@@ -2,21 +2,29 @@
 
 mod agreement;
 pub(crate) mod history;
+mod plan_lines;
+
+pub use self::plan_lines::{good_for, reasons_reach};
 
 use std::collections::BTreeSet;
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::question::ToolClaims;
 use mcp_elicit_forms::web::{
     ClaimView, CommentView, EnteredView, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
+    ToolView,
 };
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::access::{self, Action};
 use mcp_elicit_policy::people::Group;
 use mcp_elicit_policy::quorum::{Denied, Digest, Membership, State};
+use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, MAX_COMMENT, MAX_COMMENTS, MAX_NOTES, Team, TeamAct};
+use mcp_elicit_record::team::{
+    ActDetails, Acted, MAX_COMMENT, MAX_COMMENTS, MAX_NOTES, Team, TeamAct,
+};
 use mcp_elicit_record::{Record, RecordError};
 
 use crate::login::directory::{DirectoryNow, Sight};
@@ -93,8 +101,25 @@ pub async fn team_view(
             let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
             let name = |person: &str| now.display_name(person);
             lines.extend(agreement::lines(row, team, &people, me, may_replace, &name));
+            lines.extend(plan_lines::upcoming(now, row, team, record.now()));
             lines
         },
+        reasons_reach: reasons_reach(team),
+        explain: team.explain.clone(),
+        link: team.link.clone(),
+        good_for: if row.lifecycle.is_open() {
+            good_for(team)
+        } else {
+            plan_lines::good_until(row, team, me.is_some())
+        },
+        reasons: if row.lifecycle.is_open() {
+            Vec::new()
+        } else {
+            record.reasons(row)?
+        },
+        tool: team.tool.as_deref().map(|claims| tool(claims, sight)),
+        may_end_grant: me.is_some() && access::may(standing, Action::EndGrant).is_ok(),
+        reads: team.reads.clone(),
         version: quorum.version(),
         may_act,
         may_cancel: may_act && is_alone && *quorum.state() == State::Open,
@@ -102,6 +127,9 @@ pub async fn team_view(
         claim: claim.filter(|_| may_act && !is_mine),
         has_agreed,
         has_handed_on,
+        handed_on_to: me
+            .and_then(|me| quorum.delegated_by(me))
+            .map(|to| named(now, to)),
         others_needed: quorum.need().get() - 1,
         delegates: if may_act {
             delegates(now, team, me.unwrap_or_default(), &people)
@@ -123,6 +151,20 @@ pub async fn team_view(
     }))
 }
 
+/// Returns the server's claims about a tool. Only those who see the call's arguments see which it leaves out.
+fn tool(claims: &ToolClaims, sight: Sight) -> ToolView {
+    let is_whole = sight == Sight::Whole;
+    let absent = claims.absent.iter().filter(|_| is_whole);
+    ToolView {
+        description: claims.description.clone(),
+        hints: claims.hints().into_iter().map(str::to_owned).collect(),
+        absent: absent
+            .map(|one| (one.name.clone(), one.default.clone()))
+            .collect(),
+        more_absent: if is_whole { claims.more_absent } else { 0 },
+    }
+}
+
 /// Returns the current claim.
 fn claim(record: &Record, now: &DirectoryNow, team: &Team) -> Option<ClaimView> {
     let at = record.now();
@@ -142,17 +184,19 @@ fn lines(
     has_agreed: bool,
 ) -> Vec<String> {
     let quorum = team.quorum();
+    let people = now.of(row);
     let asked: Vec<String> = quorum
         .addressees()
         .iter()
-        .map(|to| named(now, to))
+        .map(|to| plan_lines::with_members(now, to, &people))
         .collect();
     // A question that was delegated back and forth names no one twice.
     let mut known: BTreeSet<String> = asked.iter().cloned().collect();
-    let delegates = quorum.delegates().map(|to| named(now, to));
+    let delegates = quorum.delegates();
+    let delegates = delegates.map(|to| plan_lines::with_members(now, to, &people));
     let delegates: Vec<String> = delegates.filter(|to| known.insert(to.clone())).collect();
     let need = quorum.need().get();
-    let votes = agreement::counted(team, &now.of(row));
+    let votes = agreement::counted(team, &people);
     let mut lines = vec![format!(
         "The rule {} asks {}.",
         team.rule,
@@ -182,6 +226,12 @@ fn lines(
             votes => format!("{votes} of them so far"),
         };
         lines.push(format!("{need} people must {must}. {so_far}."));
+        let missing = quorum.missing_parts(&people);
+        if let Some(missing) = missing.in_words(&|to| named(now, to)) {
+            lines.push(format!(
+                "Missing: {missing}. One person counts for one group."
+            ));
+        }
     }
     if is_mine {
         lines.push("You have claimed the question: others cannot enter answers.".to_owned());
@@ -195,6 +245,13 @@ fn lines(
         lines.push("You handed this on; you can read it, but not answer.".to_owned());
     }
     lines
+}
+
+/// Returns the people who are missing, in words, if they must come from different groups.
+pub fn missing(now: &DirectoryNow, row: &Row, team: &Team) -> Option<String> {
+    let people = now.of(row);
+    let missing = team.quorum().missing_parts(&people);
+    missing.in_words(&|to| named(now, to))
 }
 
 /// Returns an addressee in words.
@@ -230,6 +287,7 @@ fn delegates(
         if found.len() < MOST_DELEGATES
             && !found.contains(&entry)
             && quorum.may_delegate(me, to, membership)
+            && plan_lines::adds_someone(quorum, me, to, membership)
         {
             found.push(entry);
         }
@@ -285,6 +343,7 @@ pub async fn submit(
     row: &Row,
     outcome: &Outcome,
     version: u32,
+    reason: Option<&str>,
 ) -> Result<SubmitResult, RecordError> {
     let act = match outcome {
         Outcome::Accept(answers) => TeamAct::Fill {
@@ -295,23 +354,27 @@ pub async fn submit(
             answers: None,
             version,
         },
-        Outcome::Decline => TeamAct::Decline { note: None },
+        Outcome::Decline => TeamAct::Decline { note: reason },
         Outcome::Cancel => TeamAct::Cancel,
     };
     let people = now.of(row);
     let Some(actor) = people.actor(viewer) else {
         return Ok(SubmitResult::Gone);
     };
-    let acted = record.act(&row.id, act, actor, &people).await?;
-    Ok(match acted {
+    let details = ActDetails {
+        comment: reason,
+        channel: None,
+    };
+    let acted = record.act_with(&row.id, act, actor, &people, details);
+    Ok(match acted.await? {
         Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
             SubmitResult::Won
         }
         Acted::Done(..) => SubmitResult::Waits,
         Acted::Denied(Denied::LoginTooOld) => SubmitResult::LoginTooOld,
         Acted::Denied(denied) => SubmitResult::Refused(sentence(denied)),
-        // None of these actions has a text.
-        Acted::UnusableText | Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
+        Acted::UnusableText => SubmitResult::Refused(REASON_TOO_LONG.to_owned()),
+        Acted::NoPlan | Acted::Gone => SubmitResult::Gone,
     })
 }
 
@@ -333,7 +396,7 @@ pub async fn act(
     let refused = |why: &str| Ok(TeamResult::Refused(why.to_owned()));
     let me = actor.person;
     let act = match pressed {
-        Pressed::Confirm { digest } => match digest_in(digest) {
+        Pressed::Confirm { digest, .. } => match digest_in(digest) {
             Some(digest) => TeamAct::Confirm { digest },
             None if has_answers(row) => return refused(&sentence(Denied::Changed)),
             None => return refused(&sentence(Denied::NothingFilled)),
@@ -346,7 +409,16 @@ pub async fn act(
         },
         Pressed::Comment { text } => TeamAct::Comment { text },
     };
-    Ok(match record.act(&row.id, act, actor, &people).await? {
+    let comment = match pressed {
+        Pressed::Confirm { comment, .. } => comment.as_deref(),
+        _ => None,
+    };
+    let details = ActDetails {
+        comment,
+        channel: None,
+    };
+    let acted = record.act_with(&row.id, act, actor, &people, details);
+    Ok(match acted.await? {
         Acted::Done(..) => TeamResult::Done,
         Acted::Denied(Denied::LoginTooOld) => TeamResult::LoginTooOld,
         Acted::Denied(Denied::CannotDelegate) => {
@@ -384,6 +456,10 @@ fn not_delegable(now: &DirectoryNow, row: &Row, me: &str, people: &dyn Membershi
 /// The refusal if the rule excludes a caller who is unknown.
 const CALLER_UNKNOWN: &str = "The rule wants others than the caller to answer, and it is not known which person makes this call.";
 
+/// The refusal of a reason or comment that does not fit.
+const REASON_TOO_LONG: &str =
+    "The text is too long, or has nothing to read: 500 characters at most.";
+
 /// Returns the reason why the text of an action was refused, as a sentence.
 fn unusable(pressed: &Pressed) -> &'static str {
     const {
@@ -401,7 +477,8 @@ fn unusable(pressed: &Pressed) -> &'static str {
             text.as_str(),
             "You have written 50 comments on this question, and no more are taken from you. Others can still comment.",
         ),
-        Pressed::Confirm { .. } | Pressed::Claim | Pressed::TakeOver => ("", ""),
+        Pressed::Confirm { .. } => return REASON_TOO_LONG,
+        Pressed::Claim | Pressed::TakeOver => ("", ""),
     };
     if text.trim().is_empty() {
         "There is no text: write something first."
@@ -419,11 +496,7 @@ pub fn digest_in(text: &str) -> Option<Digest> {
 
 /// Reads `person:NAME` or `group:NAME`.
 pub fn addressee(text: &str) -> Option<Addressee> {
-    match text.split_once(':')? {
-        ("person", name) => Some(Addressee::Person(name.to_owned())),
-        ("group", name) => Some(Addressee::Group(name.to_owned())),
-        _ => None,
-    }
+    Actor::read(text).addressee()
 }
 
 /// Returns the refusal of an action, as a sentence for the person.
@@ -457,6 +530,9 @@ pub fn sentence(denied: Denied) -> String {
         }
         Denied::VoterUnknown => {
             "A person who may be you under another name has already agreed. Another person has to agree."
+        }
+        Denied::NotMissing => {
+            "Enough people of your group have agreed already. Only people of the other groups are missing."
         }
         Denied::Ended => "The question has ended.",
         Denied::LoginTooOld => "Your login is too old for this question: log in again.",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web;
+use mcp_elicit_record::audit::Actor;
 
 /// The person or program that views questions and acts on them.
 #[derive(Clone, Debug)]
@@ -51,8 +52,8 @@ pub struct SignedIn {
 
 impl SignedIn {
     /// Returns the person as an actor of the audit.
-    pub fn actor(&self) -> String {
-        format!("person:{}", self.person)
+    pub fn actor(&self) -> Actor {
+        Actor::person(&self.person)
     }
 }
 
@@ -89,7 +90,7 @@ impl web::Viewer for Viewer {
     fn by(&self) -> String {
         match self {
             Self::Owner { by } | Self::Token { by, .. } => by.to_string(),
-            Self::Person(person) => person.actor(),
+            Self::Person(person) => person.actor().to_string(),
         }
     }
 

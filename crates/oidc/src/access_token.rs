@@ -165,7 +165,8 @@ impl TokenVerifier {
         self.keys.age(now)
     }
 
-    /// Checks a JSON Web Token for one of these audiences (RFC 9068, 4).
+    /// Checks a JSON Web Token for one of these audiences (RFC 9068, 4). For a token without an audience, which says in
+    /// `token_use` that it is an access token, one of them is the `client_id`.
     ///
     /// # Errors
     /// If it is not valid, or the issuer's keys are not available.
@@ -176,11 +177,7 @@ impl TokenVerifier {
         now: Timestamp,
     ) -> Result<AccessToken, TokenError> {
         let token = self.signed(text, &["at+jwt", "jwt"], now).await?;
-        // An ID token identifies a person and grants no access.
-        if ["nonce", "at_hash", "c_hash"]
-            .iter()
-            .any(|claim| token.claims.contains_key(*claim))
-        {
+        if is_id_token(token.header.typ.as_deref(), &token.claims, audience) {
             return Err(TokenError::Invalid("an ID token is not an access token"));
         }
         if !token.claims.contains_key("exp") {
@@ -321,8 +318,15 @@ impl TokenVerifier {
         audience: &[&str],
         now: Timestamp,
     ) -> Result<AccessToken, TokenError> {
-        if !texts(claims.get("aud")).any(|for_whom| audience.contains(&for_whom)) {
+        let is_for_us = texts(claims.get("aud")).any(|for_whom| audience.contains(&for_whom));
+        if !is_for_us && !self.was_issued_to(&claims, audience) {
             return Err(TokenError::Invalid("the token is for another resource"));
+        }
+        if claims.contains_key("cnf") {
+            // Whoever has copied it could use it here as well.
+            return Err(TokenError::Invalid(
+                "the token is bound to a key (`cnf`), and proofs of possession are not checked here",
+            ));
         }
         let expires_at = self.in_time(&claims, now)?;
         let subject = claims.get("sub").and_then(Value::as_str);
@@ -345,6 +349,16 @@ impl TokenVerifier {
             claims,
             expires_at,
         })
+    }
+
+    /// Returns `true` for an access token without an audience, as Amazon Cognito's, that was issued to one of these
+    /// clients, or to this one. It says of itself that it is one.
+    fn was_issued_to(&self, claims: &Map<String, Value>, clients: &[&str]) -> bool {
+        let client = claims.get("client_id").and_then(Value::as_str);
+        let is_known = client.is_some_and(|client| {
+            !client.is_empty() && (clients.contains(&client) || client == self.provider.client_id())
+        });
+        is_known && !claims.contains_key("aud") && says(claims, "token_use", "access")
     }
 
     fn issued_here(&self, claims: &Map<String, Value>) -> Result<(), TokenError> {
@@ -403,14 +417,48 @@ impl TokenVerifier {
     }
 }
 
+/// Returns `true` for an ID token, which identifies a person to a client and grants no access. Some issuers put `nonce`
+/// into access tokens too (Keycloak before 24). A token is taken for an access token in spite of it if it says that it
+/// is one, or if it is for one of these audiences and not just for the client that requested it.
+fn is_id_token(typ: Option<&str>, claims: &Map<String, Value>, audience: &[&str]) -> bool {
+    if says(claims, "token_use", "id") || says(claims, "typ", "ID") {
+        return true;
+    }
+    if ["at_hash", "c_hash"]
+        .iter()
+        .any(|claim| claims.contains_key(*claim))
+    {
+        return true;
+    }
+    let typ = typ.unwrap_or_default().to_ascii_lowercase();
+    if typ.strip_prefix("application/").unwrap_or(&typ) == "at+jwt" {
+        return false;
+    }
+    let client = claims
+        .get("azp")
+        .or_else(|| claims.get("client_id"))
+        .and_then(Value::as_str);
+    let is_for_us = texts(claims.get("aud"))
+        .any(|for_whom| audience.contains(&for_whom) && client != Some(for_whom));
+    claims.contains_key("nonce")
+        && !is_for_us
+        && !says(claims, "typ", "Bearer")
+        && !says(claims, "token_use", "access")
+}
+
+/// Returns `true` if a claim is this text.
+fn says(claims: &Map<String, Value>, claim: &str, text: &str) -> bool {
+    claims.get(claim).and_then(Value::as_str) == Some(text)
+}
+
 fn hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Returns `true` if a text can name a subject or a session: it is not empty, not too long, and has no invisible
+/// Returns `true` if a text can name a subject or a session: it is not blank, not too long, and has no invisible
 /// characters.
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= LONGEST_SUBJECT && !text.chars().any(char::is_control)
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= LONGEST_SUBJECT && !text.chars().any(char::is_control)
 }
 
 /// Returns the texts of a claim that is a text or a list of them.

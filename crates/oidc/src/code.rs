@@ -19,9 +19,10 @@ use openidconnect::{DiscoveryError, IssuerUrl, JsonWebKeySetUrl, Nonce};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::access_token::time;
+use crate::access_token::{is_name, time};
 use crate::grant::Identity;
 use crate::jwt;
+use crate::keys::is_strong;
 use crate::{Grant, Metadata, OidcError, Provider, Subject};
 
 /// Signature algorithms that only the provider can use. Never `none`, and no shared secrets.
@@ -258,6 +259,8 @@ async fn identity(
     })?;
     let issuer_url = IssuerUrl::new(issuer.to_owned()).map_err(|error| odd(&error))?;
     let client_id = ClientId::new(provider.client_id().to_owned());
+    let keys = keys.keys().iter().filter(|key| is_strong(key));
+    let keys = CoreJsonWebKeySet::new(keys.cloned().collect());
     let verifier = CoreIdTokenVerifier::new_public_client(client_id, issuer_url, keys)
         .set_allowed_algs(SIGNATURES);
     let checked = match nonce {
@@ -266,6 +269,9 @@ async fn identity(
         None => id_token.claims(&verifier, |_: Option<&Nonce>| Ok(())),
     };
     let subject = checked.map_err(|error| odd(&error))?.subject().as_str();
+    if !is_name(subject) {
+        return Err(odd(&"the ID token names no subject"));
+    }
     let text = id_token.to_string();
     let claims = jwt::payload(&text).ok_or_else(|| odd(&"an ID token without claims"))?;
     check_rest(&claims, provider.client_id(), now()).map_err(|why| odd(&why))?;

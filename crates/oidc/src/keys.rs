@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use data_encoding::BASE64URL_NOPAD;
 use mcp_elicit_core::lifecycle::Timestamp;
 use openidconnect::core::{CoreJsonWebKey, CoreJsonWebKeySet};
 use openidconnect::{DiscoveryError, JsonWebKey as _, JsonWebKeySetUrl};
@@ -24,10 +25,16 @@ const ANSWERS: Duration = Duration::from_secs(5);
 /// The most keys of a set that are read.
 const MOST_KEYS: usize = 64;
 
+/// The smallest RSA key that may sign a token, in bits (RFC 7518, 3.3).
+const LEAST_RSA_BITS: usize = 2_048;
+
 /// The keys of an issuer at one time.
 #[derive(Debug)]
 pub(crate) struct KeySet {
+    /// Those that may sign tokens.
     keys: Vec<CoreJsonWebKey>,
+    /// RSA keys that are too short.
+    weak: Vec<CoreJsonWebKey>,
     fetched_at: Timestamp,
 }
 
@@ -37,11 +44,28 @@ impl KeySet {
         self.candidates(token).next().is_some()
     }
 
+    fn new(keys: impl Iterator<Item = CoreJsonWebKey>, fetched_at: Timestamp) -> Self {
+        let (keys, weak) = keys.partition(is_strong);
+        Self {
+            keys,
+            weak,
+            fetched_at,
+        }
+    }
+
     fn candidates(&self, token: &Unverified<'_>) -> impl Iterator<Item = &CoreJsonWebKey> {
-        let kid = token.header.kid.as_deref();
-        self.keys.iter().filter(move |key| {
-            kid.is_none_or(|kid| key.key_id().is_some_and(|id| id.as_str() == kid))
-        })
+        self.keys.iter().filter(|key| is_named(key, token))
+    }
+
+    /// Returns the reason why none of its keys signed the token.
+    fn refusal(&self, token: &Unverified<'_>) -> &'static str {
+        if self.has(token) {
+            "the signature is not the issuer's"
+        } else if self.weak.iter().any(|key| is_named(key, token)) {
+            "the issuer's key is an RSA key of fewer than 2048 bits"
+        } else {
+            "the issuer has no such key"
+        }
     }
 
     /// Returns `true` if one of its keys signed the token.
@@ -55,6 +79,29 @@ impl KeySet {
     fn age(&self, now: Timestamp) -> Duration {
         now.since(self.fetched_at)
     }
+}
+
+/// Returns `true` if the token names the key, or no key.
+fn is_named(key: &CoreJsonWebKey, token: &Unverified<'_>) -> bool {
+    let kid = token.header.kid.as_deref();
+    kid.is_none_or(|kid| key.key_id().is_some_and(|id| id.as_str() == kid))
+}
+
+/// Returns `true` unless it is an RSA key that is too short.
+pub(crate) fn is_strong(key: &CoreJsonWebKey) -> bool {
+    let Ok(key) = serde_json::to_value(key) else {
+        return false;
+    };
+    if key["kty"] != "RSA" {
+        return true;
+    }
+    let modulus = key["n"].as_str().unwrap_or_default();
+    let modulus = BASE64URL_NOPAD.decode(modulus.trim_end_matches('=').as_bytes());
+    let modulus = modulus.unwrap_or_default();
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    let first = modulus.get(zeros).copied().unwrap_or(0);
+    let unused = usize::try_from(first.leading_zeros()).unwrap_or(0);
+    8 * (modulus.len() - zeros) >= LEAST_RSA_BITS + unused
 }
 
 /// The keys of one issuer.
@@ -92,11 +139,7 @@ impl KeyCache {
         if keys.verifies(token) {
             return Ok(());
         }
-        Err(TokenError::Invalid(if keys.has(token) {
-            "the signature is not the issuer's"
-        } else {
-            "the issuer has no such key"
-        }))
+        Err(TokenError::Invalid(keys.refusal(token)))
     }
 
     async fn keys(
@@ -160,9 +203,59 @@ async fn fetch(provider: &Provider, now: Timestamp) -> Result<KeySet, OidcError>
         DiscoveryError::Request(error) => error.into(),
         other => OidcError::Odd(other.to_string()),
     })?;
-    let keys = set.keys().iter().take(MOST_KEYS).cloned().collect();
-    Ok(KeySet {
-        keys,
-        fetched_at: now,
-    })
+    let keys = KeySet::new(set.keys().iter().take(MOST_KEYS).cloned(), now);
+    if !keys.weak.is_empty() {
+        tracing::warn!(target: "mcp_elicit", keys = keys.weak.len(), "the issuer publishes RSA keys of fewer than 2048 bits, whose tokens are refused");
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jwt;
+
+    /// The bits, the modulus, and a token of `RS256` with the claims `{}`.
+    const RSA: [(usize, &str, &str); 2] = [
+        (
+            1024,
+            "uCNkKtjVIPSe3Kg1GyAPpFlddMM9gAp6X63_Exef-VIMlX2BafVd_G_hCa30puY2NvCd5ssd6dFDlhxQ9mZ4ntp45-QHTHqRzEK9r_RLobYAmSTC-qbWJ4k2SiFqNYsNamzWORPNlITdlMBOmUZdutaTynQwDRwqTazFMZHNmr8",
+            "eyJhbGciOiJSUzI1NiIsImtpZCI6InJzYS0xMDI0In0.e30.jxzWyuilw682JCwk5dRvyX7Q-G2XdBFezqbXTI2XvesQRrbKpAQQiPOehcSL4kM5rul7Hjki73JwLF73L9aUQW-_6egscdezSt_5rPmWO8ltFwd--ULhOQTYN8XF78HBahb4r_LrzZFr3fN2ln0YHbE3XBFX6OSdM1_9QsJp5BQ",
+        ),
+        (
+            2048,
+            "3XaE6yNY8gLxg5qu9UVymHsNSeAbrng3uBSAuzccITY-SzDk_0Id7X__rbp6EGFY-aLDId_BwrhTp2k-_4qFcH30qAUJoMHg-Sbt9vAwKKJzVJQrPV_cbQ9xXS5rVdRvuUqpz0puZm1uTTlkZtkF1kUULCsroCOnR40yl05VCFcjZAjYuY66hQbOxCLS_WKLJDKDkscvv20QyuwlWjiVT9z7mxj_Rta5aiuzbnv9DheUL7glIUPyakqkV-pt9qCnUOEhdQvYJ7PGoeDwAcw-rrsck24WoeahswF4-Wl6Q4U-Lw_Q4BewONWttZNCBEGaKdhqrDktIbMOAPKMuJbqXw",
+            "eyJhbGciOiJSUzI1NiIsImtpZCI6InJzYS0yMDQ4In0.e30.GUqMxP5_aFL4qOuZryBBw5GwtOgMjHE8Gw6aZli_N4KFBvLKmouA2oB5N2esEJUEY_zn4y4Y2c_59oLAR0bYC_tHE2j7vmnDGhVpGJ14dBtF8eY7q2UeuofvEcVhgxmQxd1f6E4rYO8LNcmi3NNNw6p_GiTA0v-SOOdySgQEBLeT5rzVA1VgyDRfyo6pbZGnoFUtSbAl1Sj6WSpxOADKpZv0z2VNZzjJOZaJsXrsIOTVrEZaodGm1f36eerLuY5aKtrmQnM9YQnhFgPrep3vcTaBbcVeZtHLJF-R8wYGaSywrMBXOhoRPSO5seueEI7lijw7Byh7ZwpsqV6bH9iuDg",
+        ),
+    ];
+
+    #[test]
+    fn a_short_rsa_key_signs_nothing() {
+        for (bits, modulus, token) in RSA {
+            let key = serde_json::json!({"kty": "RSA", "kid": format!("rsa-{bits}"), "n": modulus, "e": "AQAB"});
+            let key: CoreJsonWebKey = serde_json::from_value(key).unwrap();
+            let token = jwt::read(token).unwrap();
+            let signed = key.verify_signature(&token.header.alg, token.signed, &token.signature);
+            assert!(signed.is_ok(), "the key signed it");
+            let keys = KeySet::new([key].into_iter(), Timestamp::from_millis(0));
+            let is_long = bits >= LEAST_RSA_BITS;
+            assert_eq!(keys.verifies(&token), is_long, "{bits}");
+            let told = keys.refusal(&token);
+            assert_eq!(told.contains("2048 bits"), !is_long, "{told}");
+        }
+    }
+
+    #[test]
+    fn leading_zeros_make_no_key_longer() {
+        let key = |modulus: &[u8]| -> CoreJsonWebKey {
+            let modulus = BASE64URL_NOPAD.encode(modulus);
+            serde_json::from_value(serde_json::json!({"kty": "RSA", "n": modulus, "e": "AQAB"}))
+                .unwrap()
+        };
+        assert!(is_strong(&key(&[0xff; 256])));
+        assert!(is_strong(&key(&[&[0][..], &[0x80; 256]].concat())));
+        assert!(!is_strong(&key(&[0x7f; 256])));
+        assert!(!is_strong(&key(&[&[0; 128][..], &[0xff; 128]].concat())));
+        assert!(!is_strong(&key(&[])));
+    }
 }

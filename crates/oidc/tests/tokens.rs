@@ -104,6 +104,16 @@ async fn each_claim_that_is_wrong_is_refused() {
         ("aud", json!({"0": RESOURCE})),
         ("sub", Value::Null),
         ("sub", json!("")),
+        ("sub", json!(" ")),
+        ("sub", json!("\u{2003}\u{a0}")),
+        (
+            "cnf",
+            json!({"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
+        ),
+        (
+            "cnf",
+            json!({"x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2"}),
+        ),
         ("sub", json!(1)),
         ("sub", json!(long)),
         ("sub", json!("a\u{7}b")),
@@ -113,8 +123,9 @@ async fn each_claim_that_is_wrong_is_refused() {
         ("exp", json!(1e300)),
         ("nbf", json!(NOW + 61)),
         ("iat", json!(NOW + 3600)),
-        ("nonce", json!("n")),
         ("at_hash", json!("h")),
+        ("typ", json!("ID")),
+        ("token_use", json!("id")),
     ] {
         let token = issuer.sign(&with(&issuer, name, value.clone()));
         let refused = verify(&verifier, &token).await;
@@ -128,6 +139,83 @@ async fn each_claim_that_is_wrong_is_refused() {
     for scopes in [json!("openid mcp2"), Value::Null, json!("MCP")] {
         let token = issuer.sign(&with(&issuer, "scope", scopes));
         assert_eq!(verify(&verifier, &token).await, Err(TokenError::Scope));
+    }
+}
+
+/// Keycloak put the `nonce` of the sign-in into access tokens.
+#[tokio::test]
+async fn a_nonce_makes_no_id_token_of_a_token_for_the_resource() {
+    let issuer = Issuer::start();
+    let verifier = verifier(&issuer);
+    let with_nonce = |changes: Value| {
+        let mut claims = with(&issuer, "nonce", json!("n"));
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        claims
+    };
+    for good in [
+        json!({}),
+        json!({"azp": "app", "typ": "Bearer"}),
+        json!({"aud": ["account", RESOURCE], "client_id": "app"}),
+    ] {
+        let token = issuer.sign(&with_nonce(good.clone()));
+        assert!(verify(&verifier, &token).await.is_ok(), "{good}");
+    }
+    let said = json!({"alg": "EdDSA", "typ": "at+jwt"});
+    let token = issuer.sign_under(&said, &with_nonce(json!({"azp": RESOURCE})));
+    assert!(verify(&verifier, &token).await.is_ok());
+    for id_token in [
+        // For the client that requested it, as an ID token is.
+        json!({"azp": RESOURCE}),
+        json!({"typ": "ID"}),
+        json!({"at_hash": "h"}),
+        json!({"aud": "account", "typ": "Bearer"}),
+    ] {
+        let said = json!({"alg": "EdDSA", "typ": "JWT"});
+        let token = issuer.sign_under(&said, &with_nonce(id_token.clone()));
+        let refused = verify(&verifier, &token).await;
+        assert!(
+            matches!(refused, Err(TokenError::Invalid(_))),
+            "{id_token}: {refused:?}"
+        );
+    }
+}
+
+/// Amazon Cognito's access tokens have no audience.
+#[tokio::test]
+async fn a_token_without_an_audience_is_taken_from_a_configured_client_only() {
+    let issuer = Issuer::start();
+    let verifier = verifier(&issuer);
+    let check = async |changes: Value| {
+        let mut claims = with(&issuer, "aud", Value::Null);
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        let token = issuer.sign(&claims);
+        verifier
+            .verify(&token, &["app-client"], now())
+            .await
+            .map(|token| token.subject().to_string())
+    };
+    for client in ["app-client", "gateway"] {
+        let taken = check(json!({"token_use": "access", "client_id": client})).await;
+        assert_eq!(taken, Ok(format!("{}#ada", issuer.url())));
+    }
+    for refused in [
+        json!({"token_use": "access", "client_id": "other"}),
+        json!({"token_use": "access", "client_id": ""}),
+        json!({"token_use": "access"}),
+        json!({"token_use": "id", "client_id": "app-client"}),
+        json!({"client_id": "app-client"}),
+        json!({"token_use": "access", "client_id": "app-client", "aud": []}),
+        json!({"token_use": "access", "client_id": "app-client", "aud": "other"}),
+    ] {
+        let token = check(refused.clone()).await;
+        assert!(
+            matches!(token, Err(TokenError::Invalid(_))),
+            "{refused}: {token:?}"
+        );
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Action {
     ListSessions,
     /// End the sessions and revoke the keys of others.
     EndSessions,
+    /// End an approval that applies for a while, before its time.
+    EndGrant,
 }
 
 /// A column of the table.
@@ -98,7 +100,7 @@ pub enum Cell {
 use Cell::{IfAddressed, No, Own, Yes};
 
 /// The table: for each action one cell for each of [`ROLES`].
-pub const TABLE: [(Action, [Cell; 6]); 9] = [
+pub const TABLE: [(Action, [Cell; 6]); 10] = [
     //                       none caller       addressed other auditor admin
     (Action::SeeOwnHistory, [No, Yes, No, No, No, No]),
     (Action::SeeQuestion, [No, Own, Yes, No, No, No]),
@@ -109,6 +111,7 @@ pub const TABLE: [(Action, [Cell; 6]); 9] = [
     (Action::Audit, [No, No, No, No, Yes, Yes]),
     (Action::ListSessions, [No, No, No, No, Yes, Yes]),
     (Action::EndSessions, [No, No, No, No, No, Yes]),
+    (Action::EndGrant, [No, No, Yes, No, No, Yes]),
 ];
 
 /// The error of a person who may not do this.
@@ -204,7 +207,8 @@ mod tests {
         ListAll        - - - - y y
         Audit          - - - - y y
         ListSessions   - - - - y y
-        EndSessions    - - - - - y";
+        EndSessions    - - - - - y
+        EndGrant       - - y - - y";
 
     #[test]
     fn every_cell_holds() {
@@ -246,7 +250,7 @@ mod tests {
                 cells += 1;
             }
         }
-        assert_eq!(cells, 54);
+        assert_eq!(cells, 60);
     }
 
     #[test]

@@ -17,6 +17,16 @@ impl Glob {
         }
     }
 
+    /// Returns the pattern as written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns `true` if the pattern matches only the name that it spells.
+    pub(crate) fn is_literal(&self) -> bool {
+        self.is_literal
+    }
+
     /// Returns `true` if the pattern matches the name.
     pub(crate) fn matches(&self, name: &str) -> bool {
         if self.is_literal {

@@ -10,10 +10,12 @@
 //! | [`facts`] | the facts about one call and one question that rules are matched with |
 //! | [`access`] | the table of actions by role |
 //! | [`quorum`] | the actions of people on one question, as transitions |
+//! | [`parts`] | people of different groups who must all confirm |
 //! | [`identity`] | the identity of a person besides the name, so that one person does not count as two |
 //! | [`schedule`] | reminders, escalations and the deadline of one question |
 //! | [`defect`] | errors in a file, each with its line and column |
 //! | [`document`] | TOML values with their positions |
+//! | `spelling` | rules and people in the one spelling of which digests are taken |
 //! | `glob` | patterns for names |
 //! | `condition` | `when`: CEL with fixed types and limited cost (feature `cel`) |
 
@@ -25,10 +27,12 @@ pub mod document;
 pub mod facts;
 mod glob;
 pub mod identity;
+pub mod parts;
 pub mod people;
 pub mod quorum;
 pub mod rules;
 pub mod schedule;
+mod spelling;
 
 pub use calling::{CallingPerson, IdentifiedCaller};
 pub use condition::ConditionError;

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::spelling::spelled;
+
 /// Someone who is asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -41,12 +43,18 @@ impl Serialize for Addressee {
     }
 }
 
+/// Returns a mail address in the spelling in which two spellings of one mailbox are equal: in lower case, without the dot
+/// that may end a host name (RFC 1034, 3.1).
+pub fn mail_key(mail: &str) -> String {
+    mail.trim_end_matches('.').to_ascii_lowercase()
+}
+
 /// A person in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonEntry {
     /// The name for readers; `None` for that of the login.
     pub name: Option<String>,
-    /// The mail address, in lower case.
+    /// The mail address, as [`mail_key`] spells it.
     pub mail: Option<String>,
     /// The subject at the issuer of the login.
     pub subject: Option<String>,
@@ -93,6 +101,17 @@ impl Group {
         !matches!(self, Self::Listed(_))
     }
 
+    /// Adds people who are known to be members, beside those of the claim.
+    pub fn add_people(&mut self, more: impl IntoIterator<Item = String>) {
+        let (mut people, claims) = match self {
+            Self::Listed(people) => return people.extend(more),
+            Self::Claim(claim) => (BTreeSet::new(), BTreeSet::from([claim.clone()])),
+            Self::Mixed { people, claims } => (std::mem::take(people), std::mem::take(claims)),
+        };
+        people.extend(more);
+        *self = Self::Mixed { people, claims };
+    }
+
     /// Returns the values of the claim that grant membership.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match self {
@@ -128,6 +147,11 @@ pub struct People {
 }
 
 impl People {
+    /// Returns all people, groups and roles in one spelling: for a digest, which stays the same in later versions.
+    pub fn canonical_text(&self) -> String {
+        spelled(self)
+    }
+
     /// Returns `true` for the name of one person: in the file, or of a login that is not in the file, which is issuer
     /// and subject with a space between them.
     pub fn is_person(&self, name: &str) -> bool {
@@ -137,7 +161,7 @@ impl People {
     /// Returns the person with this subject, else with this verified mail address if no subject is known of that
     /// person.
     pub fn find(&self, subject: &str, mail: &str) -> Option<&str> {
-        let mail = mail.to_ascii_lowercase();
+        let mail = mail_key(mail);
         let by_subject = |person: &PersonEntry| {
             !subject.is_empty() && person.subject.as_deref() == Some(subject)
         };

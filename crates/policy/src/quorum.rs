@@ -18,6 +18,9 @@
 //! stored with the [`Identity`] of its person, so that the same person cannot vote again under another name. A person
 //! who has delegated the question can act again once it is delegated back to them by name. The answers themselves are
 //! not stored here, only their digests.
+//!
+//! With parts ([`Part`]), k is their sum, and a vote is refused while it could count for no part that is still open. A
+//! delegate counts for the parts of the person who delegated; a person whom an escalation added, for any part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
@@ -27,6 +30,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{Identity, Sameness};
+use crate::parts::{self, MissingParts, Part};
 use crate::people::Addressee;
 use crate::rules::Plan;
 
@@ -137,6 +141,9 @@ pub enum Denied {
     /// A person has confirmed who may be this person under another name.
     #[error("it is not known whether this person has agreed already, under another name")]
     VoterUnknown,
+    /// Enough people of this person's parts have confirmed.
+    #[error("enough people of this person's group have agreed; others are missing")]
+    NotMissing,
     /// The question has ended.
     #[error("the question has ended")]
     Ended,
@@ -174,6 +181,7 @@ impl Denied {
             Self::AlreadyVoted => "already-voted",
             Self::AlreadyVotedAs => "already-voted-as",
             Self::VoterUnknown => "voter-unknown",
+            Self::NotMissing => "not-missing",
             Self::Ended => "ended",
             Self::LoginTooOld => "login-too-old",
             Self::NotOffered => "not-offered",
@@ -244,6 +252,9 @@ pub enum Notice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
     to: Vec<Addressee>,
+    /// The parts that must all be filled; none if `need` of all must confirm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
     need: NonZeroU8,
     not_caller: bool,
     claim_time: Option<Duration>,
@@ -285,6 +296,7 @@ impl Quorum {
     pub fn new(plan: &Plan, asked: Vec<String>) -> Self {
         Self {
             to: plan.ask.to.clone(),
+            parts: plan.ask.each.clone(),
             need: plan.ask.need,
             not_caller: plan.ask.not_caller,
             claim_time: plan.claim,
@@ -325,6 +337,14 @@ impl Quorum {
         last.is_some_and(|step| step.from == person)
     }
 
+    /// Returns the latest addressee of this person's delegations.
+    pub fn delegated_by(&self, person: &str) -> Option<&Addressee> {
+        let mut latest_first = self.delegations.iter().rev();
+        latest_first
+            .find(|step| step.from == person)
+            .map(|step| &step.to)
+    }
+
     /// Returns the people who have delegated the question and cannot act on it.
     pub fn handed_on(&self) -> BTreeSet<&str> {
         let from = self.delegations.iter().map(|step| step.from.as_str());
@@ -339,6 +359,57 @@ impl Quorum {
     /// Returns the number of people who must confirm.
     pub fn need(&self) -> NonZeroU8 {
         self.need
+    }
+
+    /// Returns the parts that must all be filled; none if [`need`](Self::need) of all must confirm.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Returns the confirmations that are missing from the parts; none without parts.
+    pub fn missing_parts(&self, people: &dyn Membership) -> MissingParts<'_> {
+        if matches!(self.state, State::Ended(_)) || self.parts.is_empty() {
+            return MissingParts::default();
+        }
+        let votes = self.votes().iter();
+        let counting = votes.filter(|voter| self.counts(voter, people));
+        let votes: Vec<_> = counting.map(|voter| self.parts_of(voter, people)).collect();
+        parts::missing(&self.parts, &votes)
+    }
+
+    /// Returns the indexes of the parts that the confirmation of a person counts for.
+    fn parts_of(&self, person: &str, people: &dyn Membership) -> Vec<usize> {
+        self.parts_within(person, people, u8::MAX)
+            .into_iter()
+            .collect()
+    }
+
+    /// Returns the same, by delegations of at most this depth.
+    fn parts_within(&self, person: &str, people: &dyn Membership, depth: u8) -> BTreeSet<usize> {
+        let is_in = |part: &Part| part.to.iter().any(|to| reaches(to, person, people));
+        let of_plan = |to: &Addressee| self.parts.iter().any(|part| part.to.contains(to));
+        let mut added = self.to.iter().filter(|to| !of_plan(to));
+        if added.any(|to| reaches(to, person, people)) {
+            return (0..self.parts.len()).collect();
+        }
+        let own = self.parts.iter().enumerate();
+        let own = own.filter(|(_, part)| is_in(part)).map(|(index, _)| index);
+        let mut found: BTreeSet<usize> = own.collect();
+        for step in self.delegations.iter().filter(|step| step.depth <= depth) {
+            if reaches(&step.to, person, people) && self.is_still_delegate(&step.to, people) {
+                found.extend(self.parts_within(&step.from, people, step.depth - 1));
+            }
+        }
+        found
+    }
+
+    /// Returns the number of these people whose confirmations count together.
+    fn counted<'a>(&self, voters: impl Iterator<Item = &'a str>, people: &dyn Membership) -> usize {
+        if self.parts.is_empty() {
+            return voters.count();
+        }
+        let all: Vec<_> = voters.map(|voter| self.parts_of(voter, people)).collect();
+        parts::most_counted(&self.parts, &all)
     }
 
     /// Returns `true` if the caller's own person cannot answer.
@@ -381,7 +452,8 @@ impl Quorum {
     }
 
     /// Returns the number of people who can act on the question: those to whom it is addressed, except for those who
-    /// have delegated it or whom the rule excludes. `None` if not all are known.
+    /// have delegated it or whom the rule excludes. With parts, the most of them who can count together. `None` if not
+    /// all are known.
     pub fn people_left(&self, people: &dyn Membership) -> Option<usize> {
         let mut found = BTreeSet::new();
         let mut has_caller = false;
@@ -404,7 +476,8 @@ impl Quorum {
         found.retain(|person| {
             !(self.has_handed_on(person) || self.not_caller && !people.is_other(person))
         });
-        Some(found.len() + usize::from(unnamed))
+        let counted = self.counted(found.iter().map(String::as_str), people);
+        Some(counted + usize::from(unnamed))
     }
 
     /// Returns `true` if the question is currently addressed to this person, by the plan, an escalation or a
@@ -506,6 +579,7 @@ impl Quorum {
         next.dropped.clear();
         next.identities.clear();
         (next.to, next.asked) = (to, asked);
+        next.parts.clear();
         next.delegations.clear();
         next.claim = None;
         Ok((next, notices))
@@ -604,6 +678,7 @@ impl Quorum {
         if version != self.version {
             return Err(Denied::Changed);
         }
+        self.check_is_missing(&[], person, people)?;
         let mut next = self.clone();
         next.version += 1;
         let mut notices = Vec::new();
@@ -647,11 +722,33 @@ impl Quorum {
             notices.push(Notice::VoteDropped(votes.remove(at)));
         }
         self.check_is_another(votes, person, people)?;
+        self.check_is_missing(votes, person, people)?;
         votes.push(person.to_owned());
         next.keep_identity(person, people);
         next.dropped.retain(|other| other != person);
         next.complete(people, &mut notices);
         Ok((next, notices))
+    }
+
+    /// Checks that the confirmation of a person would count beside those of these voters.
+    fn check_is_missing(
+        &self,
+        voters: &[String],
+        person: &str,
+        people: &dyn Membership,
+    ) -> Result<(), Denied> {
+        if self.parts.is_empty() {
+            return Ok(());
+        }
+        let counting = voters.iter().filter(|voter| self.counts(voter, people));
+        let before: Vec<&str> = counting.map(String::as_str).collect();
+        let counted = self.counted(before.iter().copied(), people);
+        let with = before.into_iter().chain([person]);
+        if self.counted(with, people) > counted {
+            Ok(())
+        } else {
+            Err(Denied::NotMissing)
+        }
     }
 
     fn keep_identity(&mut self, person: &str, people: &dyn Membership) {
@@ -710,7 +807,8 @@ impl Quorum {
         let (votes, dropped): (Vec<_>, Vec<_>) = all.into_iter().partition(counts);
         self.dropped.extend(dropped.iter().cloned());
         notices.extend(dropped.into_iter().map(Notice::VoteDropped));
-        if count(&votes) >= self.need.get() {
+        let counted = self.counted(votes.iter().map(String::as_str), people);
+        if counted >= usize::from(self.need.get()) {
             self.claim = None;
             self.state = State::Ended(Ending::Answered { digest, votes });
         } else {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::identity::Identity;
+use mcp_elicit_policy::parts::Part;
 use mcp_elicit_policy::quorum::{
     Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
 };
@@ -137,6 +138,7 @@ fn plan(need: u8, not_caller: bool) -> Plan {
             to: vec![group("ops")],
             need: NonZeroU8::new(need).unwrap(),
             not_caller,
+            each: Vec::new(),
             is_any: false,
         },
         delegate_to: vec![group("leads")],
@@ -191,6 +193,94 @@ fn fill(of: u8, version: u32) -> Act {
 
 fn confirm(of: u8) -> Act {
     Act::Confirm { digest: digest(of) }
+}
+
+/// A question that one of `ops` and one of `leads` must confirm; `b` is in both groups.
+fn of_two_groups(not_caller: bool) -> (Quorum, World) {
+    let part = |name: &str| Part {
+        to: vec![group(name)],
+        need: NonZeroU8::MIN,
+    };
+    let mut plan = plan(2, not_caller);
+    plan.ask.to = vec![group("ops"), group("leads")];
+    plan.ask.each = vec![part("ops"), part("leads")];
+    plan.delegate_to = vec![person("x")];
+    let world = World {
+        leads: names("bd"),
+        ..world()
+    };
+    (Quorum::new(&plan, Vec::new()), world)
+}
+
+fn missing(quorum: &Quorum, world: &World) -> String {
+    let name = |to: &Addressee| to.to_string().replace("group:", "");
+    let missing = quorum.missing_parts(world);
+    missing.in_words(&name).unwrap_or_default()
+}
+
+#[test]
+fn people_of_two_groups_must_confirm_and_one_person_counts_for_one() {
+    let (open, world) = of_two_groups(false);
+    assert_eq!(missing(&open, &world), "1 of ops and 1 of leads");
+    let (one, _) = act(&open, "a", fill(1, 0), &world).unwrap();
+    assert_eq!(missing(&one, &world), "1 of leads");
+    // A second one of the same group is not counted, and is told so.
+    let second = act(&one, "c", confirm(1), &world).unwrap_err();
+    assert_eq!(second, Denied::NotMissing);
+    let (both, _) = act(&one, "d", confirm(1), &world).unwrap();
+    assert!(matches!(
+        both.state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    // A person in both groups counts for whichever is left.
+    let (first, _) = act(&open, "b", fill(1, 0), &world).unwrap();
+    assert_eq!(missing(&first, &world), "1 of ops or leads");
+    assert!(!matches!(first.state(), State::Ended(_)));
+    for other in ["a", "d"] {
+        let (both, _) = act(&first, other, confirm(1), &world).unwrap();
+        assert!(
+            matches!(both.state(), State::Ended(Ending::Answered { .. })),
+            "{other}"
+        );
+    }
+    // An edit drops the votes so far; the groups are missing again.
+    let (edited, _) = act(&one, "c", fill(2, 1), &world).unwrap();
+    assert_eq!(edited.votes(), ["c"]);
+    assert_eq!(missing(&edited, &world), "1 of leads");
+}
+
+#[test]
+fn parts_hold_for_the_caller_for_those_who_left_and_for_delegates() {
+    let (open, mut world) = of_two_groups(true);
+    let own = act(&open, "a", fill(1, 0), &world).unwrap_err();
+    assert_eq!(own, Denied::IsCaller);
+    let (one, _) = act(&open, "c", fill(1, 0), &world).unwrap();
+    // A delegate counts for the group of the person who delegated, and for no other.
+    let delegated = Act::Delegate { to: person("x") };
+    let (handed, _) = act(&one, "d", delegated, &world).unwrap();
+    let (both, _) = act(&handed, "x", confirm(1), &world).unwrap();
+    assert!(matches!(
+        both.state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    // Two people of `ops` do not become one of each by one leaving.
+    world.ops.remove("c");
+    let (dropped, notices) = act(&one, "d", confirm(1), &world).unwrap();
+    assert_eq!(notices, [Notice::VoteDropped("c".to_owned())]);
+    assert_eq!(missing(&dropped, &world), "1 of ops");
+    // An escalation adds people who count for any group.
+    let escalated = one.escalate(person("y"));
+    let (both, _) = act(&escalated, "y", confirm(1), &world).unwrap();
+    assert!(!matches!(both.state(), State::Ended(_)), "c has left");
+}
+
+#[test]
+fn a_question_of_groups_is_stored_and_one_without_is_read_as_before() {
+    let (open, _) = of_two_groups(false);
+    let stored = serde_json::to_string(&open).unwrap();
+    assert_eq!(serde_json::from_str::<Quorum>(&stored).unwrap(), open);
+    let before = serde_json::to_value(asked(2, false)).unwrap();
+    assert!(before.get("parts").is_none(), "{before}");
 }
 
 #[test]

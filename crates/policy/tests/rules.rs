@@ -204,6 +204,181 @@ fn each_mistake_has_its_line_and_column() {
     }
 }
 
+/// Returns the errors and warnings about one rule with these keys, as codes with messages.
+fn said_of(keys: &str) -> Vec<String> {
+    let loaded = Rules::load(&format!("{PEOPLE}[[rules]]\ntool = \"x\"\n{keys}\n"));
+    let all = loaded.defects.iter().chain(&loaded.warnings);
+    all.map(|defect| format!("{}: {}", defect.code, defect.message))
+        .collect()
+}
+
+#[test]
+fn parts_that_cannot_be_filled_are_found_before_anyone_is_asked() {
+    let each = |parts: &str, more: &str| said_of(&format!("ask = {{ each = [{parts}]{more} }}"));
+    let two = r#"{ group = "ops" }, { person = "cy" }"#;
+    assert_eq!(each(two, ""), Vec::<String>::new());
+    let is = |said: &[String], words: &str| {
+        assert!(said.len() == 1 && said[0].contains(words), "{said:?}");
+    };
+    // A group without enough members.
+    is(
+        &each(r#"{ group = "ops", need = 3 }, { person = "cy" }"#, ""),
+        "3 of group:ops must agree, and 2 can",
+    );
+    // The same person alone in both.
+    is(
+        &each(
+            r#"{ person = "cy" }, { any = [{ person = "cy" }] , need = 1 }"#,
+            "",
+        ),
+        "the same people",
+    );
+    is(
+        &each(r#"{ group = "ops", need = 2 }, { person = "ada" }"#, ""),
+        "at most 2 can",
+    );
+    // The caller may be the only one of a part.
+    is(
+        &each(two, ", not-caller = true"),
+        "which is not possible for a call of cy",
+    );
+    // A claim decides.
+    is(
+        &each(r#"{ group = "ops" }, { group = "leads" }"#, ""),
+        "unknown-size",
+    );
+    is(
+        &each(r#"{ group = "ops" }"#, ""),
+        "`each` has 2 to 10 parts",
+    );
+    is(&each(two, ", need = 2"), "every part has its own `need`");
+    is(
+        &each(r#"{ group = "ops" }, { need = 2 }"#, ""),
+        "names no one",
+    );
+    is(
+        &said_of(r#"ask = { group = "ops", each = [] }"#),
+        "names two things",
+    );
+}
+
+#[test]
+fn keys_for_people_are_read_and_the_one_that_nobody_saw_is_refused() {
+    let file = format!(
+        "{PEOPLE}[[rules]]\ntool = \"x\"\napprove = true\nask = {{ each = [{{ group = \"ops\" }}, {{ person = \"cy\", need = 1 }}] }}\n\
+         explain = \"Deletions need two.\"\nlink = \"https://wiki.example.com/r\"\nreasons = [\"audit\"]\nkeep = \"arguments\"\nkeep-for = \"30d\"\n"
+    );
+    let rules = Rules::parse(&file).unwrap();
+    let plan = rules.rules()[0].decision().plan().unwrap();
+    assert_eq!(plan.explain.as_deref(), Some("Deletions need two."));
+    assert_eq!(plan.link.as_deref(), Some("https://wiki.example.com/r"));
+    assert!(plan.reasons.audit && !plan.reasons.caller);
+    let days = plan.keep_arguments.unwrap().as_secs() / 86_400;
+    assert_eq!((days, plan.ask.need.get()), (30, 2));
+    let shown = serde_json::to_string(&plan.ask).unwrap();
+    assert_eq!(shown, r#"{"each":[{"group":"ops"},{"person":"cy"}]}"#);
+    let ask = r#"ask = { group = "ops" }"#;
+    for (keys, code) in [
+        ("note = \"x\"", "unknown-key"),
+        ("explain = \"a\\nb\"", "invalid-text"),
+        ("link = \"javascript:alert(1)\"", "invalid-link"),
+        ("reasons = [\"server\"]", "unknown-choice"),
+        ("keep = \"answers\"", "unknown-choice"),
+        ("keep-for = \"3d\"", "no-effect"),
+    ] {
+        let said = said_of(&format!("{ask}\n{keys}"));
+        assert!(
+            said.len() == 1 && said[0].starts_with(code),
+            "{keys}: {said:?}"
+        );
+    }
+    assert!(said_of("allow = true\nexplain = \"x\"")[0].contains("has no effect without `ask`"));
+}
+
+/// Digests of these texts are stored, so an update must not change them: under another text, an open question is not found
+/// by the same call made again, and an approval is void.
+#[test]
+fn rules_and_people_keep_their_spelling() {
+    let file = r#"
+[people.ada]
+name = "Ada O'Hara"
+mail = "ada@example.com"
+local-user = "ada"
+channels = ["mail"]
+quiet = "22:00-07:00"
+digest = "1h"
+time-zone = "Europe/Berlin"
+[people.bob]
+mail = "bob@example.com"
+subject = "s-1"
+[groups]
+ops = ["ada", "bob"]
+leads = { claim = "gw" }
+mixed = ["bob", "group:leads"]
+[roles]
+admin = ["person:ada"]
+auditor = ["group:ops"]
+[[rules]]
+name = "never"
+tool = ["drop_*", "prompt:x?", "resource:file:///*"]
+server = ["a", "b*"]
+refuse = "not 'here'"
+[[rules]]
+name = "reads"
+when = "annotations.readOnly"
+allow = true
+[[rules]]
+name = "careful"
+tool = "delete_*"
+approve = true
+ask = { group = "ops", not-caller = true }
+edit = ["/path"]
+good-for = "10m"
+on-timeout = "hand-back"
+on-error = "refuse"
+[[rules]]
+name = "full"
+when = 'arguments.environment == "production"'
+ask = { any = ["person:ada", "group:leads"], need = 2 }
+deadline = "30m"
+remind = ["5m"]
+escalate = [{ after = "10m", to = { person = "bob" } }]
+claim = "1m"
+delegate-to = ["person:ada"]
+reauth = "5m"
+reveal = "arguments"
+reasons = ["audit"]
+explain = "why"
+link = "https://x.example/"
+keep = "arguments"
+keep-for = "3d"
+[[rules]]
+name = "each"
+tool = "x"
+ask = { each = [{ group = "ops" }, { group = "leads" }] }
+"#;
+    let rules = Rules::parse(file).unwrap();
+    let texts: Vec<_> = rules
+        .rules()
+        .iter()
+        .map(mcp_elicit_policy::rules::Rule::canonical_text)
+        .collect();
+    let never = r#""never" [Glob { text: "a", is_literal: true }, Glob { text: "b*", is_literal: false }] Named([Target { kind: Tool, name: Glob { text: "drop_*", is_literal: false } }, Target { kind: Prompt, name: Glob { text: "x?", is_literal: false } }, Target { kind: Resource, name: Glob { text: "file:///*", is_literal: false } }]) None Refuse(Refusal { reason: "not 'here'", modes: [], credentials: false }) Match"#;
+    let reads = r#""reads" [Glob { text: "*", is_literal: false }] All Some(Condition("annotations.readOnly")) Allow Skip"#;
+    let careful = r#""careful" [Glob { text: "*", is_literal: false }] Named([Target { kind: Tool, name: Glob { text: "delete_*", is_literal: false } }]) None Approve(Approval { plan: Plan { ask: Ask { to: [Group("ops")], need: 1, not_caller: true, is_any: false }, deadline: None, remind: [], escalate: [], on_timeout: HandBack, claim: Some(900s), delegate_to: [], reauth: None, reveal: Question }, edit: ["/path"], good_for: Some(600s) }) Refuse"#;
+    let full = r#""full" [Glob { text: "*", is_literal: false }] All Some(Condition("arguments.environment == \"production\"")) Ask(Plan { ask: Ask { to: [Person("ada"), Group("leads")], need: 2, not_caller: false, is_any: true }, deadline: Some(1800s), remind: [300s], escalate: [Escalation { after: 600s, to: Person("bob") }], on_timeout: Error, claim: Some(60s), delegate_to: [Person("ada")], reauth: Some(300s), reveal: Arguments, reasons: ReasonsReach { caller: false, audit: true }, explain: Some("why"), link: Some("https://x.example/"), keep_arguments: Some(259200s) }) Match"#;
+    let each = r#""each" [Glob { text: "*", is_literal: false }] Named([Target { kind: Tool, name: Glob { text: "x", is_literal: true } }]) None Ask(Plan { ask: Ask { to: [Group("ops"), Group("leads")], each: [Part { to: [Group("ops")], need: 1 }, Part { to: [Group("leads")], need: 1 }], need: 2, not_caller: false, is_any: false }, deadline: None, remind: [], escalate: [], on_timeout: Error, claim: Some(900s), delegate_to: [], reauth: None, reveal: Question }) Match"#;
+    assert_eq!(texts, [never, reads, careful, full, each]);
+    let deciding = r#"Plan { ask: Ask { to: [Person("ada"), Group("leads")], need: 2, not_caller: false, is_any: true }, deadline: Some(1800s), remind: [], escalate: [Escalation { after: 600s, to: Person("bob") }], on_timeout: Error, claim: Some(900s), delegate_to: [], reauth: Some(300s), reveal: Question }"#;
+    let rule = rules.rule("full").unwrap();
+    assert_eq!(rule.decision().plan().unwrap().deciding_text(), deciding);
+    assert!(rule.deciding_text().contains(deciding));
+    assert_eq!(
+        rules.people().canonical_text(),
+        r#"People { people: {"ada": PersonEntry { name: Some("Ada O'Hara"), mail: Some("ada@example.com"), subject: None, local_user: Some("ada"), channels: Some(["mail"]), quiet: Some("22:00-07:00"), digest: Some("1h"), time_zone: Some("Europe/Berlin") }, "bob": PersonEntry { name: None, mail: Some("bob@example.com"), subject: Some("s-1"), local_user: None, channels: None, quiet: None, digest: None, time_zone: None }}, groups: {"leads": Claim("gw"), "mixed": Mixed { people: {"bob"}, claims: {"gw"} }, "ops": Listed({"ada", "bob"})}, admins: [Person("ada")], auditors: [Group("ops")] }"#
+    );
+}
+
 #[test]
 fn the_help_says_what_was_meant() {
     for (rest, help) in [

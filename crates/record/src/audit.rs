@@ -1,13 +1,21 @@
 //! The audit: the events of every question, as a chain that reveals changed or removed links.
 
+mod by_question;
 mod entry;
+mod export;
+mod filter;
+mod spelling;
 mod words;
 
 pub use mcp_elicit_core::lifecycle::AuditEvent as Event;
 
+pub use self::by_question::{AuditedQuestion, LatestQuestions, latest_questions};
 pub use self::entry::Details;
-pub(crate) use self::entry::{Entry, step_entry};
-pub use self::words::in_words;
+pub(crate) use self::entry::{ActEvent, Entry, doubt_entry, step_entry};
+pub use self::export::{CSV_HEADER, csv_line};
+pub use self::filter::{AuditFilter, LatestEvents, OUTCOMES, events_of_outcome, latest_events};
+pub use self::spelling::{Actor, AuditedEvent, Member};
+pub use self::words::{event_in_words, in_words};
 use crate::store::{AuditEntry, ChainKey, Store, StoreError, chained, is_keyed};
 
 /// The number of links that are read at once.
@@ -50,23 +58,57 @@ pub async fn read(store: &dyn Store) -> Result<Vec<AuditEntry>, StoreError> {
 /// Checks the chain with its key. Links of older versions have no key; none may follow one that has, and the last one
 /// must have it. A chain that was truncated at its end still passes: store the last hash elsewhere to detect that.
 pub fn verify(links: &[AuditEntry], key: Option<&ChainKey>) -> ChainCheck {
-    let mut before = "";
-    let mut keyed = false;
-    for (at, link) in links.iter().enumerate() {
-        let expected = at as u64 + 1;
-        keyed |= is_keyed(&link.hash);
-        let key = key.filter(|_| keyed);
-        let fits = (key.is_some() || !keyed) && link.hash == chained(key, before, &link.entry);
-        if link.number != expected || !fits {
-            return ChainCheck::BrokenAt { number: expected };
+    let mut chain = ChainVerifier::new(key);
+    for link in links {
+        if let Err(broken) = chain.add(link) {
+            return broken;
         }
-        before = &link.hash;
     }
-    if key.is_some() && !keyed && !links.is_empty() {
-        // The whole chain was rewritten without the key.
-        return ChainCheck::BrokenAt { number: 1 };
+    chain.finish()
+}
+
+/// The check of a chain, link by link.
+pub struct ChainVerifier<'k> {
+    key: Option<&'k ChainKey>,
+    before: String,
+    links: u64,
+    is_keyed: bool,
+}
+
+impl<'k> ChainVerifier<'k> {
+    /// Begins with the first link.
+    pub fn new(key: Option<&'k ChainKey>) -> Self {
+        Self {
+            key,
+            before: String::new(),
+            links: 0,
+            is_keyed: false,
+        }
     }
-    ChainCheck::Whole {
-        links: links.len() as u64,
+
+    /// Checks the next link.
+    ///
+    /// # Errors
+    /// If it does not match the one before.
+    pub fn add(&mut self, link: &AuditEntry) -> Result<(), ChainCheck> {
+        self.links += 1;
+        self.is_keyed |= is_keyed(&link.hash);
+        let key = self.key.filter(|_| self.is_keyed);
+        let fits = (key.is_some() || !self.is_keyed)
+            && link.hash == chained(key, &self.before, &link.entry);
+        if link.number != self.links || !fits {
+            return Err(ChainCheck::BrokenAt { number: self.links });
+        }
+        self.before.clone_from(&link.hash);
+        Ok(())
+    }
+
+    /// Returns the result after the last link.
+    pub fn finish(self) -> ChainCheck {
+        if self.key.is_some() && !self.is_keyed && self.links > 0 {
+            // The whole chain was rewritten without the key.
+            return ChainCheck::BrokenAt { number: 1 };
+        }
+        ChainCheck::Whole { links: self.links }
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Unattended {
     owner: Option<Party>,
     /// The time until which its result is kept; `None` while the server processes it.
     result_until: Option<Timestamp>,
+    /// The address at which a person can answer the question that it waits for.
+    link: Option<String>,
     followers: Vec<Party>,
 }
 
@@ -97,13 +99,13 @@ impl Record {
                 let is_kept =
                     |call: &&Unattended| call.result_until.is_some_and(|until| now < until);
                 let finished = of_it().find(is_kept).map(|call| call.id.clone());
-                (finished, of_it().any(|call| call.result_until.is_none()))
+                let mut running = of_it().filter(|call| call.result_until.is_none());
+                (finished, running.next().map(|call| call.link.clone()))
             };
             let Some(id) = finished else {
-                return Ok(if runs {
-                    FoundCall::Running
-                } else {
-                    FoundCall::Nothing
+                return Ok(match runs {
+                    Some(link) => FoundCall::Running { link },
+                    None => FoundCall::Nothing,
                 });
             };
             let owner = self.forget_unattended(&id).and_then(|call| call.owner);
@@ -132,7 +134,8 @@ impl Record {
         call
     }
 
-    /// Records that a call of this session is in progress without a waiting client.
+    /// Records that a call of this session is in progress without a waiting client; a person can answer its question at
+    /// `link`.
     pub fn keep_call(
         &self,
         who: &SessionIdentity,
@@ -140,6 +143,7 @@ impl Record {
         digest: &str,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
+        link: Option<String>,
     ) -> Result<(), RecordError> {
         let id = encryption::random_id()?;
         let binding = self.call_key(who, info, digest);
@@ -152,6 +156,7 @@ impl Record {
             binding,
             owner,
             result_until: None,
+            link,
             followers: Vec::new(),
         };
         let mut calls = self.unattended();
@@ -302,6 +307,7 @@ impl Record {
                 binding,
                 owner: None,
                 result_until: Some(until),
+                link: None,
                 followers: Vec::new(),
             });
         }

@@ -11,9 +11,9 @@ use super::{Record, RecordError, associated_data};
 use crate::store::Row;
 
 /// The member of a row's sealed arguments for one call.
-const ARGUMENTS: &str = "arguments";
+pub(crate) const ARGUMENTS: &str = "arguments";
 /// The member of a row's sealed arguments for several calls.
-const COLUMN: &str = "candidates";
+pub(crate) const COLUMN: &str = "candidates";
 
 /// A call that a question may belong to.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,13 +47,30 @@ impl From<&CallSummary> for Candidate {
     }
 }
 
+/// Returns the length of all arguments, in bytes.
+fn length_of<'a>(calls: impl IntoIterator<Item = &'a CallSummary>) -> usize {
+    let arguments = calls.into_iter().filter_map(|call| call.arguments.as_ref());
+    arguments.map(String::len).sum()
+}
+
 impl Record {
-    /// Returns the sealed arguments of the question's call for storage; those of all calls if any may be meant.
+    /// Returns the sealed arguments of the question's call for storage; those of all calls if any may be meant. If they
+    /// are longer than may be stored, returns their length in bytes instead.
     pub(super) fn sealed_arguments(
         &self,
         id: &str,
         asked: &NewQuestion,
-    ) -> io::Result<Option<Vec<u8>>> {
+        is_approval: bool,
+    ) -> io::Result<(Option<Vec<u8>>, Option<usize>)> {
+        let length = length_of(asked.call.iter().chain(&asked.candidates));
+        // Approvals are shown whole, and have their own limit.
+        if length > self.most_arguments() && !is_approval {
+            return Ok((None, Some(length)));
+        }
+        Ok((self.sealed_calls(id, asked)?, None))
+    }
+
+    fn sealed_calls(&self, id: &str, asked: &NewQuestion) -> io::Result<Option<Vec<u8>>> {
         let Some(calling) = &asked.call else {
             return Ok(None);
         };
@@ -70,13 +87,34 @@ impl Record {
         if asked.candidates.is_empty() {
             return Ok(None);
         }
-        let all = std::iter::once(calling).chain(&asked.candidates);
-        let all: Vec<Candidate> = all.map(Candidate::from).collect();
+        self.sealed_all(id, std::iter::once(calling).chain(&asked.candidates))
+            .map(Some)
+    }
+
+    /// Returns the calls that a question may belong to, sealed for storage; `None` for one that is certain, or if their
+    /// arguments are longer than may be stored.
+    pub(super) fn sealed_candidates(
+        &self,
+        id: &str,
+        calls: &[CallSummary],
+    ) -> io::Result<Option<Vec<u8>>> {
+        let is_certain = calls.len() < 2;
+        let is_short = length_of(calls) <= self.most_arguments();
+        (!is_certain && is_short)
+            .then(|| self.sealed_all(id, calls.iter()))
+            .transpose()
+    }
+
+    fn sealed_all<'a>(
+        &self,
+        id: &str,
+        calls: impl Iterator<Item = &'a CallSummary>,
+    ) -> io::Result<Vec<u8>> {
+        let all: Vec<Candidate> = calls.map(Candidate::from).collect();
         let text = serde_json::to_string(&all)?;
         self.keys
             .encryption
             .seal(&associated_data(id, COLUMN), &text)
-            .map(Some)
     }
 
     /// Returns the calls that the question may belong to, the likeliest first; none if its call is known.

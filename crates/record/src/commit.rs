@@ -52,6 +52,7 @@ impl From<&Transition> for Effect {
             }
             Transition::Deliver => Self::Delivered,
             Transition::Show
+            | Transition::MoveToPeople { .. }
             | Transition::Refuse { .. }
             | Transition::Doubt { .. }
             | Transition::Lapse { .. } => Self::Changed,
@@ -64,9 +65,10 @@ impl From<&RowChange> for Effect {
         match change {
             RowChange::Step { transition, .. } => transition.into(),
             RowChange::Adopt { .. } => Self::Found,
-            RowChange::Confirm | RowChange::Refuse { .. } | RowChange::Doubt { .. } => {
-                Self::Changed
-            }
+            RowChange::Confirm
+            | RowChange::Refuse { .. }
+            | RowChange::Doubt { .. }
+            | RowChange::MoveToPeople { .. } => Self::Changed,
         }
     }
 }

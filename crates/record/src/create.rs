@@ -13,7 +13,7 @@ use super::apply::Attempt;
 use super::commit::Effect;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
-use super::team::Team;
+use super::team::{Team, VoteProgress};
 use super::{
     Applied, Durability, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
@@ -24,7 +24,8 @@ impl Record {
     /// principal that no call waits for any more.
     ///
     /// An authenticated caller has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open
-    /// questions, and at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) of one server.
+    /// questions, and at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) of one server. The bytes of
+    /// all questions are limited, too ([`stored_bytes`](crate::stored_bytes)).
     ///
     /// With [`Durability::Behind`], a question that is certainly new belongs exclusively to this gateway, because its
     /// answer is expected in this process. If others may share the record, or the writer is full, it is written first.
@@ -40,18 +41,21 @@ impl Record {
             Ok(row) => row,
             Err(fault) => return Err(fault).into(),
         };
-        let live = Live::new(question, tell, &row.binding);
+        let mut live = Live::new(question, tell, &row.binding);
+        live.progress = VoteProgress::of(&row);
         let is_at_once =
             durability == Durability::Behind && self.store.has_room() && self.is_new(&row.binding);
-        if is_at_once && self.admit_at_once(&row) {
+        if is_at_once && self.admit_at_once(&row) && self.admit_bytes_at_once(&row).is_ok() {
             return Applied::Now(self.create_exclusive(row, live));
         }
         let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
         // A client's own dialog shows its question; people read theirs on pages.
         let form = asked.form.clone().filter(|_| asked.via == AskedVia::People);
         let record = self.clone();
+        let call = asked.call.as_ref().filter(|_| row.team.is_some());
+        let evidence = call.map(|call| self.keys.identity.evidence(&call.digest));
         Applied::pending(async move {
-            let created = record.create_awaited(row, form, live, can_be_found);
+            let created = record.create_awaited(row, form, live, can_be_found, evidence);
             created.await
         })
     }
@@ -76,6 +80,7 @@ impl Record {
         form: Option<Arc<Form>>,
         live: Live,
         can_be_found: bool,
+        evidence: Option<String>,
     ) -> Result<Recorded, RecordError> {
         if can_be_found
             && !self.is_new(&row.binding)
@@ -93,7 +98,8 @@ impl Record {
             }
         }
         self.admit(&row).await?;
-        if let Some(form) = form {
+        self.admit_bytes(&row).await?;
+        if let Some(form) = form.filter(|form| !form.is_unread()) {
             self.parsed.keep_form(&row, form);
         }
         let recorded = Recorded::new(&row);
@@ -101,7 +107,10 @@ impl Record {
         // Registered before the write: an answer from another process must find the waiting call.
         self.live().insert(row.id.clone(), live);
         let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
-        let written = row.body.at_client.then(|| row.clone());
+        let entry =
+            audit::Entry::continued(entry).with_some(audit::Member::Call, evidence.as_deref());
+        let entry = entry.into_text();
+        let written = row.is_at_client().then(|| row.clone());
         let write = Write::Insert {
             row: Box::new(row),
             audit: vec![entry],
@@ -128,7 +137,9 @@ impl Record {
         let binding = scope.binding(key, asked)?;
         let id = encryption::random_id()?;
         let calling = asked.call.as_ref();
-        let arguments = self.sealed_arguments(&id, asked)?;
+        let team = Team::of(asked)?;
+        let is_approval = team.as_ref().is_some_and(|team| team.is_approval);
+        let (arguments, arguments_left_out) = self.sealed_arguments(&id, asked, is_approval)?;
         Ok(Row {
             binding,
             owner: self.lock_file.name().to_owned(),
@@ -150,11 +161,17 @@ impl Record {
                 fields: asked.fields.clone(),
                 cautions: asked.warnings.clone(),
                 at_client: asked.via == AskedVia::Client,
+                unchecked: asked
+                    .form
+                    .as_deref()
+                    .filter(|_| asked.via == AskedVia::Client)
+                    .and_then(Form::unchecked),
+                arguments_left_out,
             }),
             arguments,
             content: None,
             params: Some(asked.stored_params()),
-            team: Team::of(asked)?,
+            team,
             id,
         })
     }
@@ -178,7 +195,9 @@ impl Record {
             }
             // Checked and claimed in one step: two simultaneous calls must not both have it.
             if let Entry::Vacant(free) = self.live().entry(row.id.clone()) {
-                free.insert(Live::new(live.question, &live.tell, binding));
+                let mut live = Live::new(live.question, &live.tell, binding);
+                live.progress = VoteProgress::of(&row);
+                free.insert(live);
                 return Ok(Some(row));
             }
         }

@@ -7,7 +7,8 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use mcp_elicit_core::lifecycle::Transition;
-use mcp_elicit_core::question::result_json;
+use mcp_elicit_core::question::{result_json, with_reasons};
+use mcp_elicit_core::wire::Action;
 use rustc_hash::FxHashMap;
 
 use super::commit::Effect;
@@ -152,8 +153,32 @@ impl Record {
             }
             replies
         };
-        self.commit(Some(write), Durability::WithDelivery, &effects, follow)
-            .await
+        let made = self.commit(Some(write), Durability::WithDelivery, &effects, follow);
+        match made.await {
+            Err(RecordError::Store(source)) => Err(RecordError::DeliveryNotWritten {
+                reopened: self.reopen(ids),
+                source,
+            }),
+            made => made,
+        }
+    }
+
+    /// Tells the people whose answers were to be written with the delivery that they do not count: they may answer again.
+    /// Returns their questions. Other answers stay.
+    fn reopen(&self, ids: &[String]) -> Vec<String> {
+        let mut live = self.live();
+        let mut reopened = Vec::new();
+        for id in ids {
+            let promised = live.get_mut(id).filter(|live| live.promise.is_some());
+            if let Some(live) = promised {
+                live.known = None;
+                if let Some(promise) = live.promise.take() {
+                    let _the_person_has_left = promise.send(Err(RecordError::NotWritten));
+                }
+                reopened.push(id.clone());
+            }
+        }
+        reopened
     }
 
     /// Returns the known row if it has an answer, which another gateway's page may have given.
@@ -187,7 +212,7 @@ impl Record {
             Some(answer) => (Some(answer.act), answer.content),
             None => (None, self.open_content(row)?),
         };
-        let reply = result_json(action, content.as_deref());
+        let reply = self.reply(row, action, content.as_deref())?;
         let mut transit = None;
         if act.is_some() && is_promised {
             let sealed = content.map(|text| self.seal_content(&row.id, &text));
@@ -205,6 +230,25 @@ impl Record {
             act,
             transit,
         }))
+    }
+
+    /// Returns the result for the server, or for the call that waits for approval.
+    fn reply(
+        &self,
+        row: &Row,
+        action: Action,
+        content: Option<&str>,
+    ) -> Result<String, RecordError> {
+        if row.team.is_some() {
+            let reasons = self.reasons_for_caller(row)?;
+            return Ok(with_reasons(result_json(action, content), &reasons));
+        }
+        if action != Action::Decline {
+            return Ok(result_json(action, content));
+        }
+        let reason = content.and_then(|reason| serde_json::from_str::<String>(reason).ok());
+        let reasons: Vec<String> = reason.into_iter().collect();
+        Ok(with_reasons(result_json(action, None), &reasons))
     }
 
     fn open_content(&self, row: &Row) -> Result<Option<String>, RecordError> {

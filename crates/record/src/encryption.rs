@@ -1,85 +1,295 @@
 //! Encryption of a person's values before they are stored: XChaCha20-Poly1305, bound to question and column.
+//!
+//! A sealed value names the key that sealed it:
+//!
+//! | part | bytes |
+//! | --- | --- |
+//! | `02 6b 65 79` | 4 |
+//! | the id of the key: the first bytes of its SHA-256 | 8 |
+//! | nonce and ciphertext | the rest |
+//!
+//! Values of earlier versions are the last part alone; every key is tried for them.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
-pub use mcp_elicit_core::seal::OpenError;
 use mcp_elicit_core::seal::{Cipher, KEY};
+use sha2::{Digest as _, Sha256};
 
 use crate::state_file;
 
-/// The most keys in a file: the newest, and its predecessor.
-const MAX_KEYS: usize = 2;
+/// The most keys in a file.
+const MAX_KEYS: usize = 1_000;
+/// The beginning of a sealed value that names its key.
+const NAMED: [u8; 4] = *b"\x02key";
+/// The size of a key's id in bytes.
+const KEY_ID: usize = 8;
+
+/// The id of a key, by which sealed values name it. It says nothing else about the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyId([u8; KEY_ID]);
+
+impl KeyId {
+    fn of(key: &[u8; KEY]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"mcp-elicit seal key\n");
+        hash.update(key);
+        let mut id = [0; KEY_ID];
+        id.copy_from_slice(&hash.finalize()[..KEY_ID]);
+        Self(id)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
+/// The reason why a sealed value cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The key that sealed it is not known here.
+    #[error(
+        "a value was sealed with the key {0}, which is not in seal.key: restore that file from a backup"
+    )]
+    MissingKey(KeyId),
+    /// It was sealed by an earlier version with an unknown key or for another purpose, or it is damaged.
+    #[error("a sealed value cannot be opened: it is damaged, or its key is not in seal.key")]
+    NotOpened,
+}
+
+/// The keys that sealed values of a record name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SealedWith {
+    /// The named keys.
+    pub keys: BTreeSet<KeyId>,
+    /// `true` if there are values that name no key, or values that are not in the record yet, so that any key may be
+    /// needed.
+    pub any: bool,
+}
+
+impl SealedWith {
+    /// Adds the key of a sealed value.
+    pub(crate) fn add(&mut self, sealed: &[u8]) {
+        match named_key(sealed) {
+            Some((key, _)) => {
+                self.keys.insert(key);
+            }
+            None => self.any = true,
+        }
+    }
+}
+
+/// Returns the named key of a sealed value, and the rest.
+fn named_key(sealed: &[u8]) -> Option<(KeyId, &[u8])> {
+    let rest = sealed.strip_prefix(&NAMED)?;
+    let (id, rest) = rest.split_first_chunk::<KEY_ID>()?;
+    Some((KeyId(*id), rest))
+}
+
+/// A key with its id.
+#[derive(Clone)]
+struct NamedCipher {
+    id: KeyId,
+    cipher: Cipher,
+}
+
+impl NamedCipher {
+    fn new(key: &[u8; KEY]) -> Self {
+        Self {
+            id: KeyId::of(key),
+            cipher: Cipher::new(key),
+        }
+    }
+}
+
+/// The keys that are known to a process.
+struct Known {
+    /// The newest first, which seals.
+    ciphers: Arc<[NamedCipher]>,
+    /// The file as it was when it was last read.
+    stamp: Option<Stamp>,
+}
+
+/// The attributes of a file that change when it is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+    /// The file's number, where the system has one.
+    number: u64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let known = std::fs::metadata(path).ok()?;
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&known);
+        #[cfg(not(unix))]
+        let number = 0;
+        Some(Self {
+            length: known.len(),
+            modified: known.modified().ok(),
+            number,
+        })
+    }
+}
 
 /// The keys that seal values: the newest seals, each can open.
 #[derive(Clone)]
 pub struct Encryption {
-    ciphers: Arc<RwLock<Vec<Cipher>>>,
-    /// The file with the keys, read again if none of the known keys opens a value: the file may have changed.
+    known: Arc<RwLock<Known>>,
+    /// The file with the keys, which is read again when it has changed.
     path: Option<PathBuf>,
 }
 
 impl Encryption {
     /// Creates a key for this process only.
     pub fn random() -> io::Result<Self> {
-        Ok(Self::new(&[random::<KEY>()?], None))
+        Ok(Self::new(&[random::<KEY>()?], None, None))
+    }
+
+    /// Creates the encryption with this key.
+    pub fn with_key(key: &[u8; KEY]) -> Self {
+        Self::new(&[*key], None, None)
     }
 
     /// Reads the key from this file, and creates it if there is none. Only its owner may read it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         key_in_file(path, &random::<KEY>()?)?;
-        Ok(Self::new(&keys_in(path)?, Some(path)))
+        // Before the file is read: a change meanwhile is then noticed.
+        let stamp = Stamp::of(path);
+        Ok(Self::new(&keys_in(path)?, Some(path), stamp))
     }
 
-    fn new(keys: &[[u8; KEY]], path: Option<&Path>) -> Self {
+    /// Reads the keys from this file, which is never written; `None` if there is no complete one.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+        let stamp = Stamp::of(path);
+        match state_file::read(path) {
+            Ok(bytes) if are_keys(&bytes) => Ok(Some(Self::new(
+                bytes.as_chunks::<KEY>().0,
+                Some(path),
+                stamp,
+            ))),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn new(keys: &[[u8; KEY]], path: Option<&Path>, stamp: Option<Stamp>) -> Self {
+        let ciphers = keys.iter().map(NamedCipher::new).collect();
         Self {
-            ciphers: Arc::new(RwLock::new(ciphers(keys))),
+            known: Arc::new(RwLock::new(Known { ciphers, stamp })),
             path: path.map(Path::to_owned),
         }
     }
 
-    /// Adds a new key to this file. The previous one is kept to open earlier values until the next rotation. Running
-    /// gateways use the new key once they see it, at the latest after a restart.
-    pub fn rotate(path: &Path) -> io::Result<()> {
+    /// Adds a new key to this file. Earlier keys stay as long as sealed values need them; the one before always stays,
+    /// because a running gateway may be using it. Running gateways use the new key from their next value on. Returns the
+    /// number of earlier keys that are kept.
+    pub fn rotate(path: &Path, needed: &SealedWith) -> io::Result<usize> {
+        let before = keys_in(path)?;
+        let is_kept = |(at, key): &(usize, &[u8; KEY])| {
+            *at == 0 || needed.any || needed.keys.contains(&KeyId::of(key))
+        };
+        let kept = before.iter().enumerate().filter(is_kept);
         let mut keys = vec![random::<KEY>()?];
-        keys.extend(keys_in(path)?.first());
-        state_file::replace(path, &keys.concat())
+        keys.extend(kept.map(|(_, key)| *key));
+        if keys.len() > MAX_KEYS {
+            return Err(io::Error::other(format!(
+                "{MAX_KEYS} keys are still needed, which is the most; values with old keys are deleted with their questions"
+            )));
+        }
+        state_file::replace(path, &keys.concat())?;
+        Ok(keys.len() - 1)
     }
 
-    fn ciphers(&self) -> Vec<Cipher> {
-        self.ciphers
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// Returns the keys, the newest first, after a look at the file.
+    fn ciphers(&self) -> Arc<[NamedCipher]> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(path) = &self.path else {
+            return known.ciphers.clone();
+        };
+        let stamp = Stamp::of(path);
+        if stamp.is_none() || known.stamp == stamp {
+            return known.ciphers.clone();
+        }
+        drop(known);
+        self.read_again(path, stamp)
     }
 
-    /// Reads the keys again; `None` if they are not from a file.
-    fn read_again(&self) -> Option<Vec<Cipher>> {
-        let keys = ciphers(&keys_in(self.path.as_deref()?).ok()?);
-        let mut known = self.ciphers.write().unwrap_or_else(PoisonError::into_inner);
-        known.clone_from(&keys);
-        Some(keys)
+    /// Reads the file again. Keys that it no longer has can still open values in this process. A file without any of the
+    /// known keys belongs to another record, and is ignored.
+    fn read_again(&self, path: &Path, stamp: Option<Stamp>) -> Arc<[NamedCipher]> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.stamp = stamp;
+        let found = match keys_in(path) {
+            Ok(keys) => keys.iter().map(NamedCipher::new).collect::<Vec<_>>(),
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "the changed key file cannot be read; the keys known here are used");
+                return known.ciphers.clone();
+            }
+        };
+        let is_in = |list: &[NamedCipher], id| list.iter().any(|one| one.id == id);
+        if !found.iter().any(|one| is_in(&known.ciphers, one.id)) {
+            tracing::error!(file = %path.display(), "the key file was replaced by another record's; the keys known here are used until the end of this process: restore the file");
+            return known.ciphers.clone();
+        }
+        let gone = known.ciphers.iter().filter(|one| !is_in(&found, one.id));
+        let gone: Vec<_> = gone.cloned().collect();
+        known.ciphers = found.into_iter().chain(gone).collect();
+        known.ciphers.clone()
     }
 
     /// Seals a value, bound to these associated data.
     pub fn seal(&self, associated_data: &str, value: &str) -> io::Result<Vec<u8>> {
         let ciphers = self.ciphers();
         let newest = ciphers.first().ok_or_else(|| io::Error::other("no key"))?;
-        let sealed = newest.seal(&random()?, associated_data.as_bytes(), value.as_bytes());
-        sealed.map_err(io::Error::other)
+        let place = associated_data.as_bytes();
+        let sealed = newest.cipher.seal(&random()?, place, value.as_bytes());
+        let sealed = sealed.map_err(io::Error::other)?;
+        Ok([&NAMED[..], &newest.id.0, &sealed].concat())
     }
 
     /// Opens a sealed value with the same associated data.
     pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, OpenError> {
+        let ciphers = self.ciphers();
         let place = associated_data.as_bytes();
-        let with = |ciphers: &[Cipher]| {
-            let mut opened = ciphers.iter().map(|cipher| cipher.open(place, sealed));
+        let named = named_key(sealed);
+        let of_name = named.and_then(|(id, rest)| {
+            let cipher = ciphers.iter().find(|one| one.id == id)?;
+            cipher.cipher.open(place, rest).ok()
+        });
+        // The random beginning of an earlier version's value may look like a name.
+        let any = || {
+            let mut opened = ciphers.iter().map(|one| one.cipher.open(place, sealed));
             opened.find_map(Result::ok)
         };
-        let open = with(&self.ciphers()).or_else(|| with(&self.read_again()?));
-        String::from_utf8(open.ok_or(OpenError)?).map_err(|_| OpenError)
+        match of_name.or_else(any) {
+            Some(value) => String::from_utf8(value).map_err(|_| OpenError::NotOpened),
+            None => Err(match named {
+                Some((id, _)) if !ciphers.iter().any(|one| one.id == id) => {
+                    OpenError::MissingKey(id)
+                }
+                Some(_) | None => OpenError::NotOpened,
+            }),
+        }
+    }
+
+    /// Returns `true` if the value was sealed with the newest key.
+    pub(crate) fn is_newest(&self, sealed: &[u8]) -> bool {
+        let newest = self.ciphers().first().map(|one| one.id);
+        named_key(sealed).map(|(id, _)| id) == newest
     }
 }
 
@@ -98,10 +308,6 @@ pub fn random_id() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
-fn ciphers(keys: &[[u8; KEY]]) -> Vec<Cipher> {
-    keys.iter().map(Cipher::new).collect()
-}
-
 /// Reads the keys from this file, the newest first.
 fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     let bytes = state_file::read(path)?;
@@ -113,7 +319,7 @@ fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     Ok(bytes.as_chunks::<KEY>().0.to_vec())
 }
 
-/// Returns `true` if these bytes are one or two keys.
+/// Returns `true` if these bytes are a list of keys.
 pub(crate) fn are_keys(bytes: &[u8]) -> bool {
     let (keys, rest) = bytes.as_chunks::<KEY>();
     !keys.is_empty() && keys.len() <= MAX_KEYS && rest.is_empty()
@@ -167,12 +373,13 @@ mod tests {
             seal.open("q1.content", &sealed).unwrap(),
             "{\"name\":\"Ada\"}"
         );
-        assert_eq!(seal.open("q2.content", &sealed), Err(OpenError));
+        assert_eq!(seal.open("q2.content", &sealed), Err(OpenError::NotOpened));
+        let other = Encryption::random().unwrap().open("q1.content", &sealed);
+        assert!(matches!(other, Err(OpenError::MissingKey(_))), "{other:?}");
         assert_eq!(
-            Encryption::random().unwrap().open("q1.content", &sealed),
-            Err(OpenError)
+            seal.open("q1.content", &sealed[..10]),
+            Err(OpenError::NotOpened)
         );
-        assert_eq!(seal.open("q1.content", &sealed[..10]), Err(OpenError));
     }
 
     #[test]
@@ -194,26 +401,94 @@ mod tests {
         }
     }
 
+    /// A value as versions before the key ids sealed it.
+    fn without_name(path: &Path, associated_data: &str, value: &str) -> Vec<u8> {
+        let newest = Cipher::new(keys_in(path).unwrap().first().unwrap());
+        let nonce = random().unwrap();
+        newest
+            .seal(&nonce, associated_data.as_bytes(), value.as_bytes())
+            .unwrap()
+    }
+
     #[test]
-    fn after_a_change_of_keys_what_was_sealed_opens_until_the_next() {
+    fn values_stay_readable_however_often_the_key_is_changed_and_running_gateways_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let running = Encryption::from_file(&path).unwrap();
+        let unnamed = without_name(&path, "p", "zero");
+        let mut sealed = vec![running.seal("p", "0").unwrap()];
+        for number in 1..5 {
+            let mut needed = SealedWith::default();
+            for one in &sealed {
+                needed.add(one);
+            }
+            needed.add(&unnamed);
+            let kept = Encryption::rotate(&path, &needed).unwrap();
+            assert_eq!(kept, number);
+            sealed.push(running.seal("p", &number.to_string()).unwrap());
+            let restarted = Encryption::from_file(&path).unwrap();
+            assert!(restarted.is_newest(&sealed[number]), "it follows the file");
+            for either in [&running, &restarted] {
+                for (number, sealed) in sealed.iter().enumerate() {
+                    assert_eq!(either.open("p", sealed).unwrap(), number.to_string());
+                }
+                assert_eq!(either.open("p", &unnamed).unwrap(), "zero");
+            }
+        }
+        assert_eq!(fs::read(&path).unwrap().len(), 5 * KEY);
+    }
+
+    #[test]
+    fn a_key_that_nothing_names_is_dropped_and_a_missing_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.key");
         let running = Encryption::from_file(&path).unwrap();
         let first = running.seal("p", "one").unwrap();
-        Encryption::rotate(&path).unwrap();
-        let next = Encryption::from_file(&path).unwrap();
-        assert_eq!(next.open("p", &first).unwrap(), "one");
-        let second = next.seal("p", "two").unwrap();
-        assert_eq!(
-            running.open("p", &second).unwrap(),
-            "two",
-            "it reads the keys again"
+        let nothing = SealedWith::default();
+        // The key before always stays.
+        assert_eq!(Encryption::rotate(&path, &nothing).unwrap(), 1);
+        assert_eq!(Encryption::rotate(&path, &nothing).unwrap(), 1);
+        let restarted = Encryption::from_file(&path).unwrap();
+        let Err(OpenError::MissingKey(key)) = restarted.open("p", &first) else {
+            panic!("its key is gone");
+        };
+        let mut needed = SealedWith::default();
+        needed.add(&first);
+        assert!(needed.keys.contains(&key) && !needed.any);
+        let told = OpenError::MissingKey(key).to_string();
+        assert!(
+            told.contains(&key.to_string()) && told.contains("seal.key"),
+            "{told}"
         );
-        Encryption::rotate(&path).unwrap();
-        let last = Encryption::from_file(&path).unwrap();
-        assert_eq!(last.open("p", &second).unwrap(), "two");
-        assert_eq!(last.open("p", &first), Err(OpenError));
-        assert_eq!(fs::read(&path).unwrap().len(), 2 * KEY);
+        // The process that sealed it still has the key.
+        assert_eq!(running.open("p", &first).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_foreign_file_is_not_used_in_place_of_the_known_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let running = Encryption::from_file(&path).unwrap();
+        let own = fs::read(&path).unwrap();
+        state_file::replace(&path, &[9; KEY]).unwrap();
+        let sealed = running.seal("p", "one").unwrap();
+        state_file::replace(&path, b"half").unwrap();
+        assert_eq!(running.open("p", &sealed).unwrap(), "one");
+        state_file::replace(&path, &own).unwrap();
+        let restarted = Encryption::from_file(&path).unwrap();
+        assert_eq!(restarted.open("p", &sealed).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_value_of_an_earlier_version_that_begins_like_a_name_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let seal = Encryption::from_file(&path).unwrap();
+        let cipher = Cipher::new(keys_in(&path).unwrap().first().unwrap());
+        let mut nonce = [7; 24];
+        nonce[..4].copy_from_slice(&NAMED);
+        let sealed = cipher.seal(&nonce, b"p", b"one").unwrap();
+        assert_eq!(seal.open("p", &sealed).unwrap(), "one");
     }
 
     #[test]

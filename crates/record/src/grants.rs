@@ -5,6 +5,7 @@ use std::fmt;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 
+use super::audit::{Details, Event};
 use super::{Record, RecordError, associated_data};
 use crate::store::{Store as _, StoredGrant};
 
@@ -46,10 +47,13 @@ impl fmt::Debug for ApprovalGrant {
     }
 }
 
+/// The member of a grant that is sealed.
+pub(crate) const MEMBER: &str = "grant";
+
 /// Returns the associated data of a grant's answers, which do not open with changed times.
 fn bound_to(key: &str, at: Timestamp, until: Timestamp) -> String {
     let id = format!("{key}.{}.{}", at.as_millis(), until.as_millis());
-    associated_data(&id, "grant")
+    associated_data(&id, MEMBER)
 }
 
 impl Record {
@@ -93,6 +97,24 @@ impl Record {
             })
         });
         Ok(opened.filter(|grant| grant.is_good(now)).collect())
+    }
+
+    /// Ends grants before their time, each with an entry in the audit under this actor.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn end_grants(&self, grants: &[ApprovalGrant], by: &str) -> Result<(), RecordError> {
+        let keys = grants.iter().map(|grant| grant.key.clone()).collect();
+        self.drop_grants(keys).await?;
+        for grant in grants {
+            let details = Details {
+                question: grant.question.as_deref(),
+                reason: Some("ended"),
+                ..Details::by(by)
+            };
+            self.audit_details(Event::GrantVoid, &details).await?;
+        }
+        self.flush().await
     }
 
     /// Deletes grants.

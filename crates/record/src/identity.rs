@@ -87,6 +87,12 @@ impl IdentityKey {
         self.hash("grant", &parts)
     }
 
+    /// Returns the evidence of a call by its digest, for the audit: whoever has this key and a call can tell whether it
+    /// is the one, and nobody else learns anything of it.
+    pub fn evidence(&self, call: &str) -> String {
+        self.hash("evidence", &[call.as_bytes()])
+    }
+
     /// Returns a separate key for another purpose.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         self.mac(purpose, &[])
@@ -161,6 +167,9 @@ fn text_of(object: &Members<'_>, name: &'static str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::question::TeamPlan;
+    use mcp_elicit_core::wire::{ElicitRequest, Revision};
+
     use super::*;
 
     #[test]
@@ -173,6 +182,56 @@ mod tests {
         assert_ne!(
             one,
             IdentityKey::random().unwrap().hash("p", &[b"ab", b"c"])
+        );
+    }
+
+    /// Later versions must find rows and approvals under the same hashes.
+    #[test]
+    fn hashes_of_calls_questions_and_grants_keep_their_values() {
+        let key = IdentityKey::new([7; KEY]);
+        assert_eq!(
+            key.caller(b"Bearer x"),
+            "caller-eb9efdb57c76d3cca380eab662364ec5"
+        );
+        assert_eq!(
+            key.grant_key("local", "k", "d", "r"),
+            "a2b845afbc3b81aa2c8aec87e55e40a81d6b29d0a6b8b6e5168719986c08e41b"
+        );
+        assert_eq!(
+            key.evidence("d"),
+            "f5ac017f3c7bfc415157a6fecbfdb90df91c6e0f26267a407d4460d5073ca186"
+        );
+        let who = SessionIdentity {
+            server: ServerIdentity {
+                name: "s".to_owned(),
+                is_named: true,
+                address: "s".to_owned(),
+                key: "k".to_owned(),
+            },
+            caller: "local".to_owned(),
+        };
+        let scope = who.scope(&key, Some(r#"{"name":"files","version":"1.2"}"#));
+        assert_eq!(
+            scope.hash,
+            "7acd18a31aeb198156995129c5affc414fd2275f834198661614627be91ceaaa"
+        );
+        let params = serde_json::json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
+        let mut asked = NewQuestion {
+            request: ElicitRequest::from_value(&params, Revision::V2025_06_18).unwrap(),
+            ..crate::tests::asked("Who?")
+        };
+        assert_eq!(
+            scope.binding(&key, &asked).unwrap(),
+            "69bfbf161c7887622fb5d3e42fa9fcf1f2b4f3e5fd9dc1a7c1bccf4e7fae414d"
+        );
+        asked.team = Some(TeamPlan {
+            rule_digest: "0123456789abcdef0123456789abcdef".to_owned(),
+            text: "{}".into(),
+            tool: None,
+        });
+        assert_eq!(
+            scope.binding(&key, &asked).unwrap(),
+            "82920af2042ec92e39424c19a39a4e64e710101907db99ebd899bb401dbe0b87"
         );
     }
 

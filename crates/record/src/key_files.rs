@@ -176,13 +176,32 @@ impl KeyFileError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Lost { path, .. } => Some(remedy(&path.display().to_string())),
-            Self::Record(fault) if matches!(**fault, StoreError::OtherKey) => {
-                Some(remedy("identity.key"))
-            }
-            Self::File { .. } | Self::Record(_) => None,
+            Self::Record(fault) => fault.remedy(),
+            Self::File { .. } => None,
         }
     }
 }
+
+impl StoreError {
+    /// Returns the fix if a key does not fit the record, or the file is no record; `None` for any other error.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            fault if fault.is_no_record() => Some(NO_RECORD.to_owned()),
+            Self::OtherKey => Some(remedy("identity.key")),
+            Self::OtherSealKey => Some(remedy("seal.key")),
+            Self::Database(_)
+            | Self::File(_)
+            | Self::Closed
+            | Self::Unreadable(_)
+            | Self::Newer { .. }
+            | Self::NotRecord(_) => None,
+        }
+    }
+}
+
+/// The fix for a file that is no record.
+pub const NO_RECORD: &str = "record.sqlite is not a gateway's record: restore it from a backup, or move it out of the state folder, as `mcp-elicit keys start-over` \
+    does; a new record is begun then.";
 
 /// Returns the fix for a lost key.
 pub fn remedy(file: &str) -> String {

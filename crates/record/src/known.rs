@@ -17,6 +17,7 @@ use super::commit::Effect;
 use super::row::{Rejected, RowChange};
 use super::{Applied, Durability, Record, RecordError, Verdict, associated_data};
 use crate::store::{Change, Crash, Row, Write};
+use crate::team::VoteProgress;
 use crate::{RecordEvent, SessionKey};
 
 /// The result of a held answer, for the person who gave it.
@@ -29,6 +30,8 @@ pub(super) struct Live {
     /// Its deduplication key ([`Row::binding`]).
     pub(super) binding: String,
     pub(super) known: Option<Box<KnownRow>>,
+    /// The state of the vote, if a rule asks several people.
+    pub(super) progress: Option<VoteProgress>,
     /// The person who is told once the held answer is written.
     pub(super) promise: Option<oneshot::Sender<Promised>>,
     /// Locked by the code that writes an answer by itself, and by the code that delivers it.
@@ -46,6 +49,7 @@ impl Live {
             tell: tell.clone(),
             binding: binding.to_owned(),
             known: None,
+            progress: None,
             promise: None,
             turn: Arc::default(),
         }
@@ -75,15 +79,18 @@ pub(super) struct KnownRow {
 #[derive(Clone)]
 pub(super) struct Answer {
     pub(super) act: Transition,
-    /// The content, JSON.
+    /// The content, JSON; for a decline, its reason as a JSON string.
     pub(super) content: Option<String>,
 }
 
 impl Answer {
-    pub(super) fn new(outcome: &Outcome, by: &str) -> Self {
+    /// Creates an answer; the content of a decline is its reason.
+    pub(super) fn new(outcome: &Outcome, by: &str, reason: Option<&str>) -> Self {
+        let reason = reason.filter(|_| matches!(outcome, Outcome::Decline));
+        let reason = reason.map(|reason| serde_json::Value::from(reason).to_string());
         Self {
             act: Transition::acted(outcome, by),
-            content: content_json(outcome),
+            content: content_json(outcome).or(reason),
         }
     }
 }
@@ -158,7 +165,7 @@ impl Record {
 
     /// Keeps the written row of a client's dialog, for [`Self::take_stored`].
     pub(super) fn remember(&self, row: Row) {
-        if row.body.at_client
+        if row.is_at_client()
             && let Some(live) = self.live().get_mut(&row.id)
             && live.known.as_deref().is_none_or(KnownRow::is_stored)
         {
@@ -328,7 +335,7 @@ impl Record {
         };
         match written {
             Ok((verdict, row)) => {
-                let row = row.filter(|row| row.body.at_client);
+                let row = row.filter(Row::is_at_client);
                 live.known = row.map(|row| Box::new(KnownRow::stored(row)));
                 if let Some(promise) = live.promise.take() {
                     let _the_person_has_left = promise.send(Ok(verdict));

@@ -13,12 +13,16 @@
 //! | `create` | creating a question, or finding it |
 //! | `submit` | later changes: shown, answered, ended |
 //! | `deliver` | taking answers out for the server, once, and the results |
+//! | `not_a_person` | a client's response that is no person's act: the question moves to people, or the act is doubted |
 //! | `sweep` | expiry, and changes by other gateways |
 //! | [`team`] | the people whom a rule asks: their acts on one question, reminders and escalations |
 //! | [`timeline`] | the events of such a question, in order |
 //! | [`outbox`] | messages to people about these events |
 //! | `calls` | calls without a waiting client, and their results |
+//! | [`figures`] | figures for a monitor, from the audit |
 //! | [`grants`] | approvals that are valid for a while |
+//! | [`stored_bytes`] | the limits on the bytes of stored questions |
+//! | [`restored`] | a record that was restored from a backup: nothing in it takes effect a second time |
 //! | [`candidates`] | the calls that a question may belong to |
 //! | `presence` | the presence of other gateways, and of questions that they left |
 //! | `parsed` | a cache of parsed questions |
@@ -30,6 +34,7 @@
 //! | [`encryption`] | encryption of stored values |
 //! | [`state_file`] | files in the state folder, replaced as a whole |
 //! | `presence::lock_file` | the running gateways |
+//! | `step_log` | one line of the log for each step of a question |
 //! | `event` | events for sessions |
 //! | [`clock`] | the only code that reads a clock |
 
@@ -44,19 +49,25 @@ mod create;
 mod deliver;
 pub mod encryption;
 mod event;
+pub mod figures;
 pub mod grants;
 pub mod identity;
 pub mod key_files;
 mod known;
+mod not_a_person;
+mod not_shown;
 pub mod outbox;
 mod parsed;
 mod presence;
 pub mod principal;
 pub mod refusals;
+pub mod restored;
 mod row;
 mod scopes;
 pub mod state_file;
+mod step_log;
 pub mod store;
+pub mod stored_bytes;
 mod submit;
 mod sweep;
 pub mod team;
@@ -88,8 +99,9 @@ use known::Live;
 use parsed::ParsedQuestions;
 use presence::Presence;
 pub use presence::lock_file::LockFile;
-use refusals::RefusalsOfEach;
+use refusals::{Refusals, RefusalsOfEach};
 use scopes::Scopes;
+use stored_bytes::{StorageLimits, StoredBytes};
 
 /// An error of the record.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +118,14 @@ pub enum RecordError {
     /// An answer that was to be written together with its delivery could be written neither so nor by itself.
     #[error("the answer could not be written")]
     NotWritten,
+    /// A delivery could not be written, so no answer was taken out.
+    #[error("the delivery of an answer could not be written")]
+    DeliveryNotWritten {
+        /// The questions that are open again, because their people were told that their answers do not count.
+        reopened: Vec<String>,
+        /// The error of the store.
+        source: StoreError,
+    },
     /// Other changes of the same question kept winning.
     #[error("the question keeps changing")]
     Contended,
@@ -117,6 +137,9 @@ pub enum RecordError {
         /// `true` if it is the limit on the questions of one server.
         of_server: bool,
     },
+    /// The questions of the caller, or of all callers, would keep too many bytes.
+    #[error("the stored questions would hold more than {} bytes (`{}`)", .0.most, .0.name)]
+    TooLarge(stored_bytes::StorageLimit),
 }
 
 /// The result of submitting an answer.
@@ -235,7 +258,12 @@ pub struct Record {
     changes: watch::Sender<u64>,
     counters: Counters,
     refused: RefusalsOfEach,
+    /// Questions that could not be shown.
+    not_shown: Refusals,
     open_questions: OpenQuestions,
+    stored_bytes: StoredBytes,
+    storage_limits: StorageLimits,
+    retained_reads: team::RetainedReads,
 }
 
 impl Record {
@@ -265,7 +293,11 @@ impl Record {
             changes: watch::channel(0).0,
             counters: Counters::default(),
             refused: RefusalsOfEach::default(),
+            not_shown: Refusals::default(),
             open_questions: OpenQuestions::default(),
+            stored_bytes: StoredBytes::default(),
+            storage_limits: StorageLimits::default(),
+            retained_reads: team::RetainedReads::default(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::audit::{Entry, Event};
+use super::audit::{Actor, Entry, Event, Member};
 use super::{Record, RecordError};
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
@@ -131,7 +131,8 @@ impl Record {
             return Ok(false);
         }
         if let Some((event, reason)) = note {
-            let entry = about(message, event, "timer", now).with_some("reason", reason.as_deref());
+            let entry = about(message, event, &Actor::timer(), now)
+                .with_some(Member::Reason, reason.as_deref());
             self.note(entry).await?;
         }
         Ok(true)
@@ -219,8 +220,13 @@ impl Record {
         if !self.store.notify_again(id, now, until).await? {
             return Ok(false);
         }
-        self.note(about(message, Event::NotificationRetried, by, now))
-            .await?;
+        self.note(about(
+            message,
+            Event::NotificationRetried,
+            &Actor::read(by),
+            now,
+        ))
+        .await?;
         Ok(true)
     }
 }
@@ -235,17 +241,17 @@ fn is_tried_again(message: &Notification) -> bool {
 }
 
 /// Begins the audit entry of a message.
-fn about(message: &Notification, event: Event, by: &str, now: Timestamp) -> Entry {
-    let person = message.person.as_ref();
-    let person = person.map(|person| format!("person:{person}"));
-    let to_group = || {
-        let recipient = &message.recipient;
-        recipient.starts_with("group:").then(|| recipient.clone())
+fn about(message: &Notification, event: Event, by: &Actor, now: Timestamp) -> Entry {
+    let person = message.person.as_deref().map(Actor::person);
+    // Other recipients than groups have a person, or are no one's.
+    let to_group = || match Actor::read(&message.recipient) {
+        group @ Actor::Group(_) => Some(group),
+        Actor::People(_) | Actor::SlackUser(_) | Actor::Other(_) => None,
     };
     Entry::new(event, now)
-        .with("id", message.question.as_str())
-        .with("by", by)
-        .with("of", message.event.as_str())
-        .with("channel", message.channel.as_str())
-        .with_some("to", person.or_else(to_group).as_deref())
+        .with(Member::Id, message.question.as_str())
+        .with(Member::By, by)
+        .with(Member::Of, message.event.as_str())
+        .with(Member::Channel, message.channel.as_str())
+        .with_some(Member::To, person.or_else(to_group).as_ref())
 }

@@ -1,7 +1,9 @@
 //! The transitions of one row, pure: the next row, its audit entries, and the failure that the write must survive.
 //! Nothing here reads the store, a clock or a key.
 
-use mcp_elicit_core::lifecycle::{Delivery, Lapse, Timestamp, Transition, TransitionError};
+use mcp_elicit_core::lifecycle::{
+    Delivery, Lapse, NotAPerson, Timestamp, Transition, TransitionError,
+};
 
 use super::audit::{self, Event};
 use crate::store::{Change, Crash, Row};
@@ -30,6 +32,13 @@ pub(crate) enum RowChange {
     Doubt {
         /// The reason, in words for a person and a log.
         why: String,
+    },
+    /// The client's response is not a person's act: the question moves from its dialog to people.
+    MoveToPeople {
+        /// The evidence.
+        why: NotAPerson,
+        /// The calls that it may belong to, sealed: the client's dialog showed none. `None` if the call is known.
+        candidates: Option<Vec<u8>>,
     },
     /// A call of the gateway of this name now waits for the question.
     Adopt {
@@ -185,7 +194,7 @@ impl Row {
                     return Err(Rejected::Over);
                 }
                 next.row.lifecycle = next.row.lifecycle.renewed();
-                next.erase();
+                next.erase(now);
                 next.tell(Event::Delivered, now);
             }
             RowChange::Refuse { why, restored } => {
@@ -200,9 +209,20 @@ impl Row {
                 let why = why.clone();
                 next.advance(&Transition::Doubt { why }, now)?;
                 next.row.exclusive = false;
-                next.erase();
+                next.erase(now);
                 next.tell(Event::InDoubt, now);
                 next.effects.survives = Crash::Machine;
+            }
+            RowChange::MoveToPeople { why, candidates } => {
+                let seen = next.row.lifecycle.version();
+                let why = *why;
+                next.advance(&Transition::MoveToPeople { why }, now)?;
+                if next.row.lifecycle.version() != seen {
+                    if candidates.is_some() {
+                        next.row.arguments.clone_from(candidates);
+                    }
+                    next.tell(Event::ClientNotAPerson, now);
+                }
             }
             RowChange::Adopt { owner } => {
                 next.row.owner.clone_from(owner);
@@ -242,9 +262,13 @@ impl Step<'_> {
             .push(audit::step_entry(event, self.row, now));
     }
 
-    fn erase(&mut self) {
-        self.row.content = None;
-        self.row.arguments = None;
+    /// Erases the values, except for those that the rule keeps for auditors.
+    fn erase(&mut self, now: Timestamp) {
+        let content = self.row.content.take();
+        let arguments = self.row.arguments.take();
+        if let Some(team) = self.row.team.as_mut() {
+            team.retain_values(arguments, content, now);
+        }
     }
 
     fn transition(
@@ -261,10 +285,12 @@ impl Step<'_> {
         match transition {
             // The values stay, and nothing is audited, until the result of the delivery is known.
             Transition::Deliver => {}
+            // It is made by [`RowChange::MoveToPeople`].
+            Transition::MoveToPeople { .. } => self.tell(Event::ClientNotAPerson, now),
             // Those who see the question of a rule are audited by name.
             Transition::Show if self.row.team.is_some() => {}
             Transition::Lapse { .. } => {
-                self.erase();
+                self.erase(now);
                 self.tell(Event::Lapsed, now);
             }
             Transition::Show
@@ -284,6 +310,10 @@ impl Step<'_> {
                     .filter(|_| !self.row.lifecycle.is_open())
                 {
                     team.erase();
+                }
+                // Every end of a question of a rule is treated alike: nothing of it is delivered.
+                if self.row.team.is_some() && self.row.lifecycle.is_over() {
+                    self.erase(now);
                 }
                 self.tell(self.row.lifecycle.phase().into(), now);
             }
@@ -310,7 +340,7 @@ impl Step<'_> {
                 }
             }
             delivery => {
-                self.erase();
+                self.erase(now);
                 if delivery == Some(Delivery::Lapsed) {
                     self.tell(Event::Lapsed, now);
                 }
@@ -357,6 +387,8 @@ pub(crate) mod tests {
                 fields: Vec::new(),
                 cautions: Vec::new(),
                 at_client: false,
+                unchecked: None,
+                arguments_left_out: None,
             }),
             arguments: Some(vec![1]),
             content: None,

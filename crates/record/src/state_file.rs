@@ -46,10 +46,49 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// If there is no such file, or it cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_to_read(path)?;
-    check_opened(path, &file.metadata()?)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a regular file to read it, with the checks of [`read`].
+///
+/// # Errors
+/// If there is no such file, or it cannot be read.
+pub fn open_to_read(path: &Path) -> io::Result<File> {
+    let file = open_unchecked(path)?;
+    check_opened(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// Creates a new file that only its owner may read.
+///
+/// # Errors
+/// If there is one, or it cannot be created.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    for_owner(&mut options);
+    options.open(path)
+}
+
+/// Creates a new folder that only its owner may use, on Unix.
+///
+/// # Errors
+/// If there is one, or it cannot be created.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "modes exist on Unix only"))]
+    let mut folder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
+/// Syncs the entries of a folder, if the system can.
+pub fn sync_entries(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _not_everywhere = folder.sync_all();
+    }
 }
 
 /// Reads a whole regular file of text, like [`read`].
@@ -103,7 +142,7 @@ fn not_regular(path: &Path) -> io::Error {
 }
 
 #[cfg(unix)]
-fn open_to_read(path: &Path) -> io::Result<File> {
+fn open_unchecked(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
     // Opening a pipe waits for its other end, unless it is non-blocking.
@@ -117,7 +156,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open_to_read(path: &Path) -> io::Result<File> {
+fn open_unchecked(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
@@ -243,10 +282,7 @@ fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}{ASIDE}", random_id()?));
     let aside = path.with_file_name(name);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    for_owner(&mut options);
-    let mut file = options.open(&aside)?;
+    let mut file = create_new(&aside)?;
     let written = file
         .lock()
         .and_then(|()| file.write_all(bytes))
@@ -262,10 +298,8 @@ fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
 
 /// Syncs the folder's own entries, if the system can.
 fn sync_folder(path: &Path) {
-    if let Some(folder) = path.parent()
-        && let Ok(folder) = File::open(folder)
-    {
-        let _not_everywhere = folder.sync_all();
+    if let Some(folder) = path.parent() {
+        sync_entries(folder);
     }
 }
 

@@ -37,7 +37,20 @@ impl Record {
         by: &str,
         durability: Durability,
     ) -> Applied<Verdict> {
-        let answer = Answer::new(outcome, by);
+        self.submit_with_reason(id, outcome, None, by, durability)
+    }
+
+    /// Like [`submit`](Self::submit), with the person's reason for a decline, which the server gets in the `_meta` of
+    /// its result. It is dropped with the delivery.
+    pub fn submit_with_reason(
+        self: &Arc<Self>,
+        id: &str,
+        outcome: &Outcome,
+        reason: Option<&str>,
+        by: &str,
+        durability: Durability,
+    ) -> Applied<Verdict> {
+        let answer = Answer::new(outcome, by, reason);
         if durability == Durability::Behind
             && let Some(verdict) = self.submit_here(id, &answer)
         {

@@ -29,6 +29,8 @@ impl Record {
                 } else {
                     self.take_due_steps(&row).await?;
                 }
+            } else if row.has_retained_until(now) {
+                self.drop_retained(&row).await?;
             } else if row.is_in_transit() {
                 if !self.is_owner_running(&row) {
                     let why = "the gateway ended while the answer was sent";
@@ -47,7 +49,7 @@ impl Record {
         let before = self.now().as_millis().saturating_sub(millis(span));
         self.load_calls().await?;
         self.store.purge(Timestamp::from_millis(before)).await?;
-        Ok(())
+        self.add_up_when_due().await
     }
 
     /// Withdraws the open questions of callers that cannot return, identified by their names, because no call would
@@ -108,6 +110,7 @@ impl Record {
             let Some(row) = self.find(&id).await? else {
                 continue;
             };
+            self.note_progress(&row);
             let phase = row.lifecycle.phase();
             if phase.action().is_some() && row.lifecycle.delivered_at().is_none() {
                 self.notify_answered(&id, None);

@@ -5,6 +5,9 @@
 //! action, with the current directory of the caller of [`Record::act`].
 
 mod judge;
+mod progress;
+mod reasons;
+mod retained;
 mod rules_event;
 
 use std::time::Duration;
@@ -12,32 +15,25 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::{Timestamp, Transition};
-use mcp_elicit_core::question::NewQuestion;
-use mcp_elicit_policy::people::Addressee;
+use mcp_elicit_core::question::{NewQuestion, ToolClaims, reason_line};
+use mcp_elicit_policy::people::{Addressee, mail_key};
 use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quorum};
-use mcp_elicit_policy::rules::{OnTimeout, Plan, Reveal};
+use mcp_elicit_policy::rules::{OnTimeout, Plan, ReasonsReach, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use self::judge::NotJudged;
+pub use self::progress::VoteProgress;
+use self::retained::Retained;
+pub use self::retained::RetainedCall;
+pub(crate) use self::retained::RetainedReads;
 pub use self::rules_event::RulesEvent;
-use super::audit::{Entry, Event};
+use super::audit::{self, ActEvent, Entry, Event, Member};
 use super::commit::{Durability, Effect};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
 use crate::store::{Change, Crash, Row, StoreError, Write};
-
-/// The prefix of an actor who is a person of the rule.
-const PERSON: &str = "person:";
-/// The text between people who acted together. No subject contains it, so that one person is never taken for two.
-pub const AND_PERSON: &str = ", person:";
-
-/// Returns the people of an actor's word, such as `person:ada, person:bob`; `None` for an actor who is not a person of
-/// a rule.
-pub fn people_of(by: &str) -> Option<impl Iterator<Item = &str>> {
-    Some(by.strip_prefix(PERSON)?.split(AND_PERSON))
-}
 
 /// The longest comment or note, in characters.
 pub const MAX_COMMENT: usize = 2_000;
@@ -97,6 +93,27 @@ pub struct Team {
     pub on_timeout: OnTimeout,
     /// The details that messages outside the gateway may contain.
     pub reveal: Reveal,
+    /// The places that reasons and comments on decisions reach, besides the history.
+    #[serde(default)]
+    pub reasons: ReasonsReach,
+    /// The operator's explanation for those who are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<String>,
+    /// The address of a page with more of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The time for which an approval applies to the same call made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good_for: Option<Duration>,
+    /// The server's claims about the tool of a call that waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Box<ToolClaims>>,
+    /// The names of the arguments that the rule's condition may read; `None` if it may read all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Vec<String>>,
+    /// The people who are missing after the latest action, in words, if they must come from different groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
     schedule: Schedule,
     /// The number of steps of the schedule that are done.
     done: usize,
@@ -113,6 +130,11 @@ pub struct Team {
     pub(crate) ended_through: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     seen: Vec<Seen>,
+    /// The time after the end for which the values of the call are kept for auditors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep_arguments: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retained: Option<Retained>,
 }
 
 /// A person who has seen a question.
@@ -131,9 +153,25 @@ struct Sealed {
     at: Timestamp,
     /// The sealed text in hex.
     text: String,
-    /// `true` for the note of a delegation or the reason of a decline.
+    /// `true` for a text with an action, which is not a comment alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_note: bool,
+    /// The decision that the text is about, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    on: Option<Decided>,
+    /// The version of the entered answers after that decision.
+    #[serde(default)]
+    version: u32,
+}
+
+/// A decision that a person's text is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decided {
+    /// The person entered or confirmed answers: approved, if a call waits for approval.
+    Agreed,
+    /// The person declined.
+    Declined,
 }
 
 /// A person's text on a question: a comment, the note of a delegation, or the reason of a decline.
@@ -145,6 +183,10 @@ pub struct Comment {
     pub at: Timestamp,
     /// The text, which must be sanitized before it is shown.
     pub text: String,
+    /// The decision that it is about, if any.
+    pub on: Option<Decided>,
+    /// The version of the entered answers after that decision; see [`Quorum::version`].
+    pub version: u32,
 }
 
 impl std::fmt::Debug for Comment {
@@ -222,7 +264,38 @@ pub enum TeamAct<'a> {
     },
 }
 
+/// The circumstances of an action.
+#[derive(Clone, Copy, Default)]
+pub struct ActDetails<'a> {
+    /// The channel, if it was outside the pages.
+    pub channel: Option<&'a str>,
+    /// The person's comment on what they approve, or agree to.
+    pub comment: Option<&'a str>,
+}
+
+impl std::fmt::Debug for ActDetails<'_> {
+    /// Formats everything but the comment.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ActDetails")
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
+    }
+}
+
 impl TeamAct<'_> {
+    /// Returns the decision of the action, if it is one that a text may be about.
+    const fn decided(&self) -> Option<Decided> {
+        match self {
+            Self::Fill { .. } | Self::Confirm { .. } => Some(Decided::Agreed),
+            Self::Decline { .. } => Some(Decided::Declined),
+            Self::Cancel
+            | Self::Claim
+            | Self::TakeOver
+            | Self::Delegate { .. }
+            | Self::Comment { .. } => None,
+        }
+    }
+
     /// Returns the word for the audit.
     const fn word(&self) -> &'static str {
         match self {
@@ -268,6 +341,11 @@ pub enum Acted {
 }
 
 impl Team {
+    /// Returns `true` if people have voted, or entered an answer.
+    pub(crate) fn has_acts(&self) -> bool {
+        self.entered.is_some() || !self.quorum.votes().is_empty()
+    }
+
     /// Creates the team of a question that is about to be asked. `asked` are the people whom the plan addresses now,
     /// and `usual` is the deadline if the rule has none.
     pub fn new(
@@ -285,6 +363,13 @@ impl Team {
             is_approval: false,
             on_timeout: plan.on_timeout,
             reveal: plan.reveal,
+            reasons: plan.reasons,
+            explain: plan.explain.clone(),
+            link: plan.link.clone(),
+            good_for: None,
+            tool: None,
+            reads: None,
+            missing: None,
             schedule: plan.schedule(usual),
             done: 0,
             quorum: Quorum::new(plan, asked),
@@ -293,6 +378,8 @@ impl Team {
             timeline: Timeline::default(),
             ended_through: None,
             seen: Vec::new(),
+            keep_arguments: plan.keep_arguments,
+            retained: None,
         }
     }
 
@@ -305,6 +392,18 @@ impl Team {
         }
     }
 
+    /// Returns the team of an approval that applies for this time to the same call made again.
+    #[must_use]
+    pub fn with_good_for(self, good_for: Option<Duration>) -> Self {
+        Self { good_for, ..self }
+    }
+
+    /// Returns the team of a rule whose condition may read these arguments ([`Team::reads`]).
+    #[must_use]
+    pub fn with_reads(self, reads: Option<Vec<String>>) -> Self {
+        Self { reads, ..self }
+    }
+
     /// Returns the plan in the relay's form.
     ///
     /// # Errors
@@ -313,14 +412,20 @@ impl Team {
         Ok(mcp_elicit_core::question::TeamPlan {
             rule_digest: self.rule_digest.clone(),
             text: serde_json::to_string(self)?.into(),
+            tool: None,
         })
     }
 
     /// Returns the team of a new question, if it has one.
     pub(super) fn of(asked: &NewQuestion) -> Result<Option<Box<Self>>, StoreError> {
-        let plan = asked.team.as_ref();
-        let read = plan.map(|plan| serde_json::from_str(&plan.text));
-        Ok(read.transpose()?)
+        let Some(plan) = &asked.team else {
+            return Ok(None);
+        };
+        let mut team: Box<Self> = serde_json::from_str(&plan.text)?;
+        if plan.tool.is_some() {
+            team.tool.clone_from(&plan.tool);
+        }
+        Ok(Some(team))
     }
 
     /// Returns the actions so far.
@@ -331,6 +436,12 @@ impl Team {
     /// Returns the people who have seen the question, the earliest first.
     pub fn seen(&self) -> &[Seen] {
         &self.seen
+    }
+
+    /// Returns the coming reminders and escalations and the end, with their times.
+    pub fn upcoming(&self, asked_at: Timestamp) -> Vec<(Timestamp, Due)> {
+        let coming = (self.done..).map(|done| self.schedule.next(asked_at, done));
+        coming.map_while(|due| due).collect()
     }
 
     /// Returns the number of completed reminders and escalations.
@@ -374,7 +485,7 @@ pub fn digest_of(content: Option<&str>) -> Digest {
 
 /// Returns the digest of a mail address, which identifies two names of one person: the record stores no address.
 pub fn mail_digest(mail: &str) -> String {
-    let digest = Sha256::digest(format!("mail {}", mail.to_ascii_lowercase()));
+    let digest = Sha256::digest(format!("mail {}", mail_key(mail)));
     HEXLOWER.encode(&digest)
 }
 
@@ -390,25 +501,33 @@ impl Record {
         by: Actor<'_>,
         people: &dyn Membership,
     ) -> Result<Acted, RecordError> {
-        self.act_through(id, act, by, people, None).await
+        self.act_with(id, act, by, people, ActDetails::default())
+            .await
     }
 
-    /// Like [`act`](Self::act), outside the pages: the audit names the channel.
+    /// Like [`act`](Self::act), with the circumstances of the action.
     ///
     /// # Errors
     /// The same as [`act`](Self::act).
-    pub async fn act_through(
+    pub async fn act_with(
         &self,
         id: &str,
         act: TeamAct<'_>,
         by: Actor<'_>,
         people: &dyn Membership,
-        channel: Option<&str>,
+        details: ActDetails<'_>,
     ) -> Result<Acted, RecordError> {
-        let is_empty = |text: &str| text.trim().is_empty() || text.chars().count() > MAX_COMMENT;
-        if act.text().is_some_and(is_empty) {
+        let is_unusable = match (&act, act.text()) {
+            (TeamAct::Decline { .. }, Some(reason)) => reason_line(reason).is_none(),
+            (_, Some(text)) => text.trim().is_empty() || text.chars().count() > MAX_COMMENT,
+            (_, None) => details
+                .comment
+                .is_some_and(|comment| reason_line(comment).is_none()),
+        };
+        if is_unusable {
             return Ok(Acted::UnusableText);
         }
+        let ActDetails { channel, .. } = details;
         for _ in 0..TRIES {
             let Some(row) = self.find(id).await? else {
                 return Ok(Acted::Gone);
@@ -428,14 +547,15 @@ impl Record {
                 self.opened_arguments(&row)?;
             }
             let judged = if row.lifecycle.is_open() {
-                self.judge(&row, team, &act, by, people, channel)?
+                self.judge(&row, team, &act, by, people, details)
             } else {
-                Err(Denied::Ended)
+                Err(NotJudged::Denied(Denied::Ended))
             };
             let judged = match judged {
                 Ok(judged) => judged,
-                Err(denied) => {
-                    let by = format!("person:{}", by.person);
+                Err(NotJudged::Failed(error)) => return Err(error),
+                Err(NotJudged::Denied(denied)) => {
+                    let by = audit::Actor::person(by.person);
                     self.note_refused(&row, act.word(), &by, denied.word(), channel)
                         .await?;
                     return Ok(Acted::Denied(denied));
@@ -488,7 +608,9 @@ impl Record {
             let seen = row.lifecycle.version();
             row.lifecycle = row.lifecycle.renewed();
             let shown = Entry::new(Event::Shown, now).about(&row);
-            let shown = shown.with("to", &*format!("person:{person}")).into_text();
+            let shown = shown
+                .with(Member::To, &audit::Actor::person(person))
+                .into_text();
             let change = Change {
                 row,
                 seen,
@@ -543,6 +665,8 @@ impl Record {
                 by: sealed.by.clone(),
                 at: sealed.at,
                 text: self.opened(&row.id, COMMENT, sealed)?,
+                on: sealed.on,
+                version: sealed.version,
             })
         });
         opened.collect()
@@ -566,6 +690,8 @@ impl Record {
             at: self.now(),
             text: HEXLOWER.encode(&bytes),
             is_note: false,
+            on: None,
+            version: 0,
         })
     }
 
@@ -578,20 +704,20 @@ impl Record {
         &self,
         row: &Row,
         act: &str,
-        by: &str,
+        by: &audit::Actor,
         reason: &str,
         channel: Option<&str>,
     ) -> Result<(), RecordError> {
-        let Some(left_out) = self.refused.count(by, self.now()) else {
+        let Some(left_out) = self.refused.count(&by.to_string(), self.now()) else {
             return Ok(());
         };
         let entry = Entry::new(Event::ActRefused, self.now())
             .about(row)
-            .with("by", by)
-            .with("act", act)
-            .with("reason", reason)
-            .with_some("channel", channel)
-            .with_some("leftOut", (left_out > 0).then_some(left_out));
+            .with(Member::By, by)
+            .with(Member::Act, act)
+            .with(Member::Reason, reason)
+            .with_some(Member::Channel, channel)
+            .with_some(Member::LeftOut, (left_out > 0).then_some(left_out));
         self.note(entry).await
     }
 
@@ -608,28 +734,25 @@ impl Record {
             next.done += 1;
         }
         let mut audit = Vec::new();
-        let entry = |event, members: &Value| {
-            Entry::new(event, now)
-                .about(row)
-                .with_all(members)
-                .into_text()
-        };
         for due in due {
-            match due {
-                Due::Remind => {
-                    let members = json!({"by": "timer"});
-                    next.timeline.add(Event::Reminded, now, &members);
-                    audit.push(entry(Event::Reminded, &members));
-                }
+            let event = match due {
+                Due::Remind => ActEvent::new(Event::Reminded),
                 Due::Escalate(to) => {
                     next.quorum = next.quorum.escalate(to.clone());
-                    let members = json!({"by": "timer", "to": to.to_string()});
-                    next.timeline.add(Event::Escalated, now, &members);
-                    audit.push(entry(Event::Escalated, &members));
+                    ActEvent {
+                        to: Some(audit::Actor::from(&to)),
+                        ..ActEvent::new(Event::Escalated)
+                    }
                 }
                 // The lifecycle handles the deadline.
                 Due::TimeOut => return Ok(()),
-            }
+            };
+            let event = ActEvent {
+                by: Some(audit::Actor::timer()),
+                ..event
+            };
+            next.timeline.add(&event, now);
+            audit.push(event.entry(row, now).into_text());
         }
         if next.done == team.done {
             return Ok(());
@@ -658,8 +781,13 @@ impl Record {
         effect: Effect,
         follow: impl FnOnce(),
     ) -> Result<Option<()>, RecordError> {
+        let after = change.row.clone();
         let write = Write::Change(vec![change]);
         let effects = [(id, effect)];
+        let follow = || {
+            self.note_progress(&after);
+            follow();
+        };
         self.commit(Some(write), Durability::BeforeSeen, &effects, follow)
             .await
     }
@@ -673,7 +801,7 @@ mod tests {
     fn a_letter_that_only_looks_alike_is_of_another_mailbox() {
         assert_eq!(
             mail_digest("Kim@example.com"),
-            mail_digest("kim@EXAMPLE.com")
+            mail_digest("kim@EXAMPLE.com.")
         );
         // The lower case of the kelvin sign is `k`.
         assert_ne!(

@@ -14,7 +14,9 @@ mod caller_bound;
 mod calls;
 mod chain;
 mod combined;
+mod not_a_person;
 mod refused;
+mod stored_bytes;
 mod team;
 mod validity;
 
@@ -53,7 +55,7 @@ fn form() -> mcp_elicit_core::form::Form {
     mcp_elicit_core::form::Form::from_value(&schema).unwrap()
 }
 
-fn asked(message: &str) -> NewQuestion {
+pub(crate) fn asked(message: &str) -> NewQuestion {
     NewQuestion {
         call: Some(CallSummary {
             kind: CallKind::Tool,

@@ -5,7 +5,7 @@
 use mcp_elicit_core::lifecycle::{Phase, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::Event;
+use crate::audit::{ActEvent, Actor, Event};
 use crate::store::Row;
 
 /// The most stored events of one question. People are still told of its end.
@@ -83,12 +83,12 @@ pub struct TimelineEvent {
     pub kind: TimelineKind,
     /// The time.
     pub at: Timestamp,
-    /// The actor: `person:NAME`, `timer`, or as in the audit.
+    /// The actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// The addressee: `person:NAME`, `group:NAME`.
+    pub by: Option<Actor>,
+    /// The addressee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    pub to: Option<Actor>,
     /// The channel of an act outside the pages, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
@@ -107,24 +107,18 @@ impl Timeline {
         self.0.is_empty()
     }
 
-    /// Adds an audit event with these members.
-    pub(crate) fn add(&mut self, event: Event, at: Timestamp, members: &serde_json::Value) {
-        let text = |name: &str| members[name].as_str().map(str::to_owned);
-        if let Some(kind) = TimelineKind::from_audit(event)
+    /// Adds an event of a person's action or of the schedule, if the timeline has its kind.
+    pub(crate) fn add(&mut self, event: &ActEvent, at: Timestamp) {
+        if let Some(kind) = TimelineKind::from_audit(event.event)
             && self.0.len() < MAX_EVENTS
         {
             self.0.push(TimelineEvent {
                 kind,
                 at,
-                by: text("by"),
-                to: text("to"),
-                through: text("channel"),
-                edited: members["edited"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|pointer| pointer.as_str().map(str::to_owned))
-                    .collect(),
+                by: event.by.clone(),
+                to: event.to.clone(),
+                through: event.channel.clone(),
+                edited: event.edited.clone(),
             });
         }
     }
@@ -148,7 +142,7 @@ impl Row {
         let ended = TimelineKind::from_phase(lifecycle.phase()).map(|kind| TimelineEvent {
             kind,
             at: lifecycle.ended_at().unwrap_or_default(),
-            by: lifecycle.ended_by().map(str::to_owned),
+            by: lifecycle.ended_by().map(Actor::read),
             to: None,
             through: team.ended_through.clone(),
             edited: Vec::new(),

@@ -1,6 +1,8 @@
 //! The delivery of answers: each is taken out of the record once and sent to the server; and the end of questions
 //! without one.
 
+use std::time::Duration;
+
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, message};
@@ -12,6 +14,9 @@ use crate::parts::calls::Call;
 use crate::parts::deliveries::Waiting;
 use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, Timer, Timestamp};
 
+/// The time after which an answer is taken out again, if the record could not be written.
+const DELIVER_AGAIN: Duration = Duration::from_secs(5);
+
 impl Relay {
     /// Handles an answer in the record, which is the first one.
     pub(crate) fn answered(&mut self, now: Timestamp, key: AskId) {
@@ -21,6 +26,14 @@ impl Relay {
         if !question.answered() {
             return;
         }
+        self.deliver_answer(now, key);
+    }
+
+    /// Delivers an answer in the record, or collects it with the others of its round.
+    fn deliver_answer(&mut self, now: Timestamp, key: AskId) {
+        let Some(question) = self.asks.get(key) else {
+            return;
+        };
         let (origin, call) = (question.origin().clone(), question.call());
         if let Some(id) = question.open_dialog().cloned() {
             self.withdraw_from_client(key, &id);
@@ -40,14 +53,19 @@ impl Relay {
     /// Withdraws the client's own dialog, because another answer was first.
     fn withdraw_from_client(&mut self, key: AskId, id: &Id) {
         let stream = self.stream_of(key);
+        self.withdraw_dialog(stream, id, "answered elsewhere");
+    }
+
+    /// Withdraws the client's own dialog with this id.
+    pub(crate) fn withdraw_dialog(&mut self, stream: StreamId, id: &Id, why: &str) {
         let notice = Cancelled {
             request_id: Some(id.clone()),
-            reason: Some("answered elsewhere".to_owned()),
+            reason: Some(why.to_owned()),
         };
         self.effects.tell_client(stream, notice.to_message(), false);
     }
 
-    fn stream_of(&self, key: AskId) -> StreamId {
+    pub(crate) fn stream_of(&self, key: AskId) -> StreamId {
         let call = self.asks.get(key).and_then(Ask::call);
         call.and_then(|call| self.calls.get(call))
             .and_then(Call::stream)
@@ -131,6 +149,29 @@ impl Relay {
         self.urls_answered(now, visits);
         for (call, reply, record) in decided {
             self.approval_decided(now, call, &reply, record);
+        }
+    }
+
+    /// Handles answers that could not be taken out, because the record cannot be written: a question that is open again
+    /// waits for another answer, and a given answer is taken out later. The calls keep waiting.
+    pub(crate) fn delivery_not_written(&mut self, now: Timestamp, questions: &[(AskId, bool)]) {
+        for (key, is_open) in questions {
+            let Some(question) = self.asks.get_mut(*key) else {
+                continue;
+            };
+            question.not_delivered(*is_open);
+            self.timers.cancel(Timer::DeliverAgain(*key));
+            if !is_open {
+                let at = now.after(DELIVER_AGAIN);
+                self.timers.set(at, Timer::DeliverAgain(*key));
+            }
+        }
+    }
+
+    /// Takes an answer out of the record that could not be taken out before.
+    pub(crate) fn deliver_again(&mut self, now: Timestamp, key: AskId) {
+        if self.asks.get(key).is_some_and(Ask::is_answered) {
+            self.deliver_answer(now, key);
         }
     }
 
@@ -254,7 +295,8 @@ impl Relay {
 
     /// Ends every question of a call that ends. One that may belong to another call is reassigned to it. If the server
     /// ended the call, its remaining questions were asked outside any call: the server is told, so that it does not
-    /// wait forever. After a call that the client gave up, the server has to clean up itself.
+    /// wait forever. After a call that the client gave up, the server has to clean up itself; it is told about a
+    /// question that may, although not likely, be of another call.
     pub(crate) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
         let open = self
             .calls
@@ -262,11 +304,18 @@ impl Relay {
             .map(|call| call.asks().to_vec())
             .unwrap_or_default();
         for key in open {
-            if self.reassign(now, key, call) {
+            // The other calls wait for answers of their own, so the question is hardly theirs.
+            let is_left = ending == Ending::WithdrawnByClient
+                && self.asks.get(key).is_some_and(Ask::is_likely_of_its_call)
+                && self
+                    .asks
+                    .get(key)
+                    .is_some_and(|ask| !ask.others().is_empty());
+            if !is_left && self.reassign(now, key, call) {
                 continue;
             }
             let question = self.drop_question(key, ending);
-            if ending == Ending::CallEnded
+            if (is_left || ending == Ending::CallEnded)
                 && let Some(Origin::Pushed { id }) =
                     question.map(|question| question.origin().clone())
             {
@@ -283,6 +332,7 @@ impl Relay {
             self.passed_rounds.remove_ask(*round, key);
         }
         self.timers.cancel(Timer::AskExpired(key));
+        self.timers.cancel(Timer::DeliverAgain(key));
         if let Some(call) = question.call().and_then(|call| self.calls.get_mut(call)) {
             call.remove_ask(key);
         }

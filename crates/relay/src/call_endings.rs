@@ -125,6 +125,7 @@ impl Relay {
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
         self.turns.queue_mut().remove(key);
+        self.waiting_calls.remove(key);
         self.round_states.remove_call(key);
         if self.holds.end(key, &mut self.timers) || call.stream().is_none() {
             self.timers.cancel_call(key);

@@ -63,14 +63,15 @@ impl Relay {
             }
         } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
             match found {
+                FoundCall::Nothing => {}
                 FoundCall::Result(result) => {
                     if let Some(call) = self.calls.get_mut(key) {
                         call.finish(result);
                     }
                     self.deliver_finished(key);
                 }
-                FoundCall::Running | FoundCall::Nothing => {
-                    self.unattended.follow(key);
+                FoundCall::Running { link } => {
+                    self.unattended.follow(key, link);
                     self.effects.push(Effect::FollowCall {
                         call: key,
                         digest,
@@ -140,7 +141,7 @@ impl Relay {
         if queued || self.unattended.follows(key) {
             return;
         }
-        let server_info = self.server.info();
+        let (server_info, link) = (self.server.info(), self.link_of(key));
         let Some(digest) = self
             .calls
             .get_mut(key)
@@ -152,6 +153,7 @@ impl Relay {
             call: key,
             digest,
             server_info,
+            link,
         });
     }
 

@@ -1,16 +1,19 @@
 //! The queue of calls that wait for their turn with the server.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use mcp_elicit_core::wire::Mode;
 
 use crate::parts::call_queue::{TurnMarks, TurnState};
 use crate::parts::calls::Call;
-use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn};
-use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timestamp};
+use crate::parts::turns::{OtherCall, OtherCalls, Rule, Turn, TurnWait};
+use crate::turn_sharing::Groups;
+use crate::{AskId, AskedVia, CallId, ClientForward, ClientFrame, Relay, Timer, Timestamp};
 
 impl Relay {
     /// Returns `true` if the call must wait for its turn. Otherwise records its turn, if it needs one.
-    pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
+    pub(crate) fn waits_for_turn(&mut self, now: Timestamp, key: CallId) -> bool {
         let rule = self.rule();
         if self.turns.are_free(rule) {
             return false;
@@ -20,11 +23,30 @@ impl Relay {
         };
         let others = self.others_of(Some(key), rule);
         let shown = self.client.shown(self.settings.answer_with);
-        let turn = self.turns.turn_of(rule, kind, &target, shown, others);
-        if let (Turn::Own, Some(call)) = (turn, self.calls.get_mut(key)) {
-            call.begin_turn();
+        if !self.turns.takes_turns(rule, kind, &target, shown) {
+            return false;
         }
+        let wait = if others.may_be_joined() {
+            let groups = self.groups_beside(now, Some(key));
+            self.turn_wait_of(now, key, rule, &groups)
+        } else {
+            TurnWait::NOT_YET
+        };
+        let turn = self.turns.turn_of(rule, kind, &target, shown, others, wait);
+        self.take_turn(key, turn);
         turn == Turn::Waits
+    }
+
+    /// Records the turn of a call.
+    fn take_turn(&mut self, key: CallId, turn: Turn) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        match turn {
+            Turn::Own => call.begin_turn(),
+            Turn::SharedAsking => call.share_turn(),
+            Turn::NotTaken | Turn::Shared | Turn::Waits => {}
+        }
     }
 
     /// Returns the other calls in which the server may be asking, as far as a turn depends on them.
@@ -35,6 +57,7 @@ impl Relay {
         let others = self.calls.asking().filter(|(other, _)| Some(*other) != key);
         let others = others.map(|(_, call)| OtherCall {
             is_at_its_turn: self.is_at_its_turn(call),
+            is_given_up: call.is_given_up(),
             waits_for_answer: call.may_wait_for_answer(),
         });
         OtherCalls::of(rule, others)
@@ -72,7 +95,9 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.enqueue(now, Bytes::copy_from_slice(frame.text().as_bytes()));
         }
+        self.note_ended(now);
         self.turns.queue_mut().push(key, target, state);
+        self.plan_turns(now, now);
         self.hold_queued(now, key);
         ClientForward::Handled
     }
@@ -80,9 +105,10 @@ impl Relay {
     /// Holds the call like one with an open question, so it is kept alive and handed back. The client is not informed
     /// at once, because the turn mostly comes soon.
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
-        let hold = self.hold_time();
-        self.calls.learn_token(key);
+        self.learn_token(key);
+        self.note_waiting(key);
         if let Some(call) = self.calls.get(key) {
+            let hold = self.hold_time(now, call);
             let is_waited_for = call.stream().is_some();
             self.holds
                 .begin_quietly(now, key, is_waited_for, hold, &mut self.timers);
@@ -108,6 +134,7 @@ impl Relay {
             if self.turns.queue().is_as_at(&marks) {
                 return;
             }
+            self.note_ended(now);
             let state = TurnState::new(marks, self.others_of(None, marks.rule));
             if self.turns.queue_mut().must_check(state) {
                 self.check_queue(now, marks);
@@ -119,17 +146,24 @@ impl Relay {
     fn check_queue(&mut self, now: Timestamp, marks: TurnMarks) {
         let TurnMarks { rule, shown, .. } = marks;
         let mut others = self.others_of(None, rule);
+        let mut groups = self.groups_for(now, others);
         let mut last = None;
         while let Some((key, (kind, target))) = self.turns.queue().next_after(last) {
             last = Some(key);
-            let turn = self.turns.turn_of(rule, *kind, target, shown, others);
+            let (kind, target) = (*kind, target.clone());
+            let wait = self.turn_wait_of(now, key, rule, &groups);
+            let turn = self.turns.turn_of(rule, kind, &target, shown, others, wait);
             if turn == Turn::Waits {
+                if let Some(left) = wait.sharing.next_limit(wait.waited) {
+                    self.plan_turns(now, now.after(left));
+                }
                 continue;
             }
             self.turns.queue_mut().remove(key);
             // A call that takes no turn changes nothing for the others.
             if !self.starts_at_its_turn(now, key, turn) || turn != Turn::NotTaken {
                 others = self.others_of(None, rule);
+                groups = self.groups_for(now, others);
             }
         }
         self.turns
@@ -137,14 +171,34 @@ impl Relay {
             .checked(TurnState::new(marks, others));
     }
 
+    /// Records the calls and questions that have ended, for calls that wait for them.
+    fn note_ended(&mut self, now: Timestamp) {
+        let ended = self.calls.ended() + self.asks.ended();
+        self.turns.queue_mut().note_ended(now, ended);
+    }
+
+    /// Returns the groups of the calls at the server, if a call of the queue could share their turn.
+    fn groups_for(&mut self, now: Timestamp, others: OtherCalls) -> Groups {
+        if others.is_free() {
+            return Groups::default();
+        }
+        self.groups_beside(now, None)
+    }
+
+    /// Plans a check of the calls that wait for their turn at this time.
+    fn plan_turns(&mut self, now: Timestamp, at: Timestamp) {
+        let at = at.max(now.after(Duration::from_millis(1)));
+        if self.turns.queue_mut().plan_check(at) {
+            self.timers.set(at, Timer::Turns);
+        }
+    }
+
     /// Sends a call that has waited to the server. Returns `false` if the rules stop it.
     fn starts_at_its_turn(&mut self, now: Timestamp, key: CallId, turn: Turn) -> bool {
-        let Some(call) = self.calls.get_mut(key).filter(|call| call.is_queued()) else {
+        if !self.calls.get(key).is_some_and(Call::is_queued) {
             return false;
-        };
-        if turn == Turn::Own {
-            call.begin_turn();
         }
+        self.take_turn(key, turn);
         if self.stops_at_its_turn(now, key) {
             return false;
         }
@@ -162,17 +216,23 @@ impl Relay {
 
     /// Returns `true` if a call of the queue could go to the server now.
     #[cfg(test)]
-    pub(crate) fn holds_up_a_call(&self) -> bool {
+    pub(crate) fn holds_up_a_call(&mut self, now: Timestamp) -> bool {
+        if !self.turns.queue().has_waiting() {
+            return false;
+        }
         let (rule, shown) = (self.rule(), self.client.shown(self.settings.answer_with));
         let others = self.others_of(None, rule);
+        let groups = self.groups_beside(now, None);
+        let keys: Vec<_> = self.turns.queue().waiting().collect();
         let waits = |key: CallId| {
+            let wait = self.turn_wait_of(now, key, rule, &groups);
             let call = self.calls.get(key).filter(|call| call.is_queued());
             let target = call.and_then(Call::target);
             target.is_some_and(|(kind, target)| {
-                self.turns.turn_of(rule, kind, &target, shown, others) == Turn::Waits
+                self.turns.turn_of(rule, kind, &target, shown, others, wait) == Turn::Waits
             })
         };
-        !self.turns.queue().waiting().all(waits)
+        !keys.into_iter().all(waits)
     }
 
     /// Records that a pushed question came up in one of these calls; it is certain if there is only one.
@@ -181,6 +241,14 @@ impl Relay {
             return;
         }
         let is_certain = calls.len() == 1;
+        let surely_asks = |key: &CallId| {
+            let target = self.calls.get(*key).and_then(Call::target);
+            target.is_some_and(|(kind, target)| self.turns.surely_asks(kind, &target, mode))
+        };
+        if !is_certain && calls.iter().any(surely_asks) {
+            // No other is suspected of what a known one does.
+            return;
+        }
         for key in calls {
             let Some(call) = self.calls.get_mut(*key) else {
                 continue;

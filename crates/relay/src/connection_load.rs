@@ -66,14 +66,15 @@ impl Relay {
     }
 
     /// Returns `true` if the request continues something that is held here: the retry of a round, or a call that was
-    /// handed back.
-    pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
+    /// handed back or given up.
+    pub fn continues_here(&self, now: Timestamp, kind: CallKind, frame: Frame<'_>) -> bool {
         if let Some(state) = frame.text_member(FramePart::Params, "requestState") {
             return self.round_states.knows(&state);
         }
         !self.unattended.is_empty()
             && calls::summary(kind, frame)
                 .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
+            || self.given_up_call(now, kind, frame).is_some()
     }
 
     /// Returns `true` if the client knows a call by this id.

@@ -43,17 +43,46 @@ pub trait Decisions: fmt::Debug + Send + Sync {
     /// Reports that a question was not asked, because a rule refuses it or its people cannot be asked. It is called
     /// once per question, with the call that was decided about, if known.
     fn not_asked(&self, call: Option<&CallSummary>, refusal: &RuleRefusal);
-    /// Reports that a call was approved with these answers (JSON), which change the arguments at these JSON Pointers;
-    /// `question` is the record's id of the question in which people approved it.
+    /// Reports that a call was approved.
     fn approved(
         &self,
         now: Timestamp,
         call: &CallSummary,
         approval: &Approval,
-        answers: &str,
-        edited: &[String],
-        question: Option<&str>,
+        decision: &ApprovedCall<'_>,
     );
+    /// Returns the state of the vote on a question, by the record's id; `None` if it is not known.
+    fn progress(&self, _question: &str) -> Option<VoteProgress> {
+        None
+    }
+}
+
+/// The result of an approval.
+#[derive(Clone, Copy)]
+pub struct ApprovedCall<'a> {
+    /// The approvers' answers, JSON.
+    pub answers: &'a str,
+    /// JSON Pointers to the arguments that they changed.
+    pub edited: &'a [String],
+    /// The record's id of the question in which they approved it.
+    pub question: Option<&'a str>,
+    /// The digest of the call as it is made, with the changed arguments.
+    pub digest: &'a str,
+}
+
+/// The state of the vote on a question, for the caller who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoteProgress {
+    /// The people who are missing, in words: `2 of platform, security`.
+    pub missing: String,
+    /// The number of people who have confirmed.
+    pub votes: usize,
+    /// The number of people who must confirm.
+    pub need: usize,
+    /// The time of the question.
+    pub asked_at: Timestamp,
+    /// The time at which it ends unanswered.
+    pub until: Option<Timestamp>,
 }
 
 /// A snapshot of the decisions about questions, which does not change while it is held.
@@ -119,6 +148,9 @@ pub struct ToolFacts {
     pub open_world: Option<bool>,
     /// `inputSchema` as JSON, unless it is too large to keep.
     pub input_schema: Option<Box<str>>,
+    /// `description`, at most [`MAX_DESCRIPTION`](mcp_elicit_core::question::ToolClaims::MAX_DESCRIPTION) characters of
+    /// it. Rules do not read it.
+    pub description: Option<Box<str>>,
 }
 
 /// The decision about a call.

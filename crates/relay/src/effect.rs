@@ -1,7 +1,10 @@
 //! Inputs and effects of the relay. They are values, so that a simulator can replace the shell.
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::question::{Ending, FoundCall, NewQuestion};
+use mcp_elicit_core::lifecycle::NotAPerson;
+use mcp_elicit_core::question::{CallSummary, Ending, FoundCall, NewQuestion};
+
+use crate::ByteLimit;
 
 /// The stream of a frame to the client: that of one HTTP request, or the session's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +66,34 @@ pub enum Effect {
         /// The person's action; an accepted form's answers are checked.
         outcome: Outcome,
     },
+    /// The client's response is not a person's act: list the question as one for people. Report
+    /// [`Event::NotRecorded`] if that fails.
+    MoveToPeople {
+        /// The question's number.
+        question: AskId,
+        /// Its record.
+        record: String,
+        /// The evidence.
+        why: NotAPerson,
+        /// The calls that it may belong to, the likeliest first; empty if its call is known.
+        calls: Vec<CallSummary>,
+    },
+    /// The client's answer, which counts, may not be a person's act: add this to the audit.
+    DoubtAct {
+        /// The question's record.
+        record: String,
+        /// The evidence.
+        why: NotAPerson,
+    },
+    /// A question was refused, because its form cannot be shown to a person: add this to the audit.
+    NotShown {
+        /// The call that asked, if known.
+        call: Option<CallSummary>,
+        /// The beginning of the server's message.
+        message: String,
+        /// The reason.
+        why: String,
+    },
     /// Take these answers out of the record, all or none and only once; then report [`Event::DeliveryBegun`].
     BeginDelivery {
         /// The questions.
@@ -120,6 +151,8 @@ pub enum Effect {
         digest: String,
         /// The server's `serverInfo`.
         server_info: Option<String>,
+        /// The address at which a person can answer its question.
+        link: Option<String>,
     },
     /// The server has answered a call that no client waits for.
     KeepResult {
@@ -147,8 +180,10 @@ pub enum Effect {
         /// The call whose upstream request is to be given up.
         call: CallId,
     },
-    /// Restart the server, which exited over a request about its era.
+    /// Restart the server, which exited over a request about its era, or is to be addressed in the other era.
     Restart,
+    /// Leave the session that was opened with the server: further requests describe themselves (2026-07-28).
+    LeaveSession,
 }
 
 /// The events that are reported to the relay.
@@ -172,14 +207,12 @@ pub enum Event {
         /// The question's number.
         question: AskId,
     },
-    /// The caller has too many open questions in all sessions together, so this one is not asked.
+    /// A limit on questions over all sessions is reached, so this one is not asked.
     NotAdmitted {
         /// The question's number.
         question: AskId,
         /// The limit.
-        limit: usize,
-        /// `true` if it is the limit on this server's questions.
-        of_server: bool,
+        limit: QuestionLimit,
     },
     /// An answer is in the record, from any source.
     Answered {
@@ -195,6 +228,11 @@ pub enum Event {
     NoDelivery {
         /// The questions.
         questions: Vec<AskId>,
+    },
+    /// The record could not be written, so these answers were not taken out: nothing has reached the server.
+    DeliveryNotWritten {
+        /// The questions; each with `true` if it is open again, since its person was told that the answer does not count.
+        questions: Vec<(AskId, bool)>,
     },
     /// The server has accepted these answers.
     Accepted(DeliveryId),
@@ -244,6 +282,9 @@ pub enum Event {
     ServerGone(String),
     /// The server was restarted, as requested by [`Effect::Restart`].
     Restarted,
+    /// The response to `initialize` that follows names no session, so the server cannot push (2025-11-25, transports,
+    /// session management).
+    NoSession,
     /// Hand every held call back: the gateway is about to stop.
     Drain,
     /// Hand every held call back, because its client no longer waits for it. Made again, the call continues.
@@ -252,4 +293,18 @@ pub enum Event {
     Stop,
     /// The client ended its session, or the session was idle: waiting clients are told.
     SessionEnded,
+}
+
+/// A limit on questions, over all sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionLimit {
+    /// The number of open questions of one caller.
+    Open {
+        /// The most questions.
+        most: usize,
+        /// `true` if it is the limit on this server's questions.
+        of_server: bool,
+    },
+    /// The bytes of stored questions, of one caller or of all.
+    Bytes(ByteLimit),
 }

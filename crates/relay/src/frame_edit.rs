@@ -53,6 +53,12 @@ impl ErrorResponse {
         }
     }
 
+    /// Replaces the message.
+    #[must_use]
+    pub(crate) fn with_message(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message
@@ -60,11 +66,20 @@ impl ErrorResponse {
 
     /// Returns the error response to the request of this id.
     pub(crate) fn to_response(&self, id: &Id) -> String {
+        self.to_response_of(Some(id))
+    }
+
+    /// Returns the error response to a request whose id cannot be repeated (JSON-RPC 2.0: `null`).
+    pub(crate) fn to_unknown(&self) -> String {
+        self.to_response_of(None)
+    }
+
+    fn to_response_of(&self, id: Option<&Id>) -> String {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
             error["data"] = data.clone();
         }
-        message::error(Some(id), &members::raw_value(&error))
+        message::error(id, &members::raw_value(&error))
     }
 }
 

@@ -58,6 +58,10 @@ impl Relay {
         match self.server.contact() {
             Contact::Gone => self.effects.reject(frame, &self.server_ended()),
             Contact::Probing => self.wait_for_era(frame),
+            Contact::Unusable => {
+                let refusal = self.server_unusable();
+                self.effects.reject(frame, &refusal)
+            }
             Contact::New if self.client.needs_no_opening() => {
                 self.begin_probe(frame.at());
                 self.wait_for_era(frame)
@@ -129,7 +133,13 @@ impl Relay {
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
         let log_level = self.requested_log_level(*frame);
-        let other = self.other_id_at_server(&id);
+        let is_approved = self.approvals.is_starting();
+        let other = if is_approved {
+            // A client's own id could tell the server something that no approver has seen.
+            Some(self.new_id())
+        } else {
+            self.other_id_at_server(&id)
+        };
         if let Some(other) = &other
             && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
         {
@@ -137,8 +147,8 @@ impl Relay {
             // generate it.
             sent = Cow::Owned(envelope.with_id(other));
         }
-        let progress = if self.settings.client_streams {
-            self.give_token(&mut sent, *frame)
+        let progress = if self.settings.client_streams || is_approved {
+            self.give_token(&mut sent, *frame, is_approved)
         } else {
             CallProgress::default()
         };
@@ -162,7 +172,7 @@ impl Relay {
                 .reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
         self.approvals.started(key);
-        if kind.is_some() && self.waits_for_turn(key) {
+        if kind.is_some() && self.waits_for_turn(frame.at(), key) {
             return self.enqueue(frame, key);
         }
         match sent {
@@ -177,8 +187,13 @@ impl Relay {
     }
 
     /// Gives the call a progress token of its own: a report finds its stream by the token, so two calls must not share
-    /// one. `frame` is the frame as it came.
-    fn give_token(&mut self, sent: &mut Cow<'_, str>, frame: Frame<'_>) -> CallProgress {
+    /// one. `frame` is the frame as it came. The client's own token stays if it is free, unless the call was approved.
+    fn give_token(
+        &mut self,
+        sent: &mut Cow<'_, str>,
+        frame: Frame<'_>,
+        is_approved: bool,
+    ) -> CallProgress {
         let token = match &*sent {
             Cow::Borrowed(_) => calls::progress_token(frame),
             Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
@@ -187,7 +202,12 @@ impl Relay {
         let Some(token) = token else {
             return CallProgress::default();
         };
-        let Some(own) = self.other_token(&token) else {
+        let own = if is_approved {
+            Some(self.new_token())
+        } else {
+            self.other_token(&token)
+        };
+        let Some(own) = own else {
             return CallProgress::with_tokens(token.clone(), Some(token));
         };
         let changed = with_token(sent, &own);
@@ -231,16 +251,25 @@ impl Relay {
         else {
             return ClientForward::AsIs(None);
         };
+        // Some clients name a request by the same value in the other JSON type.
+        let meant = id.in_other_type().filter(|other| {
+            self.calls.by_client(&id).is_none() && self.calls.by_client(other).is_some()
+        });
+        let written = id.clone();
+        let id = meant.unwrap_or(id);
+        if let Some(list) = self.batch_responses.cancelled(&id) {
+            self.effects.tell_client(StreamId::SESSION, list, true);
+        }
         let Some(key) = self.calls.by_client(&id) else {
             return ClientForward::AsIs(None);
         };
         if reason.is_some_and(|reason| is_timeout(&reason)) && self.client_timed_out(now, key) {
             return ClientForward::Handled;
         }
-        self.give_up(now, key, params, &id)
+        self.give_up(now, key, params, &written)
     }
 
-    /// Gives up a call for the client: withdraws its questions and tells the server.
+    /// Gives up a call for the client, which named it by this id: withdraws its questions and tells the server.
     fn give_up(
         &mut self,
         now: Timestamp,
@@ -280,14 +309,20 @@ impl Relay {
         let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
         };
-        if let Some(key) = self.asks.by_client_id(&id) {
+        if let Some(key) = self.answered_question(&id) {
             self.client_replies(now, key, frame);
             return ClientForward::Handled;
         }
         if self.other_replies(now, &id, frame) {
             return ClientForward::Handled;
         }
-        match self.server_requests.answered(&id) {
+        let mut answered = self.server_requests.answered(&id);
+        if answered.is_none()
+            && let Some(other) = id.in_other_type()
+        {
+            answered = self.server_requests.answered(&other);
+        }
+        match answered {
             // Too late for a question that has ended, or an answer to no question: answers pass through the record
             // only.
             None => ClientForward::Handled,
@@ -309,6 +344,7 @@ impl Relay {
             } else if self.holds.is_held(key) {
                 // A person is being asked: the call waits to be made again.
                 self.detach(key);
+                self.gives_up(key);
             } else if self.client.cancels_by_closing_stream() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
                 self.cancel_upstream(key);
@@ -351,7 +387,7 @@ fn is_nearly_judged(method: &str) -> bool {
 }
 
 /// Returns the request with another progress token.
-fn with_token(text: &str, token: &Id) -> Option<String> {
+pub(crate) fn with_token(text: &str, token: &Id) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = Frame::of_text(text, &index).member_range(FramePart::Meta, "progressToken")?;
     Some(frame_edit::spliced(text, &range, token.as_json()))

@@ -1,7 +1,7 @@
 //! Frames from the server: passed on, or handled here if they ask.
 
 use mcp_elicit_core::fault::PeerFault;
-use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
+use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
@@ -30,7 +30,10 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let Some(id) = frame.id() else {
-            tracing::warn!(server = %self.settings.server, "dropped a request with an invalid id");
+            // Nothing can be answered under such an id: the server gets an error, so that it need not wait.
+            tracing::warn!(server = %self.settings.server, method, "refused a request of the server, whose id is not a string or a number");
+            let refusal = ErrorResponse::new(-32600, "a request's id must be a string or a number");
+            self.effects.tell_server(refusal.to_unknown(), None);
             return ServerForward::Handled;
         };
         if method == method::CREATE {
@@ -90,9 +93,9 @@ impl Relay {
             // A request of the server, whose ids are its own.
             self.effects
                 .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
-        } else if let Some(probe) = self.probe_ended(&id) {
+        } else if let Some((probe, step)) = self.probe_ended(&id) {
             self.opening_ids.answered(&id);
-            let forward = self.probe_refused(now, probe, None);
+            let forward = self.probe_refused(now, probe, step, None);
             self.flush_waiting(now);
             return forward;
         } else if self.tool_listing.awaits(&id) {
@@ -179,35 +182,46 @@ impl Relay {
         params: &RawValue,
     ) -> ServerForward {
         let token = members::member(params, "progressToken").and_then(Id::read);
+        let told = Progress::parse(params).ok();
+        let told = told.and_then(|progress| progress.progress.as_f64());
         let Some(key) = token
             .as_ref()
             .and_then(|token| self.calls.by_upstream_token(token))
         else {
+            // The token may be of a request whose parts are not read, or of a task.
+            if let Some((token, told)) = token.zip(told) {
+                self.progress_seen.note(token, told);
+            }
             return self.calls.forward_in_session(via);
         };
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
         };
-        if let Ok(progress) = Progress::parse(params) {
-            call.progress_mut().note(progress.progress.as_f64());
-        }
+        let raised = told.and_then(|told| call.progress_mut().report(told));
         // No client waits for a call that was handed back.
         let (Some(stream), Some(wanted)) = (call.stream(), call.progress().token().cloned()) else {
             return ServerForward::Handled;
         };
-        if call.progress().upstream_token().map(Id::as_json) == Some(wanted.as_json()) {
+        let same_token =
+            call.progress().upstream_token().map(Id::as_json) == Some(wanted.as_json());
+        if same_token && raised.is_none() {
             return ServerForward::AsIs {
                 stream,
                 last: false,
             };
         }
-        if let Some(place) = frame.member_range(FramePart::Params, "progressToken") {
-            self.effects.tell_client(
-                stream,
-                frame_edit::spliced(frame.text(), &place, wanted.as_json()),
-                false,
-            );
+        let mut text = frame.text().to_owned();
+        let mut changes = vec![("progressToken", wanted.as_json().to_owned())];
+        changes.extend(raised.map(|raised| ("progress", raised.to_string())));
+        for (name, value) in changes {
+            let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
+            let place = Frame::of_text(&text, &index).member_range(FramePart::Params, name);
+            let Some(place) = place else {
+                return ServerForward::Handled;
+            };
+            text = frame_edit::spliced(&text, &place, &value);
         }
+        self.effects.tell_client(stream, text, false);
         ServerForward::Handled
     }
 
@@ -221,6 +235,14 @@ impl Relay {
             return self.calls.forward_in_session(via);
         };
         if let Some(key) = self.asks.by_server_id(&id) {
+            self.drop_question(key, Ending::WithdrawnByServer);
+            return ServerForward::Handled;
+        }
+        // Some servers name a request by the same value in the other JSON type.
+        if !self.server_requests.is_of_server(&id)
+            && let Some(meant) = id.in_other_type()
+            && let Some(key) = self.asks.by_server_id(&meant)
+        {
             self.drop_question(key, Ending::WithdrawnByServer);
             return ServerForward::Handled;
         }
@@ -246,17 +268,19 @@ impl Relay {
             }
             return FORWARD_TO_SESSION;
         };
-        self.opening_ids.answered(&id);
+        let was_opening = self.opening_ids.answered(&id);
         if let Some(down) = self.probe_answered(now, &id, frame) {
             return down;
+        }
+        if was_opening && self.calls.by_upstream(&id).is_none() {
+            tracing::debug!(server = %self.settings.server, %id, "dropped the answer to an opening: the era was decided without it");
+            return ServerForward::Handled;
         }
         if self.tools_listed(now, &id, frame) {
             return ServerForward::Handled;
         }
         let Some(key) = self.calls.by_upstream(&id) else {
-            // An answer to a call that was given up: the client knows that id for another, or not at all.
-            self.past_calls.answered(&id);
-            return ServerForward::Handled;
+            return self.unmatched_response(now, &id, frame);
         };
         if has_list(frame) {
             let why = format!(
@@ -267,11 +291,8 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return ServerForward::Handled;
         }
-        if self.server.asks_in_other_revision(frame) {
-            let refusal = self.other_revision();
-            self.calls.end_upstream(key);
-            self.fail(now, key, &refusal);
-            return ServerForward::Handled;
+        if let Some(down) = self.asked_in_session(now, key, frame) {
+            return down;
         }
         let judged = self.judge_task(now, key, frame);
         if let Err(refusal) = judged.and_then(|()| self.judge_links(now, key, frame)) {

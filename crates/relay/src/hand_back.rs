@@ -1,7 +1,10 @@
 //! The messages of a call that is handed back while a person is asked, and the markers of results that the gateway
 //! creates.
 
-use crate::CallKind;
+use serde_json::{Value, json};
+
+use crate::decisions::VoteProgress;
+use crate::{CallKind, Timestamp};
 
 /// The member of a result's `_meta`, or of an error's `data`, that marks a call as handed back, to be made again.
 pub const HANDED_BACK: &str = "mcp-elicit/handed-back";
@@ -9,6 +12,13 @@ pub const HANDED_BACK: &str = "mcp-elicit/handed-back";
 /// The member of a result's `_meta`, or of an error's `data`, with the reason why the gateway did not call the server:
 /// `declined`, `timed-out`, `refused` or `failed`.
 pub const NOT_CALLED: &str = "mcp-elicit/not-called";
+
+/// The member of a result's `_meta`, or of an error's `data`, with the state of the approval that a call waits for:
+/// `question`, `until` (milliseconds since 1970), `retryAfter` (seconds), `votes`, `need` and `missing`.
+pub const WAITING: &str = "mcp-elicit/waiting";
+
+/// The time after which a call that waits for approval is best made again, in seconds.
+const RETRY_AFTER: u64 = 60;
 
 /// The reason why the gateway does not call a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,4 +84,51 @@ pub(crate) fn words(
          The call goes on where it stopped; nothing is asked twice.",
         kind.word()
     )
+}
+
+/// Returns a sentence without its end about an approval that a call waits for.
+pub(crate) fn waiting_words(progress: &VoteProgress) -> String {
+    let asked = clock(progress.asked_at);
+    let times = match progress.until {
+        Some(until) => format!("asked {asked}, until {} UTC", clock(until)),
+        None => format!("asked {asked} UTC"),
+    };
+    format!("Waiting for approval by {} ({times})", progress.missing)
+}
+
+/// Returns the message for a call that waits for approval. Its caller's person cannot give it, and the server knows
+/// nothing of the call.
+pub(crate) fn approval_words(
+    kind: CallKind,
+    target: &str,
+    progress: &VoteProgress,
+    link: Option<&str>,
+) -> String {
+    let page = link.map_or_else(String::new, |link| {
+        format!(" Its page, for those who are asked: {link}")
+    });
+    format!(
+        "Not done yet. {}. You need do nothing: the people were asked, and nobody is asked twice. \
+         Call the {} {target} again with the same arguments in {RETRY_AFTER} s to learn the result.{page}",
+        waiting_words(progress),
+        kind.word()
+    )
+}
+
+/// Returns the value of [`WAITING`].
+pub(crate) fn waiting_mark(question: &str, progress: &VoteProgress) -> Value {
+    json!({
+        "question": question,
+        "until": progress.until.map(Timestamp::as_millis),
+        "retryAfter": RETRY_AFTER,
+        "votes": progress.votes,
+        "need": progress.need,
+        "missing": progress.missing,
+    })
+}
+
+/// Returns the time of day in UTC: `20:08`.
+fn clock(at: Timestamp) -> String {
+    let minutes = at.as_millis() / 60_000 % (24 * 60);
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::Progress;
 use serde_json::Number;
 
+use crate::decisions::VoteProgress;
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
 use crate::parts::asks::Ask;
@@ -13,13 +14,21 @@ use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, Timer, Timestam
 
 /// Keep-alive progress increases in steps this small, so that the server's own progress stays ahead.
 const STEP: f64 = 0.001;
+/// The shortest timeout of a client that is believed.
+const LEAST_WAIT: Duration = Duration::from_millis(500);
 
 impl Relay {
-    /// Returns the time that a call is held for a person, which is shorter than the client's observed timeout.
-    pub(crate) fn hold_time(&self) -> Duration {
-        let client = self.client.info().unwrap_or_default();
-        let least = self.settings.client_waits.before_end(&client);
-        least.map_or(self.settings.hold, |least| least.min(self.settings.hold))
+    /// Returns the time that a call is held for a person from now on. It ends before the client's known timeout, which
+    /// runs from the call and not from the question.
+    pub(crate) fn hold_time(&self, now: Timestamp, call: &Call) -> Duration {
+        let client = self.client.name().unwrap_or_default();
+        let known = self.client.profile_wait();
+        let Some(end) = self.settings.client_waits.before_end(&client, known) else {
+            return self.settings.hold;
+        };
+        let waited = call.waited_for_since().map(|since| now.since(since));
+        let left = end.saturating_sub(waited.unwrap_or_default());
+        left.min(self.settings.hold)
     }
 
     /// Handles a timeout of the client. If the call waits for a person, it keeps waiting, to be made again; otherwise
@@ -31,33 +40,62 @@ impl Relay {
             return false;
         };
         let waited = now.since(since);
-        let client = self.client.info().unwrap_or_default();
-        self.settings.client_waits.learn(client, waited);
+        self.learn_wait(waited);
         if queued {
             self.end_in_time(now, key);
         }
         self.detach(key);
+        self.gives_up(key);
         true
+    }
+
+    /// Records that the client gives up after this time. A shorter one is not believed.
+    pub(crate) fn learn_wait(&self, waited: Duration) {
+        if waited < LEAST_WAIT {
+            return;
+        }
+        let client = self.client.name().unwrap_or_default();
+        self.settings.client_waits.learn(client, waited);
+    }
+
+    /// Records that the client of this call, which is detached, has given it up: other calls do not wait for it.
+    pub(crate) fn gives_up(&mut self, key: CallId) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.give_up();
+            self.turns.queue_mut().recheck();
+        }
     }
 
     /// Sets the end of a call that is handed back while it waits for its turn: the server does not know of it, so
     /// nothing else ends it.
-    fn end_in_time(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn end_in_time(&mut self, now: Timestamp, key: CallId) {
         let at = now.after(self.settings.open_for);
         self.timers.set(at, Timer::DropUnattended(key));
     }
 
     /// Holds the call, which has a question open to people.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
-        let hold = self.hold_time();
         let Some(call) = self.calls.get(key) else {
             return;
         };
+        let hold = self.hold_time(now, call);
         if call.stream().is_none() || !self.holds.begin(now, key, hold, &mut self.timers) {
             return;
         }
-        self.calls.learn_token(key);
+        self.learn_token(key);
+        self.note_waiting(key);
         self.keep_alive(now, key);
+    }
+
+    /// Reads the call's progress token, on which the gateway reports progress of its own from now on.
+    pub(crate) fn learn_token(&mut self, key: CallId) {
+        self.calls.learn_token(key);
+        if let Some(call) = self.calls.get_mut(key)
+            && let Some(token) = call.progress().upstream_token()
+            && let Some(last) = self.progress_seen.last(token)
+        {
+            call.progress_mut().continue_above(last);
+        }
     }
 
     /// Holds the call, which has this question open to people, and every other call that the question may belong to.
@@ -100,9 +138,10 @@ impl Relay {
 
     /// Tells the client that the call is still in progress, if the client gave a progress token.
     pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
-        let text = match self.link_of(key) {
-            Some(link) => format!("Waiting for a person to answer at {link}"),
-            None => "Waiting for a person to answer".to_owned(),
+        let text = match (self.approval_progress(key), self.link_of(key)) {
+            (Some((_, progress)), _) => hand_back::waiting_words(&progress),
+            (None, Some(link)) => format!("Waiting for a person to answer at {link}"),
+            (None, None) => "Waiting for a person to answer".to_owned(),
         };
         let is_held = self.holds.is_held(key);
         let Some(call) = self.calls.get_mut(key) else {
@@ -113,7 +152,8 @@ impl Relay {
         else {
             return;
         };
-        let Some(progress) = Number::from_f64(call.progress_mut().step(STEP)) else {
+        let progress = call.progress_mut().step(STEP);
+        let Some(progress) = progress.and_then(Number::from_f64) else {
             return;
         };
         let sign = Progress {
@@ -126,9 +166,9 @@ impl Relay {
         self.holds.keep_alive_again(now, key, &mut self.timers);
     }
 
-    /// Returns the address at which a person can answer the question that the call waits for: its own, or that of an
-    /// earlier call.
-    fn link_of(&self, key: CallId) -> Option<String> {
+    /// Returns the address at which a person can answer the question that the call waits for: its own, that of an earlier
+    /// call, or that of the same call in another session.
+    pub(crate) fn link_of(&self, key: CallId) -> Option<String> {
         let link = |key| {
             self.questions_in(key)
                 .find_map(|question| question.link().map(str::to_owned))
@@ -136,7 +176,7 @@ impl Relay {
         if self.calls.get(key).is_some_and(Call::is_queued) {
             return self.calls.asking().map(|(key, _)| key).min().and_then(link);
         }
-        link(key)
+        link(key).or_else(|| self.unattended.followed_link(key))
     }
 
     /// Hands back a call that a person has not answered yet: the client gets a result with the address for answers, and
@@ -219,8 +259,9 @@ impl Relay {
         self.reject_waiting(&format!("was left: {what}"));
     }
 
-    fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
+    pub(crate) fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
         let link = self.link_of(key);
+        let waiting = self.approval_progress(key);
         let server = self.shown_server();
         let call = self.calls.get_mut(key)?;
         let (id, kind) = (call.client_id().clone(), call.kind()?);
@@ -232,9 +273,32 @@ impl Relay {
         } else {
             WaitsFor::OwnQuestion
         };
-        let text = hand_back::words(&server, kind, &target, waits, link.as_deref());
         let may_have_schema = self.catalog.may_have_output_schema(&target);
-        Some(self.client.handed_back(&id, kind, text, may_have_schema))
+        let text = match &waiting {
+            Some((question, progress)) => {
+                let mark = hand_back::waiting_mark(question, progress);
+                let text = hand_back::approval_words(kind, &target, progress, link.as_deref());
+                let frame = self
+                    .client
+                    .handed_back(&id, kind, text, may_have_schema, Some(mark));
+                return Some(frame);
+            }
+            None => hand_back::words(&server, kind, &target, waits, link.as_deref()),
+        };
+        let frame = self
+            .client
+            .handed_back(&id, kind, text, may_have_schema, None);
+        Some(frame)
+    }
+
+    /// Returns the question in which people approve this call, and the state of their vote; `None` if it is not known.
+    fn approval_progress(&self, key: CallId) -> Option<(String, VoteProgress)> {
+        if !self.approvals.has(key) {
+            return None;
+        }
+        let decisions = self.settings.decisions.as_ref()?;
+        let question = self.questions_in(key).find_map(Ask::record)?;
+        Some((question.to_owned(), decisions.progress(question)?))
     }
 
     /// Resumes a call that the client has made again.

@@ -1,10 +1,11 @@
 //! Facts learned about a server and its clients, in a form that outlives the process: the tools that were certainly
-//! seen to ask, the timeouts of clients, and the callers of tasks.
+//! seen to ask, the eras in which the server asked, the timeouts of clients, and the callers of tasks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::parts::asking_targets::LearnedAsker;
 use crate::parts::client_waits::LearnedWait;
+use crate::parts::server_eras::AskedEras;
 use crate::parts::task_owners::LearnedTask;
 use crate::settings::RelaySettings;
 
@@ -18,6 +19,26 @@ pub struct Learned {
     /// Tasks and the callers that began them.
     #[serde(default)]
     tasks: Vec<LearnedTask>,
+    /// The eras in which the server was seen to ask.
+    #[serde(default)]
+    eras: AskedEras,
+}
+
+impl Learned {
+    /// Returns the eras in which the server was seen to ask.
+    pub const fn eras(&self) -> AskedEras {
+        self.eras
+    }
+}
+
+/// The facts about a server's eras alone, which hold for all that run the same program.
+impl From<AskedEras> for Learned {
+    fn from(eras: AskedEras) -> Self {
+        Self {
+            eras,
+            ..Self::default()
+        }
+    }
 }
 
 impl RelaySettings {
@@ -26,7 +47,8 @@ impl RelaySettings {
         let askers = self.askers.take_changed();
         let waits = self.client_waits.take_changed();
         let tasks = self.task_owners.take_changed();
-        (askers || waits || tasks).then(|| self.learned())
+        let eras = self.eras.take_changed();
+        (askers || waits || tasks || eras).then(|| self.learned())
     }
 
     /// Returns all facts.
@@ -35,6 +57,7 @@ impl RelaySettings {
             askers: self.askers.certain(),
             waits: self.client_waits.known(),
             tasks: self.task_owners.known(),
+            eras: self.eras.known(),
         }
     }
 
@@ -43,6 +66,7 @@ impl RelaySettings {
         self.askers.add(&learned.askers);
         self.client_waits.add(&learned.waits);
         self.task_owners.add(&learned.tasks);
+        self.eras.add(learned.eras);
     }
 }
 

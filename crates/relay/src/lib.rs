@@ -15,36 +15,44 @@
 //! | [`effect`] | inputs and effects |
 //! | [`settings`] | an operator's settings |
 //! | [`decisions`] | an operator's decisions, made by the shell |
+//! | `client_facts` | facts about clients that the shell knows |
 //! | `parts/` | the data, one file per part |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
 //! | `asking_frames` | the frames of a server that ask, as any reader may understand them |
 //! | `era/` | the state and era of each side, from its opening on; translation between the eras, one file per era and side |
+//! | `batches` | several messages of a client in one list |
 //! | `call_start` | a request as it starts at the server, with the contents of a retry |
 //! | `calls_in_turn` | calls that go to the server in turn |
+//! | `turn_sharing` | the time that a call waits for its turn before it shares one |
 //! | `call_endings` | the end of a call: with a response, with an error, or unattended |
 //! | `retries` | calls that are made again: the retry of a round, or a call that was handed back |
 //! | `new_asks` | the check and the recording of a question |
+//! | `not_a_person` | responses of clients that are no act of a person |
 //! | `reassignment` | questions that are reassigned to another call when their own ends |
 //! | `question_plan` | the decision about a question, for all calls that may have asked |
 //! | `answers`, `delivery_reports` | the delivery of a recorded answer; its result: accepted, refused or unknown |
 //! | `approvals/` | calls that wait for approval: the question, changed arguments, members shown to approvers, the list of tools |
 //! | `task_judgement` | operator's decisions about questions of tasks |
+//! | `given_up` | calls that their client gave up without a word, and makes again |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
 //! | `calls_in_record` | calls without a waiting client, beyond this session |
 //! | `connection_load` | the load of this connection, for a shell that has several |
 //! | `learned` | learned facts, in a form that outlives the process |
 //! | `request_ids` | the ids of forwarded requests: the gateway's own, and those of peers that are free |
+//! | `respelled_ids` | responses with another id than their request |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; unknown members, passed on to another era |
 
 mod answers;
 mod approvals;
 mod asking_frames;
+mod batches;
 mod call_endings;
 mod call_start;
 mod calls_in_record;
 mod calls_in_turn;
+mod client_facts;
 mod connection_load;
 pub mod decisions;
 mod delivery_reports;
@@ -53,20 +61,24 @@ mod era;
 mod frame_edit;
 mod from_client;
 mod from_server;
+mod given_up;
 mod hand_back;
 mod held_calls;
 mod incoming;
 mod learned;
 mod logging;
 mod new_asks;
+mod not_a_person;
 mod parts;
 mod question_plan;
 mod reassignment;
 mod request_ids;
+mod respelled_ids;
 mod retries;
 mod server_name;
 pub mod settings;
 mod task_judgement;
+mod turn_sharing;
 mod unknown_members;
 
 /// Returns `true` if a text is JSON. The scan of a frame skips values without reading them.
@@ -84,15 +96,18 @@ use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
 pub use approvals::is_trace_parent;
-pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
+pub use batches::{BATCH, NO_BATCHES, batch_items, is_batch};
+pub use client_facts::{ClientFacts, ClientProfile, SeenClient};
+pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
-pub use hand_back::{HANDED_BACK, NOT_CALLED};
+pub use hand_back::{HANDED_BACK, NOT_CALLED, WAITING};
 use incoming::ClientFrame;
 pub use learned::Learned;
 use parts::approvals::Approvals;
 pub use parts::asking_targets::AskingTargets;
 use parts::asks::Asks;
+use parts::batch_responses::BatchResponses;
 use parts::call_budget::CallBudget;
 use parts::calls::Calls;
 use parts::catalog::Catalog;
@@ -100,15 +115,19 @@ pub use parts::client_waits::ClientWaits;
 use parts::deliveries::Deliveries;
 use parts::early_requests::EarlyRequests;
 use parts::effect_queue::EffectQueue;
+pub use parts::held_bytes::{ByteAccount, ByteAccounts, ByteLimit};
 use parts::hold_timers::HoldTimers;
 use parts::limits::Limits;
 use parts::log_levels::LogLevels;
+use parts::odd_ids::OddIds;
 use parts::opening_ids::OpeningIds;
 use parts::passed_rounds::PassedRounds;
 use parts::past_calls::PastCalls;
+use parts::progress_seen::ProgressSeen;
 use parts::reported_name::ReportedName;
 pub use parts::request_state::StateSeal;
 use parts::round_states::RoundStates;
+pub use parts::server_eras::{AskedEras, ServerEras};
 use parts::server_requests::ServerRequests;
 pub use parts::task_owners::TaskOwners;
 use parts::task_questions::TaskQuestions;
@@ -116,6 +135,7 @@ use parts::timers::{Timer, Timers};
 use parts::tool_listing::ToolListing;
 use parts::turns::Turns;
 use parts::unattended::Unattended;
+use parts::waiting_calls::WaitingCalls;
 pub use settings::{Audience, RelaySettings};
 
 /// The treatment of a client's frame by the shell.
@@ -156,6 +176,7 @@ pub struct Relay {
     turns: Turns,
     holds: HoldTimers,
     unattended: Unattended,
+    waiting_calls: WaitingCalls,
     asks: Asks,
     approvals: Approvals,
     limits: Limits,
@@ -167,6 +188,11 @@ pub struct Relay {
     timers: Timers,
     tool_listing: ToolListing,
     opening_ids: OpeningIds,
+    odd_ids: OddIds,
+    batch_responses: BatchResponses,
+    progress_seen: ProgressSeen,
+    /// `true` if the session with the server was left for the rounds era.
+    has_left_session: bool,
     effects: EffectQueue,
 }
 
@@ -174,7 +200,7 @@ impl Relay {
     /// Creates a relay in its initial state.
     pub fn new(settings: RelaySettings, seal: StateSeal) -> Self {
         Self {
-            client: Client::default(),
+            client: Client::new(settings.client_facts.clone()),
             server: Server::default(),
             reported_name: ReportedName::default(),
             early_requests: EarlyRequests::default(),
@@ -182,12 +208,14 @@ impl Relay {
             log_levels: LogLevels::default(),
             calls: Calls::after(
                 settings.first_call,
-                CallBudget::new(settings.open_calls, settings.call_bytes),
+                CallBudget::new(settings.open_calls, settings.call_bytes)
+                    .with_accounts(settings.byte_accounts.clone()),
             ),
             past_calls: PastCalls::default(),
             turns: Turns::new(settings.askers.clone(), settings.waiting_calls),
             holds: HoldTimers::new(settings.keep_alive),
             unattended: Unattended::default(),
+            waiting_calls: WaitingCalls::default(),
             asks: Asks::default(),
             approvals: Approvals::default(),
             limits: Limits::new(&settings),
@@ -199,6 +227,10 @@ impl Relay {
             timers: Timers::default(),
             tool_listing: ToolListing::default(),
             opening_ids: OpeningIds::default(),
+            odd_ids: OddIds::default(),
+            batch_responses: BatchResponses::default(),
+            progress_seen: ProgressSeen::default(),
+            has_left_session: false,
             effects: EffectQueue::default(),
             settings,
         }
@@ -213,6 +245,7 @@ impl Relay {
     ) -> ClientForward {
         match FrameIndex::read(frame) {
             Ok(index) => self.client_message(now, stream, frame, &index, None),
+            Err(_) if is_batch(frame) => self.client_batch(now, stream, frame),
             Err(defect) => self.effects.reject_defect(stream, frame, defect),
         }
     }
@@ -306,7 +339,7 @@ impl Relay {
             Shape::Response => self.server_response(now, read),
         };
         self.next_turns(now);
-        forward
+        self.forward_in_batch(forward, read.text())
     }
 
     /// Handles an event that is not a frame.
@@ -325,14 +358,11 @@ impl Relay {
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
-            Event::NotAdmitted {
-                question,
-                limit,
-                of_server,
-            } => self.not_admitted(now, question, limit, of_server),
+            Event::NotAdmitted { question, limit } => self.not_admitted(now, question, limit),
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),
+            Event::DeliveryNotWritten { questions } => self.delivery_not_written(now, &questions),
             Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.effects),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
@@ -350,6 +380,7 @@ impl Relay {
             }
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
+            Event::NoSession => self.server.note_no_session(),
             Event::Drain => self.drain(),
             Event::HandBack => self.hand_back_all(now),
             Event::Stop => self.end_waiting("the gateway was stopped"),
@@ -368,7 +399,9 @@ impl Relay {
                 Timer::Retry(call) => self.retry_upstream(now, call),
                 Timer::DropUnattended(call) => self.drop_unattended(now, call),
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
+                Timer::DeliverAgain(question) => self.deliver_again(now, question),
                 Timer::ToolsListing => self.end_listing(now),
+                Timer::Turns => self.turns.queue_mut().check_is_due(),
             }
             self.next_turns(now);
         }
@@ -381,7 +414,7 @@ impl Relay {
 
     /// Returns the next effect, in order.
     pub fn effect(&mut self) -> Option<Effect> {
-        self.effects.pop()
+        self.next_effect()
     }
 
     /// Returns the client's stream on which the answer to this call is awaited.

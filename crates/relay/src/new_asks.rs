@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_elicit_core::fault::{Fault, PeerFault};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::form::{DefectCode, Defects, Form};
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::ElicitRequest;
@@ -12,12 +12,15 @@ use serde_json::json;
 
 use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
-use crate::parts::asks::{Attribution, NewAsk, Origin};
+use crate::parts::asks::{Ask, Attribution, NewAsk, Origin};
 use crate::parts::calls::OTHERS;
 use crate::question_plan::QuestionPlan;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
-use crate::{CallSummary, NewQuestion};
+use crate::{ByteLimit, CallSummary, NewQuestion, QuestionLimit};
+
+/// The characters of a question's message that its refusal repeats.
+const MESSAGE: usize = 60;
 
 /// The result of checking a question.
 #[derive(Default)]
@@ -66,7 +69,10 @@ impl Relay {
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
-        let checked = check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
+        let checked = match check(&request) {
+            Ok(checked) => checked,
+            Err(fault) => self.unread(&request, fault, &origin, call, frame.is_some())?,
+        };
         // Before any work that grows with the open calls. A question that is refused below counts too.
         self.limits.admit(now, &request, &self.asks, revision)?;
         // Each call that it may belong to must be shown in full.
@@ -108,6 +114,11 @@ impl Relay {
                 )
                 .map_err(|fault| ErrorResponse::fault(fault, revision))?,
         };
+        if place == AskedVia::People
+            && let Some(defects) = unread_of(&request, form.as_deref())
+        {
+            return Err(self.cannot_be_shown(&request, call, &PeerFault::from(&defects).into()));
+        }
         let open_for = open_for.unwrap_or(self.settings.open_for);
         let until = now.after(open_for);
         // Only a client's own dialog shows it.
@@ -155,8 +166,11 @@ impl Relay {
         };
         let entry = self.entry_of(call, ask.origin(), ask.request());
         let key = self.asks.open(ask.entry(entry));
-        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
-            call.add_ask(key);
+        if let Some(call) = call {
+            if let Some(call) = self.calls.get_mut(call) {
+                call.add_ask(key);
+            }
+            self.note_waiting(call);
         }
         for other in others {
             if let Some(call) = self.calls.get_mut(other) {
@@ -169,6 +183,80 @@ impl Relay {
             asked: Box::new(asked),
         });
         Ok(key)
+    }
+
+    /// Returns the parts of a question whose form cannot be read, if the client is shown it as the server wrote it and no
+    /// rule of an operator decides about its fields.
+    ///
+    /// # Errors
+    /// The refusal of a question that would have to be shown, translated or judged here.
+    fn unread(
+        &mut self,
+        request: &ElicitRequest,
+        fault: Fault,
+        origin: &Origin,
+        call: Option<CallId>,
+        has_frame: bool,
+    ) -> Result<Checked, ErrorResponse> {
+        // A client with a session has the same forms, whatever the server's revision: the schema is unchanged.
+        let as_it_is = match origin {
+            Origin::PassedRound { .. } => true,
+            Origin::Pushed { .. } => has_frame && self.client.is_pushed_to(),
+            Origin::Round { .. } => self.client.is_pushed_to(),
+            Origin::Url | Origin::Approval => false,
+        };
+        let ElicitRequest::Form { schema, .. } = request else {
+            return Err(ErrorResponse::fault(
+                fault,
+                self.server.revision_or_latest(),
+            ));
+        };
+        match Form::parse_leniently(schema.get()) {
+            Err(defects)
+                if as_it_is && self.settings.decisions.is_none() && is_only_unusual(&defects) =>
+            {
+                tracing::info!(
+                    server = %self.settings.server,
+                    why = %defects.first(),
+                    "the client is shown a form that cannot be read here; its answer is not checked"
+                );
+                Ok(Checked {
+                    form: Some(Arc::new(Form::unread(&defects.first().to_string()))),
+                    warnings: Vec::new(),
+                    has_credentials: false,
+                })
+            }
+            Ok(_) | Err(_) => Err(self.cannot_be_shown(request, call, &fault)),
+        }
+    }
+
+    /// Returns the refusal of a question that no person can be shown, and tells the operator in the log and the audit.
+    fn cannot_be_shown(
+        &mut self,
+        request: &ElicitRequest,
+        call: Option<CallId>,
+        fault: &Fault,
+    ) -> ErrorResponse {
+        tracing::warn!(
+            server = %self.settings.server,
+            why = %fault,
+            "a question was refused, since its form cannot be shown to a person; nobody was asked"
+        );
+        let call = call.and_then(|key| self.calls.get_mut(key));
+        let call = call.and_then(|call| call.summary().cloned());
+        self.effects.push(Effect::NotShown {
+            call,
+            message: request.message().chars().take(MESSAGE).collect(),
+            why: fault.to_string(),
+        });
+        let refusal = ErrorResponse::fault(fault.clone(), self.server.revision_or_latest());
+        // Servers put the message into their result, where the person reads it.
+        let asked: String = request.message().chars().take(MESSAGE).collect();
+        let why = format!(
+            "{}: nobody was asked {asked:?}, since its form cannot be shown to a person: {fault}",
+            refusal.message()
+        );
+        refusal.with_message(why)
     }
 
     /// Returns the key of a question in `inputRequests`: the server's if it asks in rounds; otherwise one of the call,
@@ -198,9 +286,9 @@ impl Relay {
         form: Option<&Form>,
     ) -> Result<AskedVia, Fault> {
         let call = call.and_then(|key| self.calls.get(key));
-        let can = self.client.can_be_asked(call, request, form);
-        let to_client = can && !matches!(self.settings.answer_with, Audience::People);
-        if to_client || matches!(origin, Origin::PassedRound { .. }) {
+        let audience = self.settings.answer_with;
+        let can = self.client.can_be_asked(audience, call, request, form);
+        if can || matches!(origin, Origin::PassedRound { .. }) {
             return Ok(AskedVia::Client);
         }
         match self.settings.answer_with {
@@ -237,6 +325,7 @@ impl Relay {
         let in_client_round = matches!(ask.origin(), Origin::PassedRound { .. });
         if answered && !in_client_round {
             self.answered(now, key);
+            self.present_rest(now, call);
             return;
         }
         match (via, call) {
@@ -253,43 +342,81 @@ impl Relay {
 
     /// Ends a question that could not be recorded.
     pub(crate) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
-        let refusal = ErrorResponse::new(
-            -32603,
-            "the question could not be recorded, so nobody was asked",
-        );
+        let why = if self.asks.get(key).is_some_and(Ask::is_submitting) {
+            "the answer could not be recorded, so it does not count"
+        } else {
+            "the question could not be recorded, so nobody was asked"
+        };
+        let refusal = ErrorResponse::new(-32603, why);
+        let call = self.asks.get(key).and_then(Ask::call);
         self.question_fails(now, key, Ending::CallEnded, &refusal);
+        self.present_rest(now, call);
+    }
+
+    /// Asks a rounds client the other questions of a call, which waited for one that the client is not asked.
+    fn present_rest(&mut self, now: Timestamp, call: Option<CallId>) {
+        if let Some(call) = call {
+            self.present_round(now, call);
+        }
     }
 
     /// Ends a question of a caller that has too many open questions.
-    pub(crate) fn not_admitted(
-        &mut self,
-        now: Timestamp,
-        key: AskId,
-        limit: usize,
-        of_server: bool,
-    ) {
-        let that_it_asks = if of_server {
-            format!(" that the server {} asks", self.shown_server())
-        } else {
-            String::new()
+    pub(crate) fn not_admitted(&mut self, now: Timestamp, key: AskId, limit: QuestionLimit) {
+        let (why, data) = match limit {
+            QuestionLimit::Open { most, of_server } => {
+                let that_it_asks = if of_server {
+                    format!(" that the server {} asks", self.shown_server())
+                } else {
+                    String::new()
+                };
+                let why = format!(
+                    "nobody was asked, since {most} questions of this caller{that_it_asks} wait for an answer already, in all its sessions: have some of them answered, then ask again"
+                );
+                (why, json!({"limit": "open-questions", "most": most}))
+            }
+            QuestionLimit::Bytes(limit) => {
+                let ByteLimit { name, most } = limit;
+                let why = format!(
+                    "nobody was asked, since the stored questions would hold more than {most} bytes (`{name}`): ask again when old questions have been deleted, or let the operator raise `{name}` or lower `keep-ended`"
+                );
+                (why, limit.data())
+            }
         };
-        let why = format!(
-            "nobody was asked, since {limit} questions of this caller{that_it_asks} wait for an answer already, in all its sessions: have some of them answered, then ask again"
-        );
-        let data = json!({"limit": "open-questions", "most": limit});
         let refusal = ErrorResponse::new(-32000, why).with_data(data);
         let ask = self.asks.get(key);
-        match ask.and_then(|ask| {
-            ask.call()
-                .filter(|_| matches!(ask.origin(), Origin::Approval))
-        }) {
-            Some(call) => {
-                self.drop_question(key, Ending::CallEnded);
-                self.approval_refused(call, &refusal);
-            }
-            None => self.question_fails(now, key, Ending::CallEnded, &refusal),
+        let is_approval = ask.is_some_and(|ask| matches!(ask.origin(), Origin::Approval));
+        let call = ask.and_then(Ask::call);
+        if let Some(call) = call.filter(|_| is_approval) {
+            self.drop_question(key, Ending::CallEnded);
+            self.approval_refused(call, &refusal);
+            return;
         }
+        self.question_fails(now, key, Ending::CallEnded, &refusal);
+        self.present_rest(now, call);
     }
+}
+
+/// Returns the defects of a form that could not be read.
+fn unread_of(request: &ElicitRequest, form: Option<&Form>) -> Option<Defects> {
+    let ElicitRequest::Form { schema, .. } = request else {
+        return None;
+    };
+    form.filter(|form| form.is_unread())?;
+    Form::parse_leniently(schema.get()).err()
+}
+
+/// Returns `true` if every program reads the same schema, which is only not a form of this protocol. A schema with a
+/// member twice is another one for each reader, and one over a limit is not passed on either.
+fn is_only_unusual(defects: &Defects) -> bool {
+    let ambiguous = [
+        DefectCode::NotJson,
+        DefectCode::TooLarge,
+        DefectCode::DuplicateField,
+        DefectCode::DuplicateMember,
+    ];
+    !defects
+        .iter()
+        .any(|defect| ambiguous.contains(&defect.code))
 }
 
 /// Adds calls that have ended here to those that may have asked.
@@ -308,7 +435,8 @@ fn add_past(names: &mut Vec<String>, candidates: &mut Vec<CallSummary>, past: Ve
 pub(crate) fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
         ElicitRequest::Form { schema, .. } => {
-            let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
+            let form =
+                Form::parse_leniently(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
             let warnings = secrecy::inspect_request(request, &form);
             Ok(Checked {
                 has_credentials: !warnings.is_empty(),

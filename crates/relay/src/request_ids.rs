@@ -36,10 +36,15 @@ impl Relay {
         if !may_be_own(token) && self.calls.by_upstream_token(token).is_none() {
             return None;
         }
+        Some(self.new_token())
+    }
+
+    /// Returns a new progress token of the gateway's own, for a call at the server.
+    pub(crate) fn new_token(&mut self) -> Id {
         loop {
             let own = self.new_id();
             if self.calls.by_upstream_token(&own).is_none() {
-                return Some(own);
+                return own;
             }
         }
     }

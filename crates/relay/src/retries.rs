@@ -1,11 +1,14 @@
 //! Repeated calls: the retry of a round with its answers, and a call that is made again.
 
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
 
 use crate::call_start::Carried;
 use crate::era::declared_in;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, UnusableReply};
 use crate::parts::calls;
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
@@ -33,13 +36,18 @@ impl Relay {
             });
         }
         let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
+        if self.unattended.is_empty() {
+            self.leave_given_up(frame, kind);
+        }
         if self.unattended.is_empty() && !looks_up {
             return None;
         }
         let digest = calls::summary(kind, *frame).ok()?.digest;
-        let capability = declared_in(*frame);
-        let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
-        let call = self.unattended.of(&digest).find(fits);
+        let mut call = self.unattended_call(frame, &digest);
+        if call.is_none() {
+            self.leave_given_up(frame, kind);
+            call = self.unattended_call(frame, &digest);
+        }
         if let Some(call) = call {
             if let Some(refused) = self.refuse_made_again(frame, kind, call) {
                 return Some(refused);
@@ -54,6 +62,13 @@ impl Relay {
             return Some(ClientForward::Handled);
         }
         looks_up.then(|| self.look_up(frame, digest))
+    }
+
+    /// Returns the call of this digest that no client waits for, and that the client of this frame can continue.
+    fn unattended_call(&self, frame: ClientFrame<'_>, digest: &str) -> Option<CallId> {
+        let capability = declared_in(*frame);
+        let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
+        self.unattended.of(digest).find(fits)
     }
 
     /// Returns `true` if a client that can be asked in these modes can continue this call, whose open questions are
@@ -139,20 +154,11 @@ impl Relay {
             }
             return ClientForward::Handled;
         }
-        let (mut right, mut wrong) = (Vec::new(), Vec::new());
-        for (question, answer) in self.answers_of_round(key, &responses, claims) {
-            match answer {
-                Ok(outcome) => right.push((question, outcome)),
-                Err(UnusableReply::Malformed(refusal)) => {
-                    return self.effects.reject(frame, &refusal);
-                }
-                Err(UnusableReply::Wrong { refusal, reason }) => {
-                    wrong.push((question, refusal, reason));
-                }
-            }
-        }
-        let is_right = |ask: &AskId| right.iter().any(|(answered, _)| answered == ask);
-        if let Some(refusal) = self.refuse_undeclared(frame, key, is_right) {
+        let sorted = match self.sorted_answers(frame, key, &responses, claims) {
+            Ok(sorted) => sorted,
+            Err(refusal) => return self.effects.reject(frame, &refusal),
+        };
+        if let Some(refusal) = self.refuse_undeclared(frame, key, |ask| sorted.settles(*ask)) {
             return self.effects.reject(frame, &refusal);
         }
         self.round_states.use_up(state);
@@ -162,21 +168,77 @@ impl Relay {
             call.rounds_mut().answer_presented(&responses);
             call.recount();
         }
+        let SortedAnswers {
+            right,
+            failed,
+            moves,
+        } = sorted;
         for (question, outcome) in right {
             let ask = self.asks.get(question);
             let reply = ask.and_then(|ask| ask.reply_in_retry(&outcome, &responses));
             self.client_answered(question, outcome, reply);
         }
-        for (question, refusal, reason) in wrong {
-            let again = self.asks.get_mut(question);
-            if !again.is_some_and(|question| question.was_wrong(reason)) {
-                self.question_fails(frame.at(), question, Ending::ClientFailed, &refusal);
+        for (question, refusal) in failed {
+            self.question_fails(frame.at(), question, Ending::ClientFailed, &refusal);
+        }
+        for (question, why) in moves {
+            if !matches!(why, NotAPerson::TooFast { .. })
+                && let Some(call) = self.calls.get_mut(key)
+            {
+                call.ask_people();
             }
+            self.move_to_people(frame.at(), question, why);
         }
         self.others_of_round(frame.at(), key, &responses, claims);
         self.unattended.remove(key);
         self.resume(key, frame);
         ClientForward::Handled
+    }
+
+    /// Sorts the answers in the retry of a round. `Err` if the retry is refused; the round is unchanged then.
+    fn sorted_answers(
+        &mut self,
+        frame: ClientFrame<'_>,
+        key: CallId,
+        responses: &InputResponses,
+        claims: &StateClaims,
+    ) -> Result<SortedAnswers, Box<ErrorResponse>> {
+        let mut sorted = SortedAnswers::default();
+        let answers = self.answers_of_round(key, responses, claims);
+        if answers.is_empty() {
+            let asked = self.asked_in_round_of(key, claims);
+            self.missing(&asked, &mut sorted.moves);
+        }
+        for (question, answer) in answers {
+            let act = match &answer {
+                Ok(outcome) => Some(outcome.action()),
+                Err(UnusableReply::Wrong { act, .. }) => Some(*act),
+                Err(UnusableReply::Malformed(_)) => None,
+            };
+            if act.is_some_and(|act| self.is_moved(frame, question, act, &mut sorted.moves)) {
+                continue;
+            }
+            let (unusable, refusal) = match answer {
+                Ok(outcome) => {
+                    sorted.right.push((question, outcome));
+                    continue;
+                }
+                Err(UnusableReply::Malformed(_)) if self.can_be_moved(question) => {
+                    sorted.moves.push((question, NotAPerson::Malformed));
+                    continue;
+                }
+                Err(UnusableReply::Malformed(refusal)) => return Err(refusal),
+                Err(UnusableReply::Wrong {
+                    refusal, answer, ..
+                }) => (answer, refusal),
+            };
+            match self.unusable(question, unusable) {
+                Attempt::Again => {}
+                Attempt::Moves(why) => sorted.moves.push((question, why)),
+                Attempt::Over => sorted.failed.push((question, refusal)),
+            }
+        }
+        Ok(sorted)
     }
 
     /// Returns the refusal of a retry that would be asked again, besides the questions that it answers, in a mode that
@@ -253,9 +315,9 @@ impl Relay {
                 self.client_answered(key, outcome, reply);
                 true
             }
-            Err(UnusableReply::Wrong { reason, .. }) => {
+            Err(UnusableReply::Wrong { answer, .. }) => {
                 if let Some(question) = self.asks.get_mut(key) {
-                    question.was_wrong(reason);
+                    question.was_wrong(answer);
                 }
                 false
             }
@@ -303,6 +365,25 @@ impl Relay {
         let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));
         self.round_states
             .seal_asking(now, &binding, number, asked, server)
+    }
+}
+
+/// The answers in the retry of a round.
+#[derive(Default)]
+struct SortedAnswers {
+    /// Usable answers.
+    right: Vec<(AskId, Outcome)>,
+    /// Questions that fail, with the error for the server.
+    failed: Vec<(AskId, Box<ErrorResponse>)>,
+    /// Questions that no person answered at the client.
+    moves: Vec<(AskId, NotAPerson)>,
+}
+
+impl SortedAnswers {
+    /// Returns `true` if the client is not asked this question again.
+    fn settles(&self, ask: AskId) -> bool {
+        self.right.iter().any(|(answered, _)| *answered == ask)
+            || self.moves.iter().any(|(moved, _)| *moved == ask)
     }
 }
 

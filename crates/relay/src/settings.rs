@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{Capability, Frame};
+use mcp_elicit_core::wire::{Capability, Frame, Revision};
 
 use crate::CallSummary;
+use crate::client_facts::ClientFacts;
 use crate::decisions::{Decisions, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
+use crate::parts::held_bytes::ByteAccounts;
+use crate::parts::server_eras::ServerEras;
 use crate::parts::task_owners::TaskOwners;
 
 /// The people or program that questions go to.
@@ -49,6 +52,8 @@ pub struct RelaySettings {
     pub answer_with: Audience,
     /// The time that a call is held for a person before it is handed back with the address for answers.
     pub hold: Duration,
+    /// The time that a call waits for its turn while nothing moves, if its question has to name the one call that asks.
+    pub turn_wait: Duration,
     /// The interval at which a held call is kept alive with progress.
     pub keep_alive: Duration,
     /// The time that a question waits for an answer.
@@ -69,12 +74,18 @@ pub struct RelaySettings {
     pub open_calls: usize,
     /// The size that the open requests of one session may reach before another is refused, in bytes.
     pub call_bytes: usize,
+    /// The accounts in which the bytes of open requests count, besides the session's own limit.
+    pub byte_accounts: ByteAccounts,
     /// The most calls of one session that may wait for their turn with the server.
     pub waiting_calls: usize,
     /// The most consecutive rounds of a call.
     pub rounds: u32,
     /// `true` if the server answers each call on its own stream, and asks there (HTTP).
     pub server_streams: bool,
+    /// The only revision in which the server is addressed; `None` to detect it.
+    pub revision: Option<Revision>,
+    /// The eras in which the server was seen to ask.
+    pub eras: ServerEras,
     /// `true` if the server is known to speak the pushed era, from another connection with it.
     pub is_pushed: bool,
     /// The number after which calls are numbered: connections that serve one caller together use separate ranges.
@@ -89,6 +100,8 @@ pub struct RelaySettings {
     pub task_caller: Option<String>,
     /// `true` if several client requests share this relay, each with its own stream (HTTP).
     pub client_streams: bool,
+    /// The shell's facts about clients; `None` if their declarations count.
+    pub client_facts: Option<Arc<dyn ClientFacts>>,
     /// The operator's decisions about calls and questions; `None` if there are none.
     pub decisions: Option<Arc<dyn Decisions>>,
 }
@@ -139,6 +152,7 @@ impl Default for RelaySettings {
             is_named: true,
             answer_with: Audience::Auto,
             hold: Duration::from_secs(50),
+            turn_wait: Duration::from_secs(10),
             keep_alive: Duration::from_secs(10),
             open_for: Duration::from_secs(24 * 60 * 60),
             keep_results: Duration::from_secs(15 * 60),
@@ -149,9 +163,12 @@ impl Default for RelaySettings {
             per_minute: Some(60),
             open_calls: 32_768,
             call_bytes: 64 * 1024 * 1024,
+            byte_accounts: ByteAccounts::default(),
             waiting_calls: 1_000,
             rounds: 32,
             server_streams: false,
+            revision: None,
+            eras: ServerEras::default(),
             is_pushed: false,
             first_call: 0,
             askers: AskingTargets::default(),
@@ -159,6 +176,7 @@ impl Default for RelaySettings {
             task_owners: TaskOwners::default(),
             task_caller: None,
             client_streams: false,
+            client_facts: None,
             decisions: None,
         }
     }

@@ -119,17 +119,18 @@ mod tests {
     async fn what_is_set_is_shown_and_what_is_changed_is_kept() {
         let workflow = Workflow(Arc::new(Mutex::new(usual())));
         let dark = json!({ "notifications": true, "theme": "dark", "max_file_size": 10 });
-        let person = ScriptedUser::answering([
-            ScriptedAnswer::accept(dark.clone()),
-            ScriptedAnswer::accept(dark),
-        ]);
-        assert_eq!(change(&person, &workflow).await, "Saved; the theme is dark");
-        assert_eq!(change(&person, &workflow).await, "Nothing was changed");
-        let theme = |question: usize| {
-            let schema = person.asked()[question].schema.clone().unwrap();
+        let person = || ScriptedUser::answering([ScriptedAnswer::accept(dark.clone())]);
+        let (first, second) = (person(), person());
+        assert_eq!(change(&first, &workflow).await, "Saved; the theme is dark");
+        assert_eq!(change(&second, &workflow).await, "Nothing was changed");
+        let theme = |person: &ScriptedUser| {
+            let schema = person.asked()[0].schema.clone().unwrap();
             schema["properties"]["theme"]["default"].clone()
         };
-        assert_eq!((theme(0), theme(1)), (json!("auto"), json!("dark")));
+        assert_eq!(
+            (theme(&first), theme(&second)),
+            (json!("auto"), json!("dark"))
+        );
         assert!(workflow.current().notifications);
     }
 

@@ -2,7 +2,11 @@
 //!
 //! `cargo run -p mcp-elicit-server --example served`, or with `-- 127.0.0.1:8080` over HTTP at `/mcp`.
 
-use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
+#![expect(clippy::print_stderr, reason = "a server's stderr is for its operator")]
+
+use std::process::ExitCode;
+
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings, stdio};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
@@ -36,15 +40,21 @@ impl Planner {
 impl ServerHandler for Planner {}
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("planner: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let settings = ServerSettings::default().audience("planner");
     let Some(address) = std::env::args().nth(1) else {
         let server = Planner.eliciting(settings);
-        server
-            .serve(rmcp::transport::stdio())
-            .await?
-            .waiting()
-            .await?;
+        server.serve(stdio()).await?.waiting().await?;
         return Ok(());
     };
     let mcp = StreamableHttpService::new(

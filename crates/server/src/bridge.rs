@@ -77,7 +77,7 @@ async fn push_one(
             ));
         }
     };
-    let result: ClientResult = pushed.send(method, params, timeout).await??;
+    let result: ClientResult = pushed.send(method, params, timeout).await?;
     let value = serde_json::to_value(result).map_err(|error| cannot_emit(&error))?;
     if method == method::CREATE {
         check(&value, form.as_ref())?;

@@ -10,6 +10,8 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
 use rmcp::task_manager::TaskExit;
 use serde_json::json;
 
+use crate::ask::on_one_line;
+
 /// The reason why an ask returned no answer. `?` on it ends the handler.
 ///
 /// In a tool, a person's refusal ([`Refused`](Self::Refused)) becomes a result that the model can read, with `isError`
@@ -293,17 +295,19 @@ impl From<ElicitError> for ErrorData {
                 reasons,
                 findings,
             } => {
+                let told = on_one_line(&reasons);
                 let mut violations = findings;
                 if violations.is_empty() {
                     violations.push(Finding::new("", "check", reasons));
                 }
-                fault(
-                    PeerFault::WrongAnswer {
-                        violations,
-                        attempts,
-                    },
-                    any,
-                )
+                let wrong = PeerFault::WrongAnswer {
+                    violations,
+                    attempts,
+                };
+                let mut error = fault(wrong, any);
+                // Hosts show the message only.
+                error.message = format!("{}: {told}", error.message).into();
+                error
             }
             ElicitError::CallCancelled => fault(PeerFault::Withdrawn, any),
             ElicitError::Disconnected => fault(PeerFault::Gone, any),

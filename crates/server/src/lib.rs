@@ -51,6 +51,7 @@
 //! | `ask_loop` | asking a question until it is decided |
 //! | `backend` | the backends, one file each: pushed, rounds, task, cannot-ask, script |
 //! | `running_step` | the check that a step asks nothing |
+//! | `panicked` | the answer for a handler that panics |
 //! | `journal`, `question` | the replay log; the digest that ties an answer to its question |
 //! | `rmcp_schema` | forms in rmcp's type, for rounds and tasks |
 //! | `multi_select_fallback` | lists of choices for 2025-06-18, which has none |
@@ -60,6 +61,7 @@
 //! | [`audit`] | one record per event |
 //! | `connect` | pages behind url-mode questions (feature `connect`), also with sign-in elsewhere (feature `oauth`) |
 //! | [`settings`](ServerSettings), [`error`](ElicitError) | an author's settings; the reasons why an ask returned no answer |
+//! | [`stdio`](stdio()) | a transport over standard input and output that reads and writes in batches |
 //! | [`testing`] | a scripted user |
 //! | `replay` | a handler under test, run on either era |
 
@@ -75,6 +77,7 @@ mod error;
 mod guard;
 mod journal;
 mod multi_select_fallback;
+mod panicked;
 mod question;
 mod replay;
 mod rmcp_schema;
@@ -83,6 +86,7 @@ pub mod seal;
 mod serve;
 mod settings;
 mod state;
+mod stdio;
 pub mod testing;
 mod wrap;
 
@@ -93,4 +97,5 @@ pub use ask::{Ask, AskOutcome, Reasons};
 pub use elicit::Elicit;
 pub use error::{CannotAsk, CannotAskReason, ElicitError, Refusal, RefusalKind};
 pub use settings::ServerSettings;
+pub use stdio::{Stdio, stdio};
 pub use wrap::{ElicitingExt, ElicitingServer};

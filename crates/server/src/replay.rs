@@ -15,14 +15,14 @@ use crate::backend::script::{Log, Logged, Script};
 use crate::elicit::{Call, Elicit};
 use crate::journal::{Journal, OccurrenceKey, SentQuestion};
 use crate::settings::{ServerSettings, Shared};
-use crate::testing::ScriptedAnswer;
+use crate::testing::{RunError, ScriptedAnswer};
 
 /// A difference between a handler that runs once and the same handler run again from the top for each round of answers,
 /// as on 2026-07-28.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
-/// use mcp_elicit_server::testing::{Difference, ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::testing::{Difference, RunError, ScriptedAnswer, ScriptedUser};
 /// use mcp_elicit_server::{Elicit, ElicitError};
 ///
 /// let runs = AtomicU32::new(0);
@@ -36,7 +36,7 @@ use crate::testing::ScriptedAnswer;
 /// let user = ScriptedUser::answering([ScriptedAnswer::yes()]);
 /// let found = user.run(handler);
 /// # let found = runtime.block_on(found);
-/// assert!(matches!(found, Err(Difference::Result { .. })));
+/// assert!(matches!(found, Err(RunError::Difference(Difference::Result { .. }))));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -91,7 +91,7 @@ pub(crate) async fn on_both_eras<R, F, Fut>(
     script: &Script,
     settings: &ServerSettings,
     handler: F,
-) -> Result<R, Difference>
+) -> Result<R, RunError>
 where
     R: fmt::Debug,
     F: Fn(Elicit) -> Fut,
@@ -100,10 +100,12 @@ where
     let log = Log::default();
     let backend = Backend::Script(Arc::new(script.logged(log.clone())));
     let once = handler(Elicit::by(settings.clone().shared(), backend)).await;
+    if let Some(fault) = script.fault() {
+        return Err(fault.into());
+    }
     let questions = log.questions();
-    let unanswered = questions.iter().any(|question| question.answer.is_none());
-    // Without a question it runs once on every revision. A script that is too short fails the test anyway.
-    if questions.is_empty() || unanswered {
+    // Without a question it runs once on every revision.
+    if questions.is_empty() {
         return Ok(once);
     }
     let replay = Replay {
@@ -121,7 +123,8 @@ where
     Err(Difference::Result {
         once: once_said,
         again: again_said,
-    })
+    }
+    .into())
 }
 
 struct Replay {

@@ -39,6 +39,64 @@ use crate::settings::ServerSettings;
 
 pub use crate::replay::Difference;
 
+/// The reason why a test with [`ScriptedUser::run`] fails, whatever its handler returned.
+///
+/// ```
+/// use mcp_elicit_server::testing::{RunError, ScriptedAnswer, ScriptedUser};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// // A script that does not fit the handler is no result of the handler.
+/// let user = ScriptedUser::answering([ScriptedAnswer::pick("yes")]);
+/// let wrong = user.run(|elicit| async move { elicit.confirm("Deploy?").await }).await;
+/// assert!(matches!(wrong, Err(RunError::Script(_))));
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The handler does not do the same on every revision.
+    #[error(transparent)]
+    Difference(#[from] Difference),
+    /// The script does not fit the handler.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// A fault of a script.
+///
+/// ```
+/// use mcp_elicit_server::testing::ScriptError;
+///
+/// let fault = ScriptError::Unused { left: 1 };
+/// assert_eq!(fault.to_string(), "answers of the script that no question took: 1");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// It has no answer to a question.
+    #[error("the script has no answer to question {question}, {message:?}")]
+    TooShort {
+        /// The number of the question, from 1.
+        question: usize,
+        /// The beginning of its message.
+        message: String,
+    },
+    /// An answer does not fit its form, so its question was asked again, and the script had no further answer.
+    #[error("answer {answer} does not fit: {why}")]
+    Misfit {
+        /// The number of the answer, from 1.
+        answer: usize,
+        /// The violations, without the values.
+        why: String,
+    },
+    /// It has more answers than there were questions.
+    #[error("answers of the script that no question took: {left}")]
+    Unused {
+        /// The number of unused answers.
+        left: usize,
+    },
+}
+
 /// The scripted user's action on one question.
 ///
 /// ```
@@ -273,7 +331,7 @@ impl ScriptedUser {
 
     /// Runs `handler` as on every revision, with the same answers: once, as on 2025-06-18 and 2025-11-25, and then
     /// again from the top for each round of answers, as on 2026-07-28. Returns its result, or the difference between
-    /// the two.
+    /// the two. The script must fit: each question has an answer, and each answer is used.
     ///
     /// A step runs once in both together: the second time its first result is returned. Effects outside of a step
     /// happen in every run, as on 2026-07-28. So a test that counts effects sees one that belongs in a step, and a test
@@ -281,7 +339,7 @@ impl ScriptedUser {
     /// both times.
     ///
     /// # Errors
-    /// If the handler ends or asks differently.
+    /// If the handler ends or asks differently, or the script does not fit it.
     ///
     /// ```
     /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -298,7 +356,7 @@ impl ScriptedUser {
     /// assert_eq!(user.run(publish).await.unwrap().unwrap(), 7);
     /// # }
     /// ```
-    pub async fn run<R, F, Fut>(&self, handler: F) -> Result<R, Difference>
+    pub async fn run<R, F, Fut>(&self, handler: F) -> Result<R, RunError>
     where
         R: std::fmt::Debug,
         F: Fn(Elicit) -> Fut,

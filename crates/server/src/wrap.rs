@@ -3,7 +3,7 @@
 //! Every method of `ServerHandler` is forwarded explicitly, because a forgotten one would silently fall back to rmcp's
 //! default. `clippy::missing_trait_methods` is denied on the implementation, so the build fails when rmcp's trait
 //! grows. Three methods do more: the three requests that may need input according to the protocol (`tools/call`,
-//! `prompts/get`, `resources/read`).
+//! `prompts/get`, `resources/read`). The openings declare that all tools ask in every era.
 
 #![expect(
     deprecated,
@@ -15,6 +15,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use mcp_elicit_core::wire::ASKS_IN_EVERY_ERA;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -25,15 +26,26 @@ use rmcp::model::{
     InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
     ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{
     MaybeSendFuture, NotificationContext, RequestContext, RoleServer, SubscriptionContext,
 };
 
+use crate::panicked::answered;
 use crate::serve::{self, CallTarget};
 use crate::settings::{ServerSettings, Shared};
+
+/// Declares that the tools of this server ask in results as well as in sessions, so that clients and gateways need not
+/// hold it in a session.
+fn declare_every_era(capabilities: &mut ServerCapabilities) {
+    let experimental = capabilities.experimental.get_or_insert_default();
+    experimental
+        .entry(ASKS_IN_EVERY_ERA.to_owned())
+        .or_default();
+}
 
 /// A server that can be wrapped so that its handlers can ask. Every server implements it; it cannot be implemented
 /// elsewhere.
@@ -148,7 +160,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = CallTarget::tool(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
-            self.inner.call_tool(request, context)
+            answered(|| self.inner.call_tool(request, context))
         })
     }
 
@@ -159,7 +171,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
     ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = CallTarget::prompt(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
-            self.inner.get_prompt(request, context)
+            answered(|| self.inner.get_prompt(request, context))
         })
     }
 
@@ -170,7 +182,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
     ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = CallTarget::resource(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
-            self.inner.read_resource(request, context)
+            answered(|| self.inner.read_resource(request, context))
         })
     }
 
@@ -186,14 +198,21 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<InitializeResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.initialize(request, context)
+        let opened = self.inner.initialize(request, context);
+        async move {
+            let mut result = opened.await?;
+            declare_every_era(&mut result.capabilities);
+            Ok(result)
+        }
     }
 
     fn negotiate_initialize(
         &self,
         request: &InitializeRequestParams,
     ) -> Result<InitializeResult, ErrorData> {
-        self.inner.negotiate_initialize(request)
+        let mut result = self.inner.negotiate_initialize(request)?;
+        declare_every_era(&mut result.capabilities);
+        Ok(result)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -204,7 +223,12 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         &self,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<DiscoverResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.discover(context)
+        let discovered = self.inner.discover(context);
+        async move {
+            let mut result = discovered.await?;
+            declare_every_era(&mut result.capabilities);
+            Ok(result)
+        }
     }
 
     fn complete(
@@ -212,7 +236,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CompleteResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.complete(request, context)
+        answered(|| self.inner.complete(request, context))
     }
 
     fn set_level(
@@ -220,7 +244,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.set_level(request, context)
+        answered(|| self.inner.set_level(request, context))
     }
 
     fn list_prompts(
@@ -228,7 +252,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListPromptsResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.list_prompts(request, context)
+        answered(|| self.inner.list_prompts(request, context))
     }
 
     fn list_resources(
@@ -236,7 +260,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.list_resources(request, context)
+        answered(|| self.inner.list_resources(request, context))
     }
 
     fn list_resource_templates(
@@ -245,7 +269,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + MaybeSendFuture + '_
     {
-        self.inner.list_resource_templates(request, context)
+        answered(|| self.inner.list_resource_templates(request, context))
     }
 
     fn accepted_subscription_filter(
@@ -267,7 +291,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.subscribe(request, context)
+        answered(|| self.inner.subscribe(request, context))
     }
 
     fn unsubscribe(
@@ -275,7 +299,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.unsubscribe(request, context)
+        answered(|| self.inner.unsubscribe(request, context))
     }
 
     fn list_tools(
@@ -283,7 +307,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.list_tools(request, context)
+        answered(|| self.inner.list_tools(request, context))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -305,7 +329,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
                 let why = format!("the params of {} cannot be read", request.method);
                 return Err(ErrorData::invalid_params(why, None));
             }
-            self.inner.on_custom_request(request, context).await
+            answered(|| self.inner.on_custom_request(request, context)).await
         }
     }
 
@@ -356,7 +380,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<GetTaskResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.get_task(request, context)
+        answered(|| self.inner.get_task(request, context))
     }
 
     fn update_task(
@@ -364,7 +388,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.update_task(request, context)
+        answered(|| self.inner.update_task(request, context))
     }
 
     fn cancel_task(
@@ -372,7 +396,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.cancel_task(request, context)
+        answered(|| self.inner.cancel_task(request, context))
     }
 
     fn list_skills(
@@ -380,7 +404,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListSkillsResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.list_skills(request, context)
+        answered(|| self.inner.list_skills(request, context))
     }
 
     fn get_skill(
@@ -388,7 +412,7 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         request: GetSkillRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<GetSkillResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.get_skill(request, context)
+        answered(|| self.inner.get_skill(request, context))
     }
 
     fn read_resource_directory(
@@ -397,6 +421,6 @@ impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ReadResourceDirectoryResult, ErrorData>> + MaybeSendFuture + '_
     {
-        self.inner.read_resource_directory(request, context)
+        answered(|| self.inner.read_resource_directory(request, context))
     }
 }

@@ -163,6 +163,58 @@ async fn a_rule_of_the_authors_own_is_told_to_the_person() {
     );
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Release {
+    /// The place of the build.
+    #[schemars(title = "Environment")]
+    place: Place,
+    /// The number of machines.
+    #[schemars(title = "Replicas", range(min = 1, max = 9))]
+    #[serde(default = "three")]
+    replicas: u8,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    /// Staging, for testers
+    Staging,
+    /// Production, for everyone
+    Production,
+}
+
+fn three() -> u8 {
+    3
+}
+
+#[tokio::test]
+async fn a_type_has_titles_and_defaults() {
+    let person = ScriptedUser::answering([ScriptedAnswer::accept(json!({ "place": "staging" }))]);
+    let release = person
+        .elicit()
+        .form::<Release>("Release it?")
+        .await
+        .unwrap();
+    assert!(matches!(release.place, Place::Staging));
+    assert_eq!(release.replicas, 3);
+    assert!(!matches!(release.place, Place::Production));
+    let schema = person.asked()[0].schema.clone().unwrap();
+    let (place, replicas) = (
+        &schema["properties"]["place"],
+        &schema["properties"]["replicas"],
+    );
+    assert_eq!(place["title"], "Environment");
+    assert_eq!(
+        place["oneOf"][0],
+        json!({ "const": "staging", "title": "Staging, for testers" })
+    );
+    assert_eq!(
+        (&replicas["title"], &replicas["default"]),
+        (&json!("Replicas"), &json!(3))
+    );
+    assert_eq!(schema["required"], json!(["place"]));
+}
+
 enum BookingError {
     Ask(ElicitError),
     SoldOut,

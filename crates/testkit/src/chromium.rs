@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
 use fantoccini::elements::Element;
 use fantoccini::error::CmdError;
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
@@ -116,6 +117,12 @@ async fn start_driver(program: &Path) -> (Child, String) {
     }
     panic!("chromedriver has not said its port: {said:?}");
 }
+
+/// The most presses of Tab on the way to an element. A date and time has nine stops: its parts, its button, its zone.
+const TABS: usize = 150;
+
+/// A script that names the element with the focus.
+const WHERE_FOCUS_IS: &str = "const at = document.activeElement; return `${at.tagName} #${at.id}`;";
 
 impl Chromium {
     /// Starts a browser. Returns `None`, and reports the skip, if none is installed.
@@ -261,15 +268,32 @@ impl Chromium {
     }
 
     /// Presses Tab until the element has the focus, which proves that the keyboard can reach it.
+    ///
+    /// The keys are those of a keyboard, and are not sent to an element: to send keys to one, the driver gives it the
+    /// focus first, and may so put a date back to its first part, from which no number of Tabs leads on.
     pub async fn tab_to(&self, css: &str) {
         let there = format!("return document.activeElement.matches({})", json!(css));
-        for _ in 0..80 {
+        for _ in 0..TABS {
             if self.run(&there).await == Value::Bool(true) {
                 return;
             }
-            self.press("\u{e004}").await;
+            self.type_keys("\u{e004}").await;
         }
-        panic!("{css} cannot be reached with Tab");
+        let reached = self.run(WHERE_FOCUS_IS).await;
+        panic!("{css} cannot be reached with Tab; the focus is at {reached}");
+    }
+
+    /// Types keys as a keyboard does: they go to whatever has the focus.
+    pub async fn type_keys(&self, keys: &str) {
+        let typed = keys.chars().flat_map(|value| {
+            let down = KeyAction::Down { value };
+            [down, KeyAction::Up { value }]
+        });
+        let keys = typed.fold(KeyActions::new("keyboard".to_owned()), KeyActions::then);
+        self.client
+            .perform_actions(keys)
+            .await
+            .expect("keys can be typed");
     }
 
     /// Writes a screenshot of the whole page to `file` as PNG.

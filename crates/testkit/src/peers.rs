@@ -96,13 +96,47 @@ pub fn adaptive_cards() -> Option<String> {
     Some(std::fs::read_to_string(text).expect("npm has installed adaptivecards"))
 }
 
+/// Returns a server that asks for every kind of answer with its SDK's own types: `ts1`, `ts2`, `mcp1`, `mcp2`,
+/// `fastmcp2`, `fastmcp3` or `fastmcp4`. Its tool `kinds` lists the kinds, and `ask` asks for one. `None` as for
+/// [`node_script`] and [`python_script`].
+///
+/// # Panics
+///
+/// As [`node_script`] and [`python_script`].
+pub fn forms_server(sdk: &str) -> Option<Program> {
+    let program = match sdk {
+        "ts1" | "ts2" => node_script("forms.mjs")?,
+        // These SDKs are those of the other peers.
+        "mcp2" | "fastmcp4" => python_script_with("python", "forms", "forms_python.py")?,
+        _ => python_script_with("forms", "forms", "forms_python.py")?,
+    };
+    let program = program.with([sdk]);
+    Some(match sdk {
+        "fastmcp2" => {
+            let beside = install::python_beside(&sources(), "forms", "fastmcp2", &cache());
+            program.env("PYTHONPATH", path_text(&beside))
+        }
+        _ => program,
+    })
+}
+
+/// Returns the recorded forms of these servers: `tests/peers/forms/sent.jsonl`.
+pub fn forms_record() -> PathBuf {
+    sources().join("forms").join("sent.jsonl")
+}
+
 fn python_program(folder: &str, name: &str) -> Option<Program> {
+    python_script_with(folder, folder, name)
+}
+
+/// Returns a program of `folder`, run with the packages of `packages`.
+fn python_script_with(packages: &str, folder: &str, name: &str) -> Option<Program> {
     let script = sources().join(folder).join(name);
     assert!(script.is_file(), "there is no tests/peers/{folder}/{name}");
     if let Err(why) = install::python_present(PYTHON_MINOR) {
         return absent("python", &why);
     }
-    let interpreter = install::python(&sources(), folder, &cache());
+    let interpreter = install::python(&sources(), packages, &cache());
     let program = Program::new(path_text(&interpreter)).with([path_text(&script)]);
     Some(program.env("PYTHONDONTWRITEBYTECODE", "1"))
 }

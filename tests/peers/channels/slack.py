@@ -23,6 +23,7 @@ verifier = SignatureVerifier(os.environ["SIGNING_SECRET"])
 got = []
 refused = []
 triggers = set()
+EVERYONE = {"type": "section", "text": {"type": "mrkdwn", "text": "<!channel>"}}
 TEXT_LIMITS = {"header": 150, "section": 3000}
 
 
@@ -88,7 +89,8 @@ def check_blocks(blocks, most):
         if isinstance(made, InputBlock):
             check_options(block["element"])
             assert len(block["label"]["text"]) <= 2000
-    assert '"mrkdwn"' not in json.dumps(blocks)
+    # Nothing of a server is markup; the gateway's own mention is.
+    assert '"mrkdwn"' not in json.dumps([block for block in blocks if block != EVERYONE])
 
 
 def check_view(view):

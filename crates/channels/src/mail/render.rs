@@ -40,7 +40,8 @@ impl Content {
         ];
         let facts = facts
             .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
+            .filter_map(|(name, value)| Some((name, value?)))
+            .chain(revealed.plan_facts());
         Self {
             subject: revealed.subject(zone),
             opening,

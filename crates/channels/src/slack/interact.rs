@@ -83,18 +83,26 @@ pub trait Acts: Send + Sync {
     /// Returns a question, if this person may see and answer it.
     async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal>;
 
-    /// Fills in answers that passed the form's check, at the version that the person saw.
+    /// Fills in answers that passed the form's check, at the version that the person saw, with a comment of at most
+    /// [`MAX_REASON`](mcp_elicit_core::question::MAX_REASON) characters if there is one.
     async fn fill(
         &self,
         who: &SlackUser,
         question: &str,
         version: u64,
         answers: Answers,
+        comment: Option<String>,
     ) -> Result<Done, Refusal>;
 
-    /// Declines, at the version that the person saw.
-    async fn decline(&self, who: &SlackUser, question: &str, version: u64)
-    -> Result<Done, Refusal>;
+    /// Declines, at the version that the person saw, with a reason of at most
+    /// [`MAX_REASON`](mcp_elicit_core::question::MAX_REASON) characters if there is one.
+    async fn decline(
+        &self,
+        who: &SlackUser,
+        question: &str,
+        version: u64,
+        reason: Option<String>,
+    ) -> Result<Done, Refusal>;
 
     /// Records a request that was refused before it reached a question.
     fn refused(&self, _reason: &'static str) {}
@@ -108,6 +116,8 @@ struct Click {
     trigger: String,
     /// The view, for a click in a modal.
     view: Option<(String, String)>,
+    /// The reason or comment entered in the modal.
+    reason: Option<String>,
     /// The channel, for a click in a message.
     channel: String,
 }
@@ -189,6 +199,7 @@ impl Slack {
             user,
             trigger: text(&payload["trigger_id"]),
             view: view.map(|id| (id.to_owned(), text(&payload["view"]["private_metadata"]))),
+            reason: modal::reason(&payload["view"]["state"]),
             channel: text(&payload["container"]["channel_id"]),
         };
         let (slack, acts) = (Arc::clone(self), Arc::clone(acts));
@@ -263,7 +274,7 @@ impl Slack {
             let (question, version, word) = parts(&click.value).ok_or_else(unreadable)?;
             let who = self.user(&click.user, now).await.map_err(stranger)?;
             if click.action == "decline" {
-                return acts.decline(&who, question, version).await;
+                return acts.decline(&who, question, version, None).await;
             }
             let summary = acts.question(&who, question).await?;
             if summary.needs_page {
@@ -275,7 +286,7 @@ impl Slack {
                 code: "violation",
                 words: modal::errors_text(form, &violations),
             })?;
-            acts.fill(&who, question, version, answers).await
+            acts.fill(&who, question, version, answers, None).await
         };
         let text = match acted.await {
             Ok(done) => words(done).to_owned(),
@@ -299,7 +310,8 @@ impl Slack {
             let read = self.read_note(note, &click.user);
             let (question, version) = read.ok_or_else(unreadable)?;
             let who = self.user(&click.user, now).await.map_err(stranger)?;
-            acts.decline(&who, &question, version).await
+            let reason = click.reason.clone();
+            acts.decline(&who, &question, version, reason).await
         };
         let text = match acted.await {
             Ok(done) => words(done).to_owned(),
@@ -339,7 +351,9 @@ impl Slack {
             match form.read(&draft) {
                 Err(violations) => Ok(Submitted::Wrong(form, violations)),
                 Ok(answers) => {
-                    let done = taken.fill(&who, &question, version, answers).await?;
+                    let comment = modal::reason(&state);
+                    let done = taken.fill(&who, &question, version, answers, comment);
+                    let done = done.await?;
                     Ok(Submitted::Done(done))
                 }
             }

@@ -14,6 +14,9 @@ use super::text::{HEADER, OPTION, cut, escape, length, plain, sections};
 use crate::notice::{Notice, Summary};
 use crate::revealed::{Revealed, all_arguments};
 
+/// The longest sentence about the end, in characters, with the reason in full. Slack takes 3,000.
+const LONGEST_ENDING: usize = 2_900;
+
 /// The most blocks of a message.
 const BLOCKS: usize = 50;
 /// The gateway's own buttons.
@@ -153,9 +156,21 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     if !facts.is_empty() {
         top.push(json!({"type": "context", "elements": facts}));
     }
-    let text = escape(&cut(subject, FACT));
+    // The text of the notification, which a phone shows instead of the blocks.
+    let mut short = subject.to_owned();
+    for (before, value) in [
+        (" · ", revealed.tool()),
+        (" · called by ", revealed.caller()),
+    ] {
+        if let Some(value) = value {
+            short.extend([before, &*value]);
+        }
+    }
+    let text = escape(&cut(&short, FACT));
     if let Some(ending) = revealed.ending(zone) {
-        top.push(json!({"type": "section", "text": plain(&ending, 500), "expand": true}));
+        top.push(
+            json!({"type": "section", "text": plain(&ending, LONGEST_ENDING), "expand": true}),
+        );
         top.push(actions(&[open(summary)]));
         return Message { text, blocks: top };
     }
@@ -163,6 +178,9 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     let mut blocks = top;
     blocks.extend(message.unwrap_or_default());
     blocks.extend(address(&revealed, summary));
+    for (label, text) in revealed.plan_facts() {
+        blocks.extend(sections(&format!("{label}: {text}")));
+    }
     let asked = asked(summary);
     let arguments = modal::arguments(&revealed.arguments());
     is_whole &= blocks.len() + asked.len() + arguments.len() < BLOCKS;
@@ -178,6 +196,17 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
     }
     blocks.push(actions(&elements(summary, offer)));
     Message { text, blocks }
+}
+
+/// Notifies everyone in the channel. A message that has all its blocks already loses its heading, which is the text of
+/// the notification, too.
+pub(super) fn add_mention(blocks: &mut Vec<Value>) {
+    let everyone = json!({"type": "section", "text": {"type": "mrkdwn", "text": "<!channel>"}});
+    if blocks.len() >= BLOCKS {
+        blocks[0] = everyone;
+    } else {
+        blocks.insert(1.min(blocks.len()), everyone);
+    }
 }
 
 /// Returns sections with the texts of a form that buttons answer: its own, and those of its only field.
@@ -243,8 +272,8 @@ fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::Event;
     use crate::notice::tests::{notice, summary};
+    use crate::notice::{Ending, Event};
 
     const OFFERS: Offers = Offers {
         acts: true,
@@ -253,6 +282,24 @@ mod tests {
 
     fn offered(properties: &str, reveal: Reveal) -> Offer {
         offer(&summary(properties), reveal, OFFERS, true)
+    }
+
+    #[test]
+    fn a_message_that_has_ended_has_the_reason_in_full() {
+        let why = "x".repeat(mcp_elicit_core::question::MAX_REASON);
+        let mut ended = summary("{}");
+        ended.ending = Some(Ending {
+            event: Event::Declined,
+            by: Some("Cy".to_owned()),
+            at: ended.asked_at,
+            why: vec![why.clone()],
+        });
+        let ended = notice(ended, Event::Declined, Reveal::Question);
+        let message = message(&ended, OFFERS, &TimeZone::UTC);
+        let text = message.blocks.iter().map(ToString::to_string);
+        let text: String = text.collect();
+        assert!(text.contains("Declined by Cy at 10:00 UTC. Why:"), "{text}");
+        assert!(text.contains(&why), "{text}");
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub struct Slack {
     signer: Option<Signer>,
     team: String,
     options_url: bool,
+    mention: bool,
     groups: BTreeMap<String, String>,
     zone: TimeZone,
     users: KnownUsers,
@@ -84,6 +85,7 @@ impl Slack {
             signer: signing_secret.map(Signer::new),
             team: config.team.clone(),
             options_url: config.options_url,
+            mention: config.mention,
             groups: config.groups.clone(),
             zone,
             users: KnownUsers::default(),
@@ -134,7 +136,11 @@ impl Slack {
     }
 
     fn body(&self, channel: &str, notice: &Notice) -> Value {
-        let Message { text, blocks } = message::message(notice, self.offers(), &self.zone);
+        let Message { text, mut blocks } = message::message(notice, self.offers(), &self.zone);
+        let is_of_group = matches!(notice.to, Recipient::Group(_));
+        if self.mention && is_of_group && notice.event.asks_to_act() {
+            message::add_mention(&mut blocks);
+        }
         json!({
             "channel": channel,
             "text": text,

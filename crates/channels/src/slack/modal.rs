@@ -4,6 +4,7 @@
 use jiff::tz::TimeZone;
 use mcp_elicit_core::answer::{Draft, DraftValue, Violation, Violations};
 use mcp_elicit_core::form::{ChoiceOptions, Field, Form, Format, Kind, Number, Text};
+use mcp_elicit_core::question::{MAX_REASON, reason_line};
 use mcp_elicit_core::view::sanitize;
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,8 @@ const MENU: usize = 100;
 
 /// The id of every input element; blocks have separate ids.
 const ACTION: &str = "v";
+/// The id of the block for a reason or a comment.
+const REASON: &str = "reason";
 /// The id of the view with a form.
 pub(super) const CALLBACK: &str = "answer";
 
@@ -104,6 +107,7 @@ pub(super) fn view(
     for (index, field) in form.iter().enumerate() {
         blocks.push(input(index, field, options_url, zone)?);
     }
+    blocks.push(reason_input(summary));
     blocks.push(json!({"type": "actions", "block_id": "more", "elements": [
         {"type": "button", "action_id": "decline", "text": plain("Decline", OPTION), "style": "danger", "value": "-"},
         {"type": "button", "action_id": "open", "text": plain("Open in the inbox", OPTION), "url": summary.link},
@@ -126,6 +130,28 @@ pub(super) fn view(
         .as_array()
         .is_some_and(|blocks| blocks.len() <= BLOCKS);
     (fits && view.to_string().len() <= VIEW_BYTES).then_some(view)
+}
+
+/// Returns the block for a reason or a comment.
+fn reason_input(summary: &Summary) -> Value {
+    let label = if summary.is_approval {
+        "Why (comment on your approval, or reason for declining)"
+    } else {
+        "Why, if you decline"
+    };
+    json!({
+        "type": "input",
+        "block_id": REASON,
+        "optional": true,
+        "label": plain(label, LABEL),
+        "hint": plain(&summary.reasons_reach, LABEL),
+        "element": {"type": "plain_text_input", "action_id": ACTION, "max_length": MAX_REASON},
+    })
+}
+
+/// Returns the reason or comment in the state of a view, on one line.
+pub(super) fn reason(state: &Value) -> Option<String> {
+    reason_line(state["values"][REASON][ACTION]["value"].as_str()?)
 }
 
 /// Returns a view with a text only.
@@ -192,6 +218,14 @@ fn input(index: usize, field: &Field, options_url: bool, zone: &TimeZone) -> Opt
                 element["max_selected_items"] = most.into();
             }
             element
+        }
+        Kind::Union(union) => {
+            add(&mut hint, &format!("Accepted: {}.", union.types()));
+            written_element(field, false)
+        }
+        Kind::Lines(_) => {
+            add(&mut hint, "One value per line.");
+            written_element(field, true)
         }
     };
     if length(&label) > LABEL || length(&hint) > LABEL {
@@ -268,6 +302,20 @@ fn text_element(text: &Text, hint: &mut String, zone: &TimeZone) -> Option<Value
         element["initial_value"] = default.into();
     }
     Some(element)
+}
+
+/// Returns the element for a value that is written as text and sent as another type.
+fn written_element(field: &Field, multiline: bool) -> Value {
+    let mut element = json!({"type": "plain_text_input"});
+    if multiline {
+        element["multiline"] = true.into();
+    }
+    if let DraftValue::Text(default) = DraftValue::from_default(field)
+        && !default.is_empty()
+    {
+        element["initial_value"] = default.into();
+    }
+    element
 }
 
 fn add(hint: &mut String, sentence: &str) {
@@ -398,7 +446,9 @@ pub(super) fn draft(form: &Form, state: &Value, zone: &TimeZone) -> Draft {
                 }
                 _ => entered["value"].as_str().map(text_value),
             },
-            Kind::Number(_) | Kind::Integer(_) => entered["value"].as_str().map(text_value),
+            Kind::Number(_) | Kind::Integer(_) | Kind::Union(_) | Kind::Lines(_) => {
+                entered["value"].as_str().map(text_value)
+            }
             Kind::Boolean(_) => match entered["selected_option"]["value"].as_str() {
                 Some("yes") => Some(DraftValue::Flag(true)),
                 Some("no") => Some(DraftValue::Flag(false)),

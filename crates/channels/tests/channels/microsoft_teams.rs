@@ -32,6 +32,7 @@ async fn cards_are_rendered_with_one_link_and_no_markup_of_the_servers() {
         event: Event::Declined,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,
+        why: Vec::new(),
     });
     let cards = [card(Event::Asked, hostile), card(Event::Declined, ended)];
     let cards = Value::from(cards.to_vec()).to_string();

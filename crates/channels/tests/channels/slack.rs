@@ -28,6 +28,7 @@ struct Record {
     summary: Summary,
     filled: Mutex<Vec<Value>>,
     declined: Mutex<usize>,
+    reasons: Mutex<Vec<String>>,
     signatures: Mutex<HashSet<[u8; 32]>>,
     refused: Mutex<Vec<&'static str>>,
     /// Each action takes one permit.
@@ -56,7 +57,9 @@ impl Acts for Record {
         _: &str,
         version: u64,
         answers: Answers,
+        comment: Option<String>,
     ) -> Result<Done, Refusal> {
+        self.reasons.lock().unwrap().extend(comment);
         self.permits.acquire().await.unwrap().forget();
         if version != self.summary.version {
             return Err(Refusal {
@@ -68,8 +71,15 @@ impl Acts for Record {
         Ok(Done::Ended)
     }
 
-    async fn decline(&self, who: &SlackUser, question: &str, _: u64) -> Result<Done, Refusal> {
+    async fn decline(
+        &self,
+        who: &SlackUser,
+        question: &str,
+        _: u64,
+        reason: Option<String>,
+    ) -> Result<Done, Refusal> {
         self.question(who, question).await?;
+        self.reasons.lock().unwrap().extend(reason);
         *self.declined.lock().unwrap() += 1;
         Ok(Done::Ended)
     }
@@ -107,6 +117,7 @@ impl Rig {
             api: Some(format!("{}/api/", workspace.url()).parse().unwrap()),
             team: "T0123".to_owned(),
             options_url: true,
+            mention: true,
             groups: BTreeMap::from([
                 ("ops".to_owned(), "C0456".to_owned()),
                 ("gone".to_owned(), "CGONE".to_owned()),
@@ -122,6 +133,7 @@ impl Rig {
                 summary,
                 filled: Mutex::default(),
                 declined: Mutex::default(),
+                reasons: Mutex::default(),
                 signatures: Mutex::default(),
                 refused: Mutex::default(),
                 permits: Semaphore::new(0),
@@ -229,11 +241,28 @@ async fn messages_are_posted_changed_and_refused() {
         .await
         .unwrap();
     assert!(sent.0.starts_with("C0456/"));
+    let got = rig.got().await;
+    let posts = got.iter().filter(|one| one["method"] == "chat.postMessage");
+    for post in posts {
+        let body = &post["body"];
+        let is_of_group = body["channel"] == "C0456";
+        let mentions = body["blocks"].to_string().contains("\"mrkdwn\"");
+        assert_eq!(mentions, is_of_group, "{body}");
+    }
+    // A phone shows the text instead of the blocks: it names the tool and the caller.
+    let text = got.last().unwrap()["body"]["text"].as_str().unwrap();
+    let asked = summary("{}");
+    let tool = asked.tool.as_deref().unwrap();
+    assert!(
+        text.contains(tool) && text.contains(&asked.caller.name),
+        "{text}"
+    );
     let mut ended = summary("{}");
     ended.ending = Some(Ending {
         event: Event::Answered,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,
+        why: Vec::new(),
     });
     let ended = to(group, ended, Event::Answered);
     assert_eq!(rig.slack.update(&sent, &ended).await, Ok(Updated::Changed));

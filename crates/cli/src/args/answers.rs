@@ -19,7 +19,8 @@ use crate::failure::Failure;
     reason = "each is a flag of its own on the command line"
 )]
 pub(crate) struct AnswerArgs {
-    /// Answer the field NAME with VALUE, as a person would type it; repeat for more fields
+    /// Answer the field NAME with VALUE, as a person would type it; repeat for more fields. A name that is empty or has an
+    /// `=` is written as a JSON string: '"a=b"=VALUE'
     #[arg(long = "answer", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) named: Vec<(String, String)>,
 
@@ -69,10 +70,29 @@ pub(crate) struct AnswerArgs {
     pub(crate) json: bool,
 }
 
+/// Reads a name and a value. A name may be written as a JSON string, so that it can be empty or have an `=`.
 pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
+    if text.starts_with('"') {
+        let mut quoted = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        if let Some(Ok(name)) = quoted.next()
+            && let Some(value) = text[quoted.byte_offset()..].strip_prefix('=')
+        {
+            return Ok((name, value.to_owned()));
+        }
+    }
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as NAME=VALUE".to_owned()),
+        Some(_) => Err("write it as NAME=VALUE; an empty name is '\"\"=VALUE'".to_owned()),
+        None => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// Returns a name as [`name_and_value`] reads it.
+pub(crate) fn answer_name(name: &str) -> String {
+    if name.is_empty() || name.contains('=') || name.starts_with('"') {
+        serde_json::Value::from(name).to_string()
+    } else {
+        name.to_owned()
     }
 }
 
@@ -203,7 +223,7 @@ fn pair(word: &str) -> Result<(String, serde_json::Value), Failure> {
 fn argument(word: &str) -> Result<(String, String), Failure> {
     name_and_value(word).map_err(|_| {
         Failure::usage(format!("{word:?} is not an argument"))
-            .hint("write arguments as `name=value`, or all of them as one JSON object.")
+            .hint("write arguments as `name=value`, or all of them as one JSON object; a server's command comes after `--`.")
     })
 }
 
@@ -221,6 +241,36 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_secs(2 * 60)));
         for wrong in ["", "0", "-1", "soon", "3 weeks", "1e400", "NaN"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_name_can_be_written() {
+        for name in [
+            "",
+            "=",
+            "a=b",
+            "\"",
+            "\"=",
+            "a.b",
+            "a b",
+            "[0]",
+            "😀",
+            "x\\",
+            "__proto__",
+        ] {
+            for value in ["", "v", "=v", "\"v\"="] {
+                let written = format!("{}={value}", answer_name(name));
+                let read = name_and_value(&written);
+                assert_eq!(read, Ok((name.to_owned(), value.to_owned())), "{written}");
+            }
+        }
+        // Names that only begin like a JSON string are read as before.
+        for (text, name) in [("\"a=1", "\"a"), ("\"a\"b=1", "\"a\"b")] {
+            assert_eq!(name_and_value(text), Ok((name.to_owned(), "1".to_owned())));
+        }
+        for wrong in ["", "a", "=v", "\"a\""] {
+            assert!(name_and_value(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,7 +1,10 @@
 //! Answers to a form as they stand on the command line: `name=value` words or one JSON object. The one reader of them,
 //! so that every command takes the same spellings and says what it understood.
 
-use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Violations};
+use mcp_elicit_core::answer::{
+    Answers, Draft, DraftValue, NotAsked, OptionFields, Violations, asked_content, option_fields,
+    typed_options,
+};
 use mcp_elicit_core::form::{ChoiceOption, Field, Form, Kind};
 use mcp_elicit_core::secrecy;
 use serde_json::Value;
@@ -19,9 +22,22 @@ pub(crate) struct FieldAnswers {
     pub(crate) understood: Vec<String>,
 }
 
+/// The values of fields that are not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// None.
+    Left,
+    /// The form's defaults.
+    Default,
+}
+
 /// Reads `words` as answers to `form`: each `name=value` as a person would type the value (`agree=yes`,
 /// `on=2026/2/28`, an option's title), or all of them as one JSON object.
-pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failure> {
+pub(crate) fn read(
+    form: &Form,
+    words: &[String],
+    unanswered: Unanswered,
+) -> Result<FieldAnswers, Failure> {
     if let [json] = words
         && json.trim_start().starts_with('{')
     {
@@ -30,6 +46,20 @@ pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failur
                 .because(error)
                 .hint("write name=value, or {\"name\": value}.")
         })?;
+        let content = match content {
+            Value::Object(content) => {
+                Value::Object(asked_content(form, content).map_err(|why| not_asked(form, why))?)
+            }
+            other => other,
+        };
+        let content = match (unanswered, content) {
+            (Unanswered::Default, Value::Object(given)) => {
+                let mut content = form.defaults();
+                content.extend(given);
+                Value::Object(content)
+            }
+            (_, content) => content,
+        };
         let answers = form
             .check(content)
             .map_err(|violations| does_not_fit(&violations))?;
@@ -38,17 +68,36 @@ pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failur
             understood: Vec::new(),
         });
     }
-    let typed = words
-        .iter()
-        .map(|word| pair(form, word))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut draft = Draft::new();
+    let mut typed = Vec::new();
+    let mut draft = match unanswered {
+        Unanswered::Left => Draft::new(),
+        Unanswered::Default => Draft::for_form(form),
+    };
+    for word in words {
+        match pair(form, word)? {
+            Typed::Field(name, value) => typed.push((name, value)),
+            Typed::List(fields) => {
+                for (field, is_picked) in fields {
+                    draft.set(&field, DraftValue::Flag(is_picked));
+                }
+            }
+        }
+    }
     for (place, (name, value)) in typed.iter().enumerate() {
         if typed[..place].iter().any(|(known, _)| known == name) {
             return Err(Failure::usage(format!("`{name}` is answered twice"))
                 .hint("write several options as one answer: `tags=red,blue`."));
         }
-        draft.set(name, DraftValue::Text(value.clone()));
+        let is_list = form
+            .field(name)
+            .is_some_and(|field| matches!(field.kind(), Kind::Choices(_)));
+        // Nothing typed for a list means none of its options, as on the screen.
+        let typed = if is_list && value.trim().is_empty() {
+            DraftValue::Picked(Vec::new())
+        } else {
+            DraftValue::Text(value.clone())
+        };
+        draft.set(name, typed);
     }
     let answers = form
         .read(&draft)
@@ -60,17 +109,46 @@ pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failur
     })
 }
 
-fn pair(form: &Form, word: &str) -> Result<(String, String), Failure> {
+/// One answer on the command line.
+enum Typed {
+    /// The value of a field.
+    Field(String, String),
+    /// A list that the form asks as one yes-or-no field for each option.
+    List(Vec<(String, bool)>),
+}
+
+fn pair(form: &Form, word: &str) -> Result<Typed, Failure> {
     // The word itself is not repeated: a value without its name may be a secret.
     let (name, value) = name_and_value(word)
         .map_err(|_| Failure::usage("an answer is not NAME=VALUE").hint(fields_of(form)))?;
-    if form.field(&name).is_none() {
-        return Err(
-            Failure::usage(format!("the form has no field `{}`", harmless(&name)))
-                .hint(fields_of(form)),
-        );
+    if form.field(&name).is_some() {
+        return Ok(Typed::Field(name, value));
     }
-    Ok((name, value))
+    match option_fields(form, &name, &typed_options(&value)) {
+        OptionFields::Fields(fields) => Ok(Typed::List(fields)),
+        OptionFields::NoSuchOption(options) => Err(no_such_option(&name, &options)),
+        OptionFields::Unknown => Err(no_field(form, &name)),
+    }
+}
+
+fn no_field(form: &Form, name: &str) -> Failure {
+    Failure::usage(format!("the form has no field `{}`", harmless(name))).hint(fields_of(form))
+}
+
+fn no_such_option(name: &str, options: &[String]) -> Failure {
+    let name = harmless(name);
+    Failure::usage(format!("`{name}` has no such option")).hint(format!(
+        "its options are {}.",
+        harmless(&options.join(", "))
+    ))
+}
+
+/// Returns the failure for content that the form does not ask for, which would not be sent.
+fn not_asked(form: &Form, why: NotAsked) -> Failure {
+    match why {
+        NotAsked::Option { name, options } => no_such_option(&name, &options),
+        NotAsked::Fields(names) => no_field(form, &names.join("`, `")),
+    }
 }
 
 fn fields_of(form: &Form) -> String {
@@ -112,7 +190,10 @@ pub(crate) fn understood(
             let (name, text) = typed.iter().find(|(name, _)| name == field.name())?;
             let sent = answers.get(name)?;
             let written = written(sent);
-            if written == *text {
+            // The JSON of an option is exactly what is sent: `"1"` beside the number 1.
+            let json = sent.to_string();
+            let is_json = matches!(field.kind(), Kind::Choice(_)) && json == *text;
+            if written == *text || is_json {
                 return None;
             }
             let label = label(field, sent).map_or(String::new(), |label| format!(" ({label})"));
@@ -134,13 +215,9 @@ fn label<'f>(field: &'f Field, sent: &Value) -> Option<&'f str> {
     let Kind::Choice(choice) = field.kind() else {
         return None;
     };
-    let value = sent.as_str()?;
-    choice
-        .options
-        .iter()
-        .find(|option| &*option.value == value)
-        .map(ChoiceOption::label)
-        .filter(|label| *label != value)
+    let mut options = choice.options.iter();
+    let option = options.find(|option| option.sent() == *sent)?;
+    Some(ChoiceOption::label(option)).filter(|label| **label != *option.value)
 }
 
 #[cfg(test)]
@@ -158,6 +235,8 @@ mod tests {
                 "tags": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
                 "zip": {"type": "string"},
                 "password": {"type": "string"},
+                "more.a": {"type": "boolean"},
+                "more.b": {"type": "boolean"},
             }}),
         )
         .expect("a legal form")
@@ -176,7 +255,7 @@ mod tests {
             "tags=Red, blue",
             "zip=0123",
         ];
-        let read = read(&form(), &words(&typed)).expect("they fit");
+        let read = read(&form(), &words(&typed), Unanswered::Left).expect("they fit");
         assert_eq!(
             read.answers.to_value(),
             json!({"check": true, "on": "1990-01-02", "size": "l", "tags": ["red", "blue"], "zip": "0123"})
@@ -193,8 +272,28 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_spread_over_the_fields_in_which_it_is_asked() {
+        let sent = json!({"check": true, "more.a": false, "more.b": true});
+        for typed in [
+            &["check=yes", "more=b"][..],
+            &["check=yes", "more= B ,"],
+            &["{\"check\": true, \"more\": [\"b\"]}"],
+            &["{\"check\": true, \"more\": \"b\"}"],
+            &["check=yes", "more=b", "more.a=no"],
+        ] {
+            let read = read(&form(), &words(typed), Unanswered::Left).expect("they fit");
+            assert_eq!(read.answers.to_value(), sent, "{typed:?}");
+        }
+    }
+
+    #[test]
     fn one_json_object_is_taken_as_it_stands() {
-        let read = read(&form(), &words(&["{\"check\": false, \"zip\": \"1\"}"])).expect("it fits");
+        let read = read(
+            &form(),
+            &words(&["{\"check\": false, \"zip\": \"1\"}"]),
+            Unanswered::Left,
+        )
+        .expect("it fits");
         assert_eq!(read.answers.to_value(), json!({"check": false, "zip": "1"}));
         assert!(read.understood.is_empty());
     }
@@ -208,9 +307,12 @@ mod tests {
             (&["check=yes", "check=no"], "twice"),
             (&["hunter2"], "NAME=VALUE"),
             (&["{\"check\": 7}"], "check"),
+            (&["{\"check\": true, \"nope\": 1}"], "nope"),
+            (&["check=yes", "more=a,c"], "more"),
             (&["{\"check\":"], "JSON object"),
         ] {
-            let failure = read(&form(), &words(typed)).expect_err("it does not fit");
+            let failure =
+                read(&form(), &words(typed), Unanswered::Left).expect_err("it does not fit");
             let told = format!("{failure:?}");
             assert!(told.contains(said), "{typed:?}: {told}");
             assert!(
@@ -233,5 +335,42 @@ mod tests {
             understood(&form(), &answers, &typed),
             ["check: y is sent as true"]
         );
+    }
+
+    #[test]
+    fn defaults_stand_where_nothing_is_answered_if_that_is_wanted() {
+        let form = Form::from_value(
+            &json!({"type": "object", "required": ["place", "nights", "tags"], "properties": {
+                "place": {"type": "string", "default": "Rome"},
+                "nights": {"type": "integer", "default": 3},
+                "tags": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}, "default": ["red"]},
+            }}),
+        )
+        .expect("a legal form");
+        let sent = json!({"place": "Rome", "nights": 4, "tags": []});
+        for typed in [
+            &["nights=4", "tags="][..],
+            &["{\"nights\": 4, \"tags\": []}"],
+        ] {
+            let read = read(&form, &words(typed), Unanswered::Default).expect("they fit");
+            assert_eq!(read.answers.to_value(), sent, "{typed:?}");
+        }
+        assert!(read(&form, &words(&["nights=4"]), Unanswered::Left).is_err());
+    }
+
+    #[test]
+    fn an_option_that_is_written_as_json_needs_no_note() {
+        let form = Form::from_value_leniently(
+            &json!({"type": "object", "properties": {"n": {"enum": [1, "1", 2.0]}}}),
+        )
+        .expect("a form that can be shown");
+        for (typed, sent, note) in [
+            ("n=\"1\"", json!({"n": "1"}), None),
+            ("n=1", json!({"n": 1}), None),
+        ] {
+            let read = read(&form, &words(&[typed]), Unanswered::Left).expect("it fits");
+            assert_eq!(read.answers.to_value(), sent, "{typed}");
+            assert_eq!(read.understood.first().map(String::as_str), note, "{typed}");
+        }
     }
 }

@@ -2,22 +2,32 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
+use http::header::AUTHORIZATION;
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Auth, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
-    RestartSettings, Server, Target, UpstreamCredentials, bounds, is_origin, retention,
-    unset_variables,
+    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
+    RestartSettings, Server, Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin,
+    retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
 
+use crate::args::headers::HeaderArgs;
+use crate::args::profiles::{ProfileArgs, duration};
 use crate::args::program::of_answer_command;
+use crate::args::server::Protocol;
 use crate::args::token::TokenArgs;
 use crate::failure::Failure;
+use crate::sign_in::{SignInArgs, check_url};
+
+/// The default limits on bytes.
+const BYTES: ByteLimits = ByteLimits::DEFAULT;
 
 /// The default address of the inbox.
 const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
@@ -31,119 +41,190 @@ const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878)
 )]
 pub(crate) struct GatewayArgs {
     /// Speak Streamable HTTP to the server at this URL, instead of starting one
-    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    #[arg(
+        help_heading = "Server",
+        long,
+        value_name = "URL",
+        conflicts_with = "command"
+    )]
     upstream: Option<String>,
 
     #[command(flatten)]
     token: TokenArgs,
 
+    #[command(flatten)]
+    headers: HeaderArgs,
+
     /// Serve clients over HTTP at this address, under /mcp, instead of one on stdin and stdout
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(help_heading = "Clients", long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
+        "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
+        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "keep_answers", "keep_results", "keep_ended", "share_child", "server_revision",
         "insecure", "auth",
     ])]
     pub(crate) config: Option<PathBuf>,
 
-    /// Check the command line and the file, then stop
+    /// Check the command line, the file, and whether each server can be used, then stop. With `--sign-in`, a person can
+    /// sign in
     #[arg(long)]
     pub(crate) check: bool,
 
     /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port if that is
     /// taken]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(help_heading = "Inbox and answers", long, value_name = "ADDRESS")]
     inbox: Option<String>,
 
     /// The responder to ask
-    #[arg(long, value_enum, value_name = "RESPONDER", default_value_t = AnswerWith::Auto)]
+    #[arg(help_heading = "Inbox and answers", long, value_enum, value_name = "RESPONDER", default_value_t = AnswerWith::Auto)]
     answer_with: AnswerWith,
 
     /// With `--answer-with terminal`: ask line by line, without a screen
-    #[arg(long)]
+    #[arg(help_heading = "Inbox and answers", long)]
     plain: bool,
 
     /// With `--answer-with command`: the program and its arguments, quoted as in a shell. It reads each question as one
     /// line of JSON and writes {"action", "content"}
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(help_heading = "Inbox and answers", long, value_name = "COMMAND")]
     answer_command: Option<String>,
 
+    #[command(flatten)]
+    profiles: ProfileArgs,
+
+    /// An act from a client's dialog sooner than this after it was asked is not taken for a person's, such as 150ms; for
+    /// clients whose profile says nothing about it
+    #[arg(help_heading = "Clients", long, value_name = "DURATION", value_parser = duration)]
+    doubt: Option<Duration>,
+
     /// Server name shown to people [default: the name that it reports]
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Server", long, value_name = "NAME")]
     name: Option<String>,
 
     /// Seconds that a call is held for a person before it is returned with an answer link
-    #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = value_parser!(u64).range(bounds::HOLD))]
+    #[arg(help_heading = "Inbox and answers", long, value_name = "SECONDS", default_value_t = 50, value_parser = value_parser!(u64).range(bounds::HOLD))]
     hold: u64,
 
     /// Maximum number of questions pending at once in one session; `off` for no limit
-    #[arg(long, value_name = "N|off", default_value = "100")]
+    #[arg(
+        help_heading = "Limits",
+        long,
+        value_name = "N|off",
+        default_value = "100"
+    )]
     pending: String,
 
     /// The longest message of a question, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = value_parser!(u64).range(bounds::MESSAGE_BYTES))]
+    #[arg(help_heading = "Limits", long, value_name = "BYTES", default_value_t = 65_536, value_parser = value_parser!(u64).range(bounds::MESSAGE_BYTES))]
     message_bytes: u64,
 
     /// The size of all questions pending at once in one session, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 8_388_608, value_parser = value_parser!(u64).range(bounds::PENDING_BYTES))]
+    #[arg(help_heading = "Limits", long, value_name = "BYTES", default_value_t = 8_388_608, value_parser = value_parser!(u64).range(bounds::PENDING_BYTES))]
     pending_bytes: u64,
 
     /// Maximum number of questions per minute in one session; `off` for no limit
-    #[arg(long, value_name = "N|off", default_value = "60")]
+    #[arg(
+        help_heading = "Limits",
+        long,
+        value_name = "N|off",
+        default_value = "60"
+    )]
     questions_per_minute: String,
 
     /// Serve clients at a network address without authentication: every program that reaches it can call the servers
-    #[arg(long)]
+    #[arg(help_heading = "Clients", long)]
     insecure: bool,
 
     /// Authentication of callers over HTTP: `keys` for API keys, made by `mcp-elicit tokens make`. A configuration file
     /// offers more methods (`[auth]`)
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = AuthArg::None, requires = "listen")]
+    #[arg(help_heading = "Clients", long, value_enum, value_name = "METHOD", default_value_t = AuthArg::None, requires = "listen")]
     auth: AuthArg,
 
-    /// With `--listen`: accept pages of this origin, such as http://localhost:6274; repeat for more
-    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    /// With `--listen`: accept pages of this origin, such as http://localhost:6274, and let them read the responses
+    /// (CORS); repeat for more
+    #[arg(
+        help_heading = "Clients",
+        long,
+        value_name = "ORIGIN",
+        requires = "listen"
+    )]
     allow_origin: Vec<String>,
+
+    /// Revision of the protocol to use with the server. `auto` addresses a server that speaks 2026-07-28 and an older
+    /// revision in the older one, in which all its tools can ask
+    #[arg(help_heading = "Server", long, value_enum, default_value_t = Protocol::Auto, value_name = "REVISION")]
+    server_revision: Protocol,
 
     /// Send all calls of a client of 2026-07-28 to one child, for a server that shares memory between calls: calls in
     /// which it may ask then run one after the other
-    #[arg(long)]
+    #[arg(help_heading = "Server", long)]
     share_child: bool,
 
     /// The largest message, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME as u64, value_parser = value_parser!(u64).range(bounds::MAX_FRAME))]
+    #[arg(help_heading = "Limits", long, value_name = "BYTES", default_value_t = MAX_FRAME as u64, value_parser = value_parser!(u64).range(bounds::MAX_FRAME))]
     max_frame: u64,
 
+    /// With `--listen`: seconds after SIGTERM in which requests are accepted although `/ready` says no
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(bounds::DRAIN))]
+    ready_grace: u64,
+
+    /// With `--listen`: seconds after that in which open calls may end
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(bounds::DRAIN))]
+    drain: u64,
+
+    /// With `--listen`: the memory of one authenticated caller's open calls, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES.caller_calls as u64, value_parser = value_parser!(u64).range(bounds::BYTES))]
+    caller_call_bytes: u64,
+
+    /// With `--listen`: the memory of all callers' open calls, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES.all_calls as u64, value_parser = value_parser!(u64).range(bounds::BYTES))]
+    all_call_bytes: u64,
+
+    /// The record's questions of one authenticated caller, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES.questions.of_caller, value_parser = value_parser!(u64).range(bounds::BYTES))]
+    caller_question_bytes: u64,
+
+    /// The record's questions of all callers, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES.questions.of_all, value_parser = value_parser!(u64).range(bounds::BYTES))]
+    all_question_bytes: u64,
+
+    /// The largest arguments of a call that are stored and shown with its question, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES.questions.arguments as u64, value_parser = value_parser!(u64).range(bounds::ARGUMENT_BYTES))]
+    argument_bytes: u64,
+
     /// Seconds that an answer is kept for a repeated call, after the person gave it [default: 900]
-    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
+    #[arg(help_heading = "Record", long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_answers: Option<u64>,
 
     /// Seconds that the result of a returned call is kept for a repeated call [default: 900]
-    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
+    #[arg(help_heading = "Record", long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_results: Option<u64>,
 
     /// Days that ended questions stay in the record [default: 30]
-    #[arg(long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_ENDED))]
+    #[arg(help_heading = "Record", long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_ENDED))]
     keep_ended: Option<u64>,
 
     /// Store of the questions
-    #[arg(long, value_enum, value_name = "STORE", default_value_t = Record::Sqlite)]
+    #[arg(help_heading = "Record", long, value_enum, value_name = "STORE", default_value_t = Record::Sqlite)]
     record: Record,
 
     /// The folder of the record, its key and the inbox's token
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Record", long, value_name = "DIR")]
     state: Option<PathBuf>,
 
     /// Which answers to accept in this state folder: `page` (inbox pages only) or `any` (also commands, programs and
     /// client dialogs). Applies to all its gateways until changed
-    #[arg(long, value_enum, value_name = "ANSWERS")]
+    #[arg(
+        help_heading = "Inbox and answers",
+        long,
+        value_enum,
+        value_name = "ANSWERS"
+    )]
     presence: Option<PresenceArg>,
 
     /// Do not show a desktop notification when a question waits
-    #[arg(long)]
+    #[arg(help_heading = "Inbox and answers", long)]
     no_notify: bool,
 
     /// The format of the log on stderr
@@ -153,12 +234,16 @@ pub(crate) struct GatewayArgs {
     /// Start this program as the server
     #[arg(last = true, value_name = "SERVER")]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) sign_in: SignInArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   mcp-elicit gateway -- npx -y @modelcontextprotocol/server-everything
   mcp-elicit gateway --upstream https://example.com/mcp
+  mcp-elicit gateway --upstream https://example.com/mcp --sign-in --check
   mcp-elicit gateway --listen 127.0.0.1:8080 -- my-server
   mcp-elicit gateway --config gateway.toml --check";
 
@@ -239,19 +324,36 @@ impl GatewayArgs {
     pub(crate) fn config(self) -> Result<Config, Failure> {
         if let Some(path) = &self.config {
             let text = fs::read_to_string(path).map_err(|error| {
+                let next = if error.kind() == ErrorKind::InvalidData {
+                    "save it as UTF-8, as TOML requires."
+                } else {
+                    "name the gateway's configuration file; docs/gateway.md has an example."
+                };
                 Failure::usage(format!("cannot read {}", path.display()))
                     .because(error)
-                    .hint("name the gateway's configuration file; docs/gateway.md has an example.")
+                    .hint(next)
             })?;
             let config = Config::parse(&text)
                 .map_err(|fault| bad_config(&path.display().to_string(), &text, fault))?;
+            let mut config = config;
+            for server in &mut config.servers {
+                if let Target::Url(at) = &mut server.target
+                    && let Some(sign_in) = &at.sign_in
+                {
+                    let command = sign_in_command(std::env::args_os());
+                    at.sign_in = Some(sign_in.with_command(command));
+                }
+            }
+            let mut profiles = self.profiles.read(Some((path, &text)))?;
+            profiles.set_doubt(self.doubt);
             return Ok(Config {
                 state: self.state.or(config.state),
                 plain: self.plain,
                 presence: self.presence.map(Presence::from).or(config.presence),
                 notify: config.notify && !self.no_notify,
                 ..config
-            });
+            }
+            .with_profiles(profiles));
         }
         let inbox = match self.inbox.as_deref() {
             None => Some(INBOX),
@@ -276,12 +378,7 @@ impl GatewayArgs {
                     AnswerWithError::NoInbox => "leave out `--inbox off`, or choose another `--answer-with`.",
                 })
             })?;
-        if let Some(wrong) = self.allow_origin.iter().find(|text| !is_origin(text)) {
-            return Err(
-                Failure::usage(format!("`--allow-origin {wrong}` is not an origin"))
-                    .hint("write it like http://localhost:6274."),
-            );
-        }
+        check_origins(&self.allow_origin)?;
         let settings = RelaySettings {
             answer_with,
             hold: Duration::from_secs(self.hold),
@@ -289,9 +386,16 @@ impl GatewayArgs {
             message_bytes: usize::try_from(self.message_bytes).unwrap_or(usize::MAX),
             pending_bytes: usize::try_from(self.pending_bytes).unwrap_or(usize::MAX),
             per_minute: bound("--questions-per-minute", &self.questions_per_minute)?,
+            revision: self.server_revision.revision(),
             ..RelaySettings::default()
         };
+        let mut profiles = self.profiles.read(None)?;
+        profiles.set_doubt(self.doubt);
         let target = self.target()?;
+        let credentials = match &target {
+            Target::Url(at) if at.has_own_authorization() => UpstreamCredentials::Operator,
+            Target::Url(_) | Target::Program(_) => UpstreamCredentials::default(),
+        };
         let is_named = self.name.is_some();
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
@@ -313,11 +417,22 @@ impl GatewayArgs {
             },
             public_url: None,
             max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
+            ready_grace: Duration::from_secs(self.ready_grace),
+            drain: Duration::from_secs(self.drain),
+            byte_limits: ByteLimits {
+                caller_calls: usize::try_from(self.caller_call_bytes).unwrap_or(usize::MAX),
+                all_calls: usize::try_from(self.all_call_bytes).unwrap_or(usize::MAX),
+                questions: StorageLimits {
+                    of_caller: self.caller_question_bytes,
+                    of_all: self.all_question_bytes,
+                    arguments: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
+                },
+            },
             allow_origins: self.allow_origin,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,
-                credentials: UpstreamCredentials::default(),
+                credentials,
                 settings: RelaySettings { server, ..settings },
                 share_child: self.share_child,
                 answering,
@@ -326,6 +441,7 @@ impl GatewayArgs {
             }],
             restart_settings: RestartSettings::default(),
         }
+        .with_profiles(profiles)
         .with_result_retention())
     }
 
@@ -336,16 +452,92 @@ impl GatewayArgs {
                     .because(fault)
                     .hint("write it like `--upstream https://example.com/mcp`.")
             })?;
-            return Ok(Target::Url(HttpTarget {
-                url: url.clone(),
+            let sign_in = if self.sign_in.sign_in {
+                Some(self.upstream_sign_in(url)?)
+            } else {
+                None
+            };
+            let at = HttpTarget {
                 token: self.token.read()?,
-            }));
+                headers: self.headers.read()?,
+                sign_in,
+                ..HttpTarget::new(url)
+            };
+            let has_token = at.token.is_some() || at.sign_in.is_some();
+            if has_token && at.headers.iter().any(|(name, _)| *name == AUTHORIZATION) {
+                return Err(Failure::usage(
+                    "a header Authorization cannot be combined with `--token-env` or `--sign-in`",
+                ));
+            }
+            return Ok(Target::Url(at));
         }
         Program::from_words(&self.command).map(Target::Program).ok_or_else(|| {
             Failure::usage("no server named").hint(
                 "put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.",
             )
         })
+    }
+}
+
+impl GatewayArgs {
+    /// Returns the sign-in at the server at this URL.
+    fn upstream_sign_in(&self, url: &str) -> Result<UpstreamSignIn, Failure> {
+        check_url(url)?;
+        let command = sign_in_command(std::env::args_os());
+        Ok(UpstreamSignIn::new(url, self.sign_in.options()?, command))
+    }
+}
+
+/// Options of this command that a sign-in needs, and whether a value follows each.
+const FOR_SIGN_IN: [(&str, bool); 9] = [
+    ("--upstream", true),
+    ("--config", true),
+    ("--state", true),
+    ("--client-id", true),
+    ("--client-secret-env", true),
+    ("--issuer", true),
+    ("--scope", true),
+    ("--callback-port", true),
+    ("--sign-in", false),
+];
+
+/// Returns the command with which a person signs in for a gateway that was started with these words. It holds no secret:
+/// those are in environment variables.
+pub(crate) fn sign_in_command(started: impl Iterator<Item = OsString>) -> String {
+    let words = started
+        .map(|word| word.to_string_lossy().into_owned())
+        .take_while(|word| word != "--");
+    let mut words = words.skip(1);
+    let mut command = vec!["mcp-elicit".to_owned(), "gateway".to_owned()];
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let Some((name, takes_value)) = FOR_SIGN_IN.iter().find(|(known, _)| *known == name) else {
+            continue;
+        };
+        command.push((*name).to_owned());
+        if *takes_value {
+            command.extend(value.or_else(|| words.next()));
+        }
+    }
+    for option in ["--sign-in", "--check"] {
+        if !command.iter().any(|word| word == option) {
+            command.push(option.to_owned());
+        }
+    }
+    shell_words::join(command)
+}
+
+/// Refuses a text of `--allow-origin` that is not the origin of a page.
+pub(crate) fn check_origins(origins: &[String]) -> Result<(), Failure> {
+    match origins.iter().find(|text| !is_origin(text)) {
+        None => Ok(()),
+        Some(wrong) => Err(
+            Failure::usage(format!("`--allow-origin {wrong}` is not an origin"))
+                .hint("write it like http://localhost:6274."),
+        ),
     }
 }
 
@@ -440,11 +632,32 @@ mod tests {
             })
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");
-        let far = HttpTarget {
-            url: "https://me:pw@example.com:8080/mcp?x".to_owned(),
-            token: None,
-        };
+        let far = HttpTarget::new("https://me:pw@example.com:8080/mcp?x");
         assert_eq!(name_of(&Target::Url(far)), "example.com:8080");
+    }
+
+    #[test]
+    fn the_command_for_a_sign_in_has_its_options_only() {
+        let command = |words: &str| {
+            let words = shell_words::split(words).unwrap();
+            sign_in_command(words.into_iter().map(OsString::from))
+        };
+        assert_eq!(
+            command(
+                "/opt/mcp-elicit gateway --name x --upstream 'https://a.example/mcp?a=b c' --header X=secret --state=/s --sign-in"
+            ),
+            "mcp-elicit gateway --upstream 'https://a.example/mcp?a=b c' --state /s --sign-in --check"
+        );
+        assert_eq!(
+            command("mcp-elicit gateway --config gateway.toml --log json"),
+            "mcp-elicit gateway --config gateway.toml --sign-in --check"
+        );
+        assert_eq!(
+            command(
+                "mcp-elicit gateway --client-id corp --client-secret-env S --scope a -- x --scope b"
+            ),
+            "mcp-elicit gateway --client-id corp --client-secret-env S --scope a --sign-in --check"
+        );
     }
 
     #[test]

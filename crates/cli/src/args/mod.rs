@@ -4,13 +4,17 @@
 pub(crate) mod answers;
 pub(crate) mod field_answers;
 pub(crate) mod gateway;
+pub(crate) mod headers;
+pub(crate) mod profiles;
 pub(crate) mod program;
 pub(crate) mod server;
 pub(crate) mod token;
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use clap::{Parser, ValueEnum};
+use mcp_elicit_core::wire::Revision;
 
 use crate::commands::Command;
 
@@ -19,6 +23,7 @@ use crate::commands::Command;
 #[command(
     name = "mcp-elicit",
     version,
+    long_version = LONG_VERSION.as_str(),
     about = "Elicitation for MCP: a person answers a server's questions, with any client, on any revision",
     after_help = EXITS,
     max_term_width = 100,
@@ -33,6 +38,21 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// The version with what a report of a fault needs: the commit, the features and the revisions.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("MCP_ELICIT_COMMIT").unwrap_or("not known");
+    let features = if cfg!(feature = "full") {
+        "full"
+    } else {
+        "default"
+    };
+    let revisions = Revision::ALL.map(Revision::as_str).join(", ");
+    format!(
+        "{}\ncommit: {commit}\nfeatures: {features}\nprotocol revisions: {revisions}",
+        env!("CARGO_PKG_VERSION")
+    )
+});
 
 const EXITS: &str = "\
 Exit codes:

@@ -1,19 +1,22 @@
 //! Reports events as they happen: one JSON object per line for a program, or a few words for a person.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::dispatch::Observer;
-use mcp_elicit_client::{Answer, Connection, Question, QuestionError, ResponderError};
-use mcp_elicit_core::answer::Action;
-use mcp_elicit_core::wire::Mode;
+use mcp_elicit_client::{Answer, Connection, Question, QuestionError, Received, ResponderError};
+use mcp_elicit_core::answer::{Action, Answers};
+use mcp_elicit_core::wire::{LenientMembers, Mode};
 use mcp_elicit_forms::view::sanitize;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +28,8 @@ use crate::output;
 
 /// The largest part of a server's text that is shown to a person, in characters.
 const TEXT: usize = 100_000;
+/// The longest warning that is shown, in characters.
+const WARNING: usize = 600;
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -45,7 +50,12 @@ enum Event<'e> {
     Answered {
         action: &'e str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        content: Option<Value>,
+        content: Option<&'e Answers>,
+    },
+    Warning {
+        message: &'e str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pointer: Option<&'e str>,
     },
     Error {
         error: Value,
@@ -63,16 +73,65 @@ fn print_result(result: &impl Serialize) -> Result<(), Failure> {
     output::print_json(&ResultEvent { event, result })
 }
 
+/// The person's answer after which a call ended without its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Declined,
+    Cancelled,
+    /// A form that only asks yes or no was answered with no.
+    AnsweredNo,
+}
+
+impl Refusal {
+    /// Returns the refusal in an action; `None` for an acceptance.
+    fn in_action(action: Action) -> Option<Self> {
+        match action {
+            Action::Accept => None,
+            Action::Decline => Some(Self::Declined),
+            Action::Cancel => Some(Self::Cancelled),
+        }
+    }
+
+    /// Returns the refusal in an answer.
+    fn in_answer(question: &Question, answer: &Answer) -> Option<Self> {
+        let outcome = answer.outcome();
+        let is_no = || {
+            let [field] = question.form()?.fields() else {
+                return None;
+            };
+            let no = outcome.answers()?.get(field.name()) == Some(&Value::Bool(false));
+            no.then_some(Self::AnsweredNo)
+        };
+        Self::in_action(outcome.action()).or_else(is_no)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::AnsweredNo => "answered no",
+        })
+    }
+}
+
+/// The last answer of a conversation, and its refusal.
+#[derive(Debug, Clone, Copy)]
+struct LastAnswer(Option<Refusal>);
+
 /// Reports events, and remembers why a question got no answer.
 pub(crate) struct Events {
     json: bool,
     stop: CancellationToken,
     ended: Mutex<Option<Failure>>,
-    /// The action of the last answer.
-    last: Mutex<Option<Action>>,
+    /// The last answer.
+    last: Mutex<Option<LastAnswer>>,
     /// The values from the command line, by the names of fields.
     typed: Vec<(String, String)>,
     policy: Option<PathBuf>,
+    /// The number of findings that were reported.
+    told: AtomicUsize,
 }
 
 impl Events {
@@ -84,6 +143,7 @@ impl Events {
             last: Mutex::default(),
             typed: Vec::new(),
             policy: None,
+            told: AtomicUsize::new(0),
         }
     }
 
@@ -101,13 +161,26 @@ impl Events {
 
     /// Records the action of an answer.
     pub(crate) fn note_action(&self, action: Action) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
+        self.note(Refusal::in_action(action));
     }
 
-    /// Returns the action of the last answer unless it is `accept`.
-    pub(crate) fn refusal(&self) -> Option<Action> {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.filter(|action| *action != Action::Accept)
+    fn note(&self, refusal: Option<Refusal>) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(LastAnswer(refusal));
+    }
+
+    fn last(&self) -> Option<LastAnswer> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the refusal in the last answer.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.last()?.0
+    }
+
+    /// Returns `true` if a question was answered.
+    pub(super) fn has_answered(&self) -> bool {
+        self.last().is_some()
     }
 
     /// Takes the first failure of a question; `None` if all were answered.
@@ -151,7 +224,8 @@ impl Events {
                 transport: target.transport(),
             });
         }
-        let name = server.map_or_else(
+        let named = server.filter(|server| !server.name.is_empty());
+        let name = named.map_or_else(
             || target.describe(),
             |server| format!("{} {}", server.name, server.version),
         );
@@ -166,23 +240,86 @@ impl Events {
     /// Shows the result of the request.
     pub(super) fn got(&self, got: &Got) -> Result<(), Failure> {
         match got {
-            Got::List(listing) => listing.show(self.json),
-            Got::Tool(result) => self.result(result),
-            Got::Prompt(result) => self.prompt(result),
-            Got::Resource(result) => self.resource(result),
+            Got::List(listing) => {
+                for (message, pointer) in listing.warnings() {
+                    self.warn(&message, pointer)?;
+                }
+                listing.show(self.json)
+            }
+            Got::Tool(received) => {
+                let structured = member(received.raw(), "structuredContent");
+                self.received(received, |result| self.tool(result, structured.as_deref()))
+            }
+            Got::Prompt(received) => self.received(received, Self::prompt),
+            Got::Resource(received) => self.received(received, Self::resource),
         }
     }
 
+    /// Shows a result: as `show` does if it keeps to the protocol, and otherwise as the server wrote it, with what is
+    /// wrong.
+    fn received<R>(
+        &self,
+        received: &Received<R>,
+        show: impl FnOnce(&R) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for misfit in received.misfits() {
+            self.warn(
+                &format!("the server's result breaks the protocol: {misfit}"),
+                Some(misfit.pointer()),
+            )?;
+        }
+        let raw = one_line(received.raw());
+        if self.json {
+            return print_result(&raw);
+        }
+        if received.misfits().is_empty() {
+            return show(received.result());
+        }
+        output::print_json(&raw)
+    }
+
+    /// Reports what the server did against the protocol and the connection survived, once each.
+    pub(crate) fn findings<H: ClientHandler>(
+        &self,
+        connection: &Connection<H>,
+    ) -> Result<(), Failure> {
+        let findings = connection.findings();
+        let told = self.told.swap(findings.len(), Ordering::Relaxed);
+        for finding in findings.iter().skip(told) {
+            self.warn(&finding.to_string(), finding.pointer())?;
+        }
+        Ok(())
+    }
+
+    /// Prints a warning, for a program too.
+    pub(crate) fn warn(&self, message: &str, pointer: Option<&str>) -> Result<(), Failure> {
+        let message = sanitize::line(message, WARNING);
+        output::say(format_args!(
+            "{} {message}",
+            output::styled(output::WARNING, "warning:")
+        ));
+        if self.json {
+            let message = &message;
+            output::print_json(&Event::Warning { message, pointer })?;
+        }
+        Ok(())
+    }
+
+    /// Shows the result of a tool.
     pub(crate) fn result(&self, result: &CallToolResult) -> Result<(), Failure> {
         if self.json {
             return print_result(result);
         }
+        self.tool(result, None)
+    }
+
+    /// Shows the result of a tool to a person; `structured` is its structured content as the server wrote it.
+    fn tool(&self, result: &CallToolResult, structured: Option<&RawValue>) -> Result<(), Failure> {
         if result.is_error == Some(true) {
             match self.refusal() {
-                Some(action) => output::say(format_args!(
-                    "{} the tool ended after its question was {}:",
+                Some(refusal) => output::say(format_args!(
+                    "{} the tool ended after its question was {refusal}:",
                     output::styled(output::WARNING, "declined:"),
-                    past(action)
                 )),
                 None if request::is_handed_back(result) => {}
                 // The gateway's text already says that the server was not called, and why.
@@ -199,15 +336,15 @@ impl Events {
             show_block(block)?;
         }
         match &result.structured_content {
-            Some(structured) if !shown => output::print_json(structured),
+            Some(typed) if !shown => match structured {
+                Some(raw) => output::print_json(&one_line(raw)),
+                None => output::print_json(typed),
+            },
             _ => Ok(()),
         }
     }
 
-    fn prompt(&self, result: &GetPromptResult) -> Result<(), Failure> {
-        if self.json {
-            return print_result(result);
-        }
+    fn prompt(result: &GetPromptResult) -> Result<(), Failure> {
         for message in &result.messages {
             output::say(match message.role {
                 Role::User => "user:",
@@ -218,10 +355,7 @@ impl Events {
         Ok(())
     }
 
-    fn resource(&self, result: &ReadResourceResult) -> Result<(), Failure> {
-        if self.json {
-            return print_result(result);
-        }
+    fn resource(result: &ReadResourceResult) -> Result<(), Failure> {
         result.contents.iter().try_for_each(show_contents)
     }
 }
@@ -243,13 +377,16 @@ fn show_contents(contents: &ResourceContents) -> Result<(), Failure> {
     }
 }
 
-/// Returns an action as a past participle, such as "declined".
-pub(super) fn past(action: Action) -> &'static str {
-    match action {
-        Action::Accept => "accepted",
-        Action::Decline => "declined",
-        Action::Cancel => "cancelled",
-    }
+/// Returns a member of a result as the server wrote it.
+fn member(result: &RawValue, name: &str) -> Option<Box<RawValue>> {
+    let members = LenientMembers::read(result.get())?;
+    members.get(name).map(ToOwned::to_owned)
+}
+
+/// Returns JSON of the server on one line. Line ends and tabs in JSON stand between its tokens.
+pub(super) fn one_line(raw: &RawValue) -> Box<RawValue> {
+    let text = raw.get().replace(['\n', '\r', '\t'], " ");
+    RawValue::from_string(text).unwrap_or_else(|_| raw.to_owned())
 }
 
 /// Prints the last event of a conversation that failed.
@@ -280,15 +417,11 @@ impl Observer for Events {
     }
 
     fn answered(&self, question: &Question, answer: &Answer) {
-        let done = answer.outcome().action();
-        self.note_action(done);
-        let action = done.as_str();
+        self.note(Refusal::in_answer(question, answer));
+        let action = answer.outcome().action().as_str();
         if self.json {
             // The person asked for this: `--json` reports everything that was sent.
-            let content = answer
-                .outcome()
-                .answers()
-                .map(mcp_elicit_core::answer::Answers::to_value);
+            let content = answer.outcome().answers();
             return self.tell(&Event::Answered { action, content });
         }
         let asked = match question.mode() {

@@ -1,49 +1,91 @@
-//! Errors of a connection, a call or a question, as failures with exit codes. There is no wildcard: a new error must
-//! not compile until its code is decided.
-//! must not compile until someone decides its code.
+//! Errors of a connection, a call or a question, as failures with exit codes. No mapping has a wildcard arm: the client
+//! sorts its errors into complete lists of kinds, and a new kind does not compile until its code is decided here.
+#![deny(clippy::wildcard_enum_match_arm)]
 
-use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::call::CallErrorKind;
+use mcp_elicit_client::connection::{ConnectErrorKind, Stderr, Target};
+use mcp_elicit_client::dispatch::Blame;
+use mcp_elicit_client::responder::ResponderErrorKind;
+use mcp_elicit_client::sign_in::step_up::{missing_scopes, parameter};
 use mcp_elicit_client::{
     CallError, ConnectError, Connection, Question, QuestionError, ResponderError,
 };
-use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::{Control, FieldView, sanitize};
 use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorCode, ErrorData};
 
-use super::events::past;
+use super::events::Refusal;
 use super::request::Got;
+use crate::args::answers::answer_name;
+use crate::args::server::Protocol;
 use crate::failure::{Exit, Failure};
-use crate::sign_in::step_up::{missing_scopes, parameter};
 
 /// The next step after the server has rejected a key or token.
 const OTHER_KEY: &str = "put another API key or token into the variable of `--token-env`. At the gateway, `mcp-elicit tokens list` shows which keys \
     are valid, and `mcp-elicit tokens make` makes another.";
+
+/// The largest part of a line that is no message which is quoted, in characters.
+const STRAY_LINE: usize = 200;
 
 /// The largest number of a field's options that are listed.
 const OPTIONS: usize = 12;
 
 /// The server's output outside the protocol.
 pub(crate) struct ServerOutput {
-    /// The last lines of its stderr.
-    pub(crate) stderr: Vec<String>,
-    /// The number of lines on its stdout that are not JSON.
-    pub(crate) stray_lines: usize,
+    /// Its stderr.
+    stderr: Option<Stderr>,
+    /// The number of lines on its stdout that are no messages.
+    stray_lines: usize,
     /// The first of them.
-    pub(crate) first_stray_line: Option<String>,
+    first_stray_line: Option<String>,
 }
 
 impl ServerOutput {
     /// Returns the output of this connection's server.
     pub(crate) fn from_connection<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
-            stderr: connection.stderr(),
+            stderr: connection.stderr_output(),
             stray_lines: connection.stray_lines(),
             first_stray_line: connection.first_stray_line(),
         }
     }
+}
+
+impl ServerOutput {
+    /// Waits for the rest of the output of a server that has ended.
+    pub(crate) async fn ended(&self) {
+        if let Some(stderr) = &self.stderr {
+            stderr.drained().await;
+        }
+    }
+
+    /// Returns the last lines of its stderr.
+    fn stderr(&self) -> Vec<String> {
+        self.stderr.as_ref().map(Stderr::lines).unwrap_or_default()
+    }
+
+    /// Quotes the first line that is no message.
+    pub(crate) fn warn(&self, events: &super::events::Events) -> Result<(), Failure> {
+        let Some(line) = &self.first_stray_line else {
+            return Ok(());
+        };
+        let more = match self.stray_lines {
+            0 | 1 => String::new(),
+            lines => format!(" (the first of {lines})"),
+        };
+        let line = sanitize::line(line, STRAY_LINE);
+        let said = format!(
+            "the server wrote a line that is no MCP message{more}, and it was passed over: {line}"
+        );
+        events.warn(&said, None)
+    }
+}
+
+/// Returns the failure for a list that was not read to its end.
+pub(super) fn unfinished(why: &str) -> Failure {
+    Failure::connection(why).hint("the server's list is at fault; what was read of it is shown.")
 }
 
 /// Returns the failure for a process that the person or the system ended.
@@ -52,11 +94,11 @@ pub(crate) fn stopped() -> Failure {
 }
 
 /// Returns the failure for a connection that could not be established.
-pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
+pub(crate) fn connecting(error: &ConnectError, target: &Target) -> Failure {
     let stderr = error.stderr().to_vec();
     let stray_line = error.first_stray_line().map(str::to_owned);
-    let failure = match error {
-        ConnectError::Start { program, source } => {
+    let failure = match error.kind() {
+        ConnectErrorKind::Start { program, source } => {
             let is_missing = source.kind() == std::io::ErrorKind::NotFound;
             let failure = Failure::connection(format!("cannot start {program}")).because(source);
             if is_missing {
@@ -67,8 +109,16 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 failure
             }
         }
-        ConnectError::Url { .. } => Failure::usage(error.to_string()),
-        ConnectError::NoCommonRevision { ref offered, .. } => {
+        ConnectErrorKind::Url { url } => {
+            let failure = Failure::usage(error.to_string());
+            // An address without a scheme, as people copy it.
+            if url.contains("://") || url.is_empty() {
+                failure
+            } else {
+                failure.hint(format!("write `--url http://{}`.", one_line(url)))
+            }
+        }
+        ConnectErrorKind::NoCommonRevision { offered } => {
             let failure = Failure::connection(error.to_string());
             if offered
                 .iter()
@@ -79,14 +129,11 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 failure
             }
         }
-        ConnectError::TimedOut { .. } => {
+        ConnectErrorKind::TimedOut => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        ConnectError::Unauthorized {
-            ref challenge,
-            ref reason,
-        } => {
-            let failure = refused(&error, challenge, reason.as_deref());
+        ConnectErrorKind::Unauthorized { challenge, reason } => {
+            let failure = refused(&error, challenge, reason);
             if parameter(challenge, "resource_metadata").is_some() {
                 failure.hint(
                     "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
@@ -99,10 +146,36 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
                 )
             }
         }
-        ConnectError::Unreachable(why) => unreachable(&why, target),
-        _ => Failure::connection(format!("no connection: {error}")),
+        ConnectErrorKind::Unreachable { why } => unreachable(why, target),
+        ConnectErrorKind::Setup | ConnectErrorKind::Broken => {
+            Failure::connection(format!("no connection: {error}"))
+        }
     };
     with_output(failure, &stderr, stray_line.as_deref())
+}
+
+/// Returns the failure for a connection in this revision only, if one was named: a server that lacks it refuses, says
+/// nothing, or ends.
+pub(crate) fn connecting_in(protocol: Protocol, error: &ConnectError, target: &Target) -> Failure {
+    let may_lack_it = match error.kind() {
+        ConnectErrorKind::Start { .. }
+        | ConnectErrorKind::Url { .. }
+        | ConnectErrorKind::Setup
+        | ConnectErrorKind::Unauthorized { .. } => false,
+        // An HTTP server refuses an opening that it does not know with a status; nothing was reached otherwise.
+        ConnectErrorKind::Unreachable { why } => why.contains("HTTP 4") && !why.contains("404"),
+        ConnectErrorKind::NoCommonRevision { .. }
+        | ConnectErrorKind::TimedOut
+        | ConnectErrorKind::Broken => true,
+    };
+    let failure = connecting(error, target);
+    match protocol.revision() {
+        Some(revision) if may_lack_it => failure.hint(format!(
+            "`--protocol {revision}` allows no other revision, and the server may not speak this one; leave it out, and both agree on one. \
+             `mcp-elicit call --list` says which ones the server speaks."
+        )),
+        _ => failure,
+    }
 }
 
 /// Returns the failure for a request that the server rejected without an authorization, or with one that is no longer
@@ -137,20 +210,33 @@ fn unreachable(why: &str, target: &Target) -> Failure {
     }
 }
 
-/// Returns the failure for a call without a result. `refusal` is the action of the last answer unless it was `accept`.
-pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Action>) -> Failure {
+/// Returns the failure for a call without a result. `refusal` is that of the last answer.
+pub(crate) fn calling(error: &CallError, said: &ServerOutput, refusal: Option<Refusal>) -> Failure {
+    let is_internal =
+        matches!(error, CallError::Server(error) if error.code == ErrorCode::INTERNAL_ERROR);
     let failure = called(error, refusal);
     if failure.exit() != Exit::Connection {
-        return failure;
+        let panic = said
+            .stderr
+            .as_ref()
+            .filter(|_| is_internal)
+            .map(Stderr::panic);
+        return match panic {
+            Some(panic) if !panic.is_empty() => failure.telling(
+                "its stderr says:",
+                panic.iter().map(|line| one_line(line)).collect(),
+            ),
+            _ => failure,
+        };
     }
     let failure = match said.stray_lines {
         0 | 1 => failure,
         lines => failure.telling(
-            &format!("lines it wrote to its stdout that are not JSON: {lines}"),
+            &format!("lines it wrote to its stdout that are no messages: {lines}"),
             Vec::new(),
         ),
     };
-    with_output(failure, &said.stderr, said.first_stray_line.as_deref())
+    with_output(failure, &said.stderr(), said.first_stray_line.as_deref())
 }
 
 /// Returns `true` for the error with which a gateway hands back a call, to be made again.
@@ -174,58 +260,55 @@ pub(super) fn is_of_gateway(got: &Result<Got, CallError>) -> bool {
     }
 }
 
-fn called(error: CallError, refusal: Option<Action>) -> Failure {
-    match error {
-        CallError::Server(error) if is_handed_back(&error) => {
-            Failure::handed_back(one_line(&error.message))
-        }
-        CallError::Server(error) if not_called(&error).is_some() => {
-            let said = one_line(&error.message);
-            match not_called(&error) {
-                Some("declined") => Failure::declined(said),
-                Some(_) | None => Failure::refused(said),
-            }
-        }
-        CallError::Server(error) => match refusal {
-            Some(action) => Failure::declined(format!(
-                "the call ended after its question was {}: {}",
-                past(action),
-                one_line(&error.message)
-            )),
-            None => Failure::refused(format!(
-                "the server reported error {}: {}",
-                error.code.0,
-                one_line(&error.message)
-            )),
-        },
-        CallError::Question(refusal) => question(None, &refusal),
-        CallError::Stopped => stopped(),
-        CallError::VisitRefused { action } => Failure::declined(format!(
+/// Returns the failure for an error that the server, or a gateway before it, reported.
+fn reported(error: &ErrorData, refusal: Option<Refusal>) -> Failure {
+    let said = one_line(&error.message);
+    if is_handed_back(error) {
+        return Failure::handed_back(said);
+    }
+    match (not_called(error), refusal) {
+        (Some("declined"), _) => Failure::declined(said),
+        (Some(_), _) => Failure::refused(said),
+        (None, Some(refusal)) => Failure::declined(format!(
+            "the call ended after its question was {refusal}: {said}"
+        )),
+        (None, None) => Failure::refused(format!(
+            "the server reported error {}: {said}",
+            error.code.0
+        )),
+    }
+}
+
+fn called(error: &CallError, refusal: Option<Refusal>) -> Failure {
+    match error.kind() {
+        CallErrorKind::Reported(error) => reported(error, refusal),
+        CallErrorKind::Question(refusal) => question(None, refusal),
+        CallErrorKind::Stopped => stopped(),
+        CallErrorKind::VisitRefused { action } => Failure::declined(format!(
             "the server needs a visit that was not agreed to ({action})"
         )),
-        CallError::TaskCancelled => match refusal {
-            Some(action) => Failure::declined(format!(
-                "the server cancelled the task after its question was {}",
-                past(action)
+        CallErrorKind::TaskCancelled => match refusal {
+            Some(refusal) => Failure::declined(format!(
+                "the server cancelled the task after its question was {refusal}"
             )),
             None => Failure::refused(error.to_string()),
         },
-        CallError::SameVisitAgain { .. } => Failure::refused(error.to_string())
+        CallErrorKind::SameVisitAgain => Failure::refused(error.to_string())
             .hint("finish the visit in the browser, then call again."),
-        CallError::Silent { .. } => {
+        CallErrorKind::Silent => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        CallError::Unauthorized { challenge, reason } => {
+        CallErrorKind::Unauthorized { challenge, reason } => {
             let words = "the server requires another authorization";
-            let failure = refused(&words, &challenge, reason.as_deref());
-            match missing_scopes(&challenge) {
+            let failure = refused(&words, challenge, reason);
+            match missing_scopes(challenge) {
                 Some(scopes) => failure.hint(format!(
                     "it requires the scope {}: sign in for it with `--sign-in --scope {}`.",
                     scopes.join(" "),
                     scopes.join(" --scope ")
                 )),
-                None if is_invalid(&challenge)
-                    && parameter(&challenge, "resource_metadata").is_none() =>
+                None if is_invalid(challenge)
+                    && parameter(challenge, "resource_metadata").is_none() =>
                 {
                     failure.hint(OTHER_KEY)
                 }
@@ -234,7 +317,9 @@ fn called(error: CallError, refusal: Option<Action>) -> Failure {
                 ),
             }
         }
-        _ => Failure::connection(error.to_string()),
+        CallErrorKind::Disconnected | CallErrorKind::Broken => {
+            Failure::connection(error.to_string())
+        }
     }
 }
 
@@ -244,15 +329,16 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         Some(asked) => format!("{}: {refusal}", which(asked)),
         None => refusal.to_string(),
     };
-    match refusal {
-        QuestionError::Malformed(_)
-        | QuestionError::IllegalForm(_)
-        | QuestionError::BadLink(_)
-        | QuestionError::Undeclared { .. } => Failure::connection(text),
-        QuestionError::NoResponder { why, .. } => no_responder(asked, why, text),
-        QuestionError::CredentialNotAllowed { .. } => Failure::unanswered(text)
-            .hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
-        _ => Failure::unanswered(text),
+    if let QuestionError::NoResponder { why, .. } = refusal {
+        return no_responder(asked, why, text);
+    }
+    if let QuestionError::CredentialNotAllowed { .. } = refusal {
+        return Failure::unanswered(text)
+            .hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`.");
+    }
+    match refusal.blame() {
+        Blame::Server => Failure::connection(text),
+        Blame::NoAnswer | Blame::Policy => Failure::unanswered(text),
     }
 }
 
@@ -263,9 +349,9 @@ fn which(asked: &Question) -> String {
 }
 
 fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) -> Failure {
-    match why {
-        ResponderError::Interrupted => stopped(),
-        ResponderError::Exhausted | ResponderError::NoDefaults { .. } => {
+    match why.kind() {
+        ResponderErrorKind::Interrupted => stopped(),
+        ResponderErrorKind::NothingPrepared => {
             let failure = Failure::unanswered(text).hint(how_to_give(asked));
             match asked.and_then(Question::form) {
                 Some(form) if !form.fields().is_empty() => {
@@ -275,13 +361,13 @@ fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) ->
             }
         }
         // The prepared answers came from the command line.
-        ResponderError::Refused { .. } => {
+        ResponderErrorKind::DoesNotFit => {
             Failure::usage(text).hint("the answer was not sent; correct it and call again.")
         }
-        ResponderError::EndOfInput => Failure::unanswered(text).hint(
+        ResponderErrorKind::EndOfInput => Failure::unanswered(text).hint(
             "run it in a terminal, or give the answers with `--answer NAME=VALUE` or `--answers FILE`.",
         ),
-        _ => Failure::unanswered(text),
+        ResponderErrorKind::Ended | ResponderErrorKind::Unable => Failure::unanswered(text),
     }
 }
 
@@ -316,7 +402,17 @@ fn how_to_give(asked: Option<&Question>) -> String {
         .map(needed_fields)
         .unwrap_or_default()
         .iter()
-        .map(|name| format!("`--answer {}=VALUE`", sanitize::line(name, 60)))
+        .map(|name| {
+            let name = answer_name(name);
+            let option = format!("{name}=VALUE");
+            // `shell_words` quotes every `=`; a shell needs it only where the name itself needs quotes.
+            let option = if *shell_words::quote(&name) == *name {
+                option
+            } else {
+                shell_words::quote(&option).into_owned()
+            };
+            format!("`--answer {}`", sanitize::line(&option, 80))
+        })
         .collect();
     let add = if options.is_empty() {
         "an answer in its place in `--answers FILE`".to_owned()
@@ -346,12 +442,20 @@ fn needed_fields(form: &Form) -> Vec<&str> {
     }
 }
 
+/// Returns the heading of a line that is no message. One that begins like a message may be a response that was lost.
+fn stray_heading(line: &str) -> &'static str {
+    if !line.starts_with(['{', '[']) {
+        return "it wrote to its stdout, where only MCP messages belong:";
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+        Ok(_) => "it wrote JSON that is not an MCP message to its stdout:",
+        Err(_) => "it wrote broken JSON to its stdout:",
+    }
+}
+
 fn with_output(failure: Failure, stderr: &[String], stray_line: Option<&str>) -> Failure {
     let failure = match stray_line {
-        Some(line) => failure.telling(
-            "it wrote to its stdout, where only MCP messages belong:",
-            vec![one_line(line)],
-        ),
+        Some(line) => failure.telling(stray_heading(line), vec![one_line(line)]),
         None => failure,
     };
     match stderr {
@@ -370,28 +474,20 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{CallToolResult, ErrorCode};
     use serde_json::json;
 
     use super::*;
 
-    fn result(of_gateway: bool, why: &str) -> Got {
-        let mark = if of_gateway { NOT_CALLED } else { "other" };
-        let result: CallToolResult = serde_json::from_value(json!({
-            "content": [{"type": "text", "text": "Not done"}], "isError": true, "_meta": {mark: why},
-        }))
-        .expect("a result");
-        Got::Tool(result)
-    }
-
     #[test]
     fn a_call_that_a_gateway_did_not_make_gets_no_advice_on_arguments() {
         for why in ["declined", "timed-out", "refused", "failed"] {
-            let got = result(true, why);
-            assert_eq!(got.not_called(), Some(why));
-            assert!(is_of_gateway(&Ok(got)));
+            let data = Some(json!({NOT_CALLED: why}));
+            let error = ErrorData::new(ErrorCode(-32000), "Not done", data);
+            assert!(is_of_gateway(&Err(CallError::Server(error))));
         }
-        assert!(!is_of_gateway(&Ok(result(false, "declined"))));
+        let other = Some(json!({"other": "declined"}));
+        let error = ErrorData::new(ErrorCode(-32000), "Not done", other);
+        assert!(!is_of_gateway(&Err(CallError::Server(error))));
     }
 
     #[test]
@@ -404,7 +500,7 @@ mod tests {
             let data = Some(json!({NOT_CALLED: why}));
             let error = ErrorData::new(ErrorCode(-32000), "Not done: no", data);
             assert!(is_of_gateway(&Err(CallError::Server(error.clone()))));
-            let failure = called(CallError::Server(error), None);
+            let failure = called(&CallError::Server(error), None);
             assert_eq!(failure.exit(), exit);
             assert_eq!(failure.message(), "Not done: no");
         }

@@ -1,30 +1,28 @@
 //! Lists a server's tools with their arguments, its prompts and its resources.
 
-use std::future::Future;
-
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use mcp_elicit_forms::view::sanitize;
-use rmcp::model::{ErrorCode, PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool};
-use rmcp::{ClientHandler, ServiceError};
+use rmcp::ClientHandler;
+use rmcp::model::{ErrorCode, Prompt, Resource, ResourceTemplate, Tool};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::pages::{List, pages};
 use crate::failure::Failure;
 use crate::output;
 
-/// The largest number of pages and of entries that are read of one list. A server's list may never end.
-const MAX_PAGES: usize = 100;
-const MAX_ENTRIES: usize = 10_000;
-/// The longest description that is shown, in characters.
-const DESCRIPTION: usize = 300;
+/// The longest text of a server that is shown in a list, in characters.
+const DESCRIPTION: usize = sanitize::DESCRIPTION;
 
-/// The contents of a server. A kind that the server does not declare is not requested, and is empty.
+/// The contents of a server. A kind that the server does not declare is not requested, and is empty; a server that
+/// declares nothing is asked for its tools.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    tools: Vec<Tool>,
-    prompts: Vec<Prompt>,
-    resources: Vec<Resource>,
-    templates: Vec<ResourceTemplate>,
+    tools: List<Tool>,
+    prompts: List<Prompt>,
+    resources: List<Resource>,
+    templates: List<ResourceTemplate>,
     refused: Vec<RefusedList>,
 }
 
@@ -55,18 +53,19 @@ impl Refused {
     fn or_empty<T>(
         &mut self,
         method: &'static str,
-        list: Result<Vec<T>, CallError>,
-    ) -> Result<Vec<T>, CallError> {
+        list: Result<List<T>, CallError>,
+    ) -> Result<List<T>, CallError> {
         match list {
             Err(
                 error @ (CallError::Server(_)
+                | CallError::Unreadable { .. }
                 | CallError::UnexpectedResponse
                 | CallError::Undelivered(_)),
             ) => {
                 let message = error.to_string();
                 self.lists.push(RefusedList { method, message });
                 self.first.get_or_insert(error);
-                Ok(Vec::new())
+                Ok(List::default())
             }
             list => list,
         }
@@ -78,44 +77,57 @@ pub(super) async fn read<H: ClientHandler>(
     connection: &Connection<H>,
     options: &CallOptions,
 ) -> Result<Listing, CallError> {
-    let peer = connection.peer();
-    let declared = peer
+    let declared = connection
+        .peer()
         .peer_info()
         .map(|info| info.capabilities.clone())
         .unwrap_or_default();
+    let declares_none =
+        declared.tools.is_none() && declared.prompts.is_none() && declared.resources.is_none();
     let mut listing = Listing::default();
     let mut refused = Refused::default();
     if declared.tools.is_some() {
-        let tools = tools(connection, options).await;
+        let tools = list_tools(connection, options).await;
         listing.tools = refused.or_empty("tools/list", tools)?;
+    } else if declares_none {
+        listing.tools = match list_tools(connection, options).await {
+            Err(CallError::Server(_)) => List::default(),
+            tools => refused.or_empty("tools/list", tools)?,
+        };
     }
     if declared.prompts.is_some() {
-        let prompts = pages(options, async |cursor| {
-            let page = peer.list_prompts(Some(cursor)).await?;
-            Ok((page.prompts, page.next_cursor))
-        });
+        let prompts = pages(
+            "prompts/list",
+            "prompts",
+            async |cursor| connection.prompts_page(cursor, options).await,
+            |page| (page.prompts, page.next_cursor),
+        );
         listing.prompts = refused.or_empty("prompts/list", prompts.await)?;
     }
     if declared.resources.is_some() {
-        let resources = pages(options, async |cursor| {
-            let page = peer.list_resources(Some(cursor)).await?;
-            Ok((page.resources, page.next_cursor))
-        });
+        let resources = pages(
+            "resources/list",
+            "resources",
+            async |cursor| connection.resources_page(cursor, options).await,
+            |page| (page.resources, page.next_cursor),
+        );
         listing.resources = refused.or_empty("resources/list", resources.await)?;
-        let templates = pages(options, async |cursor| {
-            let page = peer.list_resource_templates(Some(cursor)).await?;
-            Ok((page.resource_templates, page.next_cursor))
-        });
+        let templates = pages(
+            "resources/templates/list",
+            "resourceTemplates",
+            async |cursor| connection.templates_page(cursor, options).await,
+            |page| (page.resource_templates, page.next_cursor),
+        );
         listing.templates = match templates.await {
             // Servers with resources and no templates often do not know the method.
             Err(CallError::Server(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                Vec::new()
+                List::default()
             }
             templates => refused.or_empty("resources/templates/list", templates)?,
         };
     }
     match refused.first {
-        Some(error) if listing.entries().next().is_none() => Err(error),
+        Some(error) if listing.is_empty() => Err(error),
         _ => {
             listing.refused = refused.lists;
             Ok(listing)
@@ -128,74 +140,44 @@ pub(crate) async fn tools<H: ClientHandler>(
     connection: &Connection<H>,
     options: &CallOptions,
 ) -> Result<Vec<Tool>, CallError> {
-    pages(options, async |cursor| {
-        let page = connection.peer().list_tools(Some(cursor)).await?;
-        Ok((page.tools, page.next_cursor))
-    })
+    let list = list_tools(connection, options).await?;
+    if let Some(why) = list.unfinished() {
+        output::say(format_args!(
+            "{} {why}",
+            output::styled(output::WARNING, "warning:")
+        ));
+    }
+    Ok(list.into_entries())
+}
+
+async fn list_tools<H: ClientHandler>(
+    connection: &Connection<H>,
+    options: &CallOptions,
+) -> Result<List<Tool>, CallError> {
+    pages(
+        "tools/list",
+        "tools",
+        async |cursor| connection.tools_page(cursor, options).await,
+        |page| (page.tools, page.next_cursor),
+    )
     .await
 }
 
-/// Reads one list, page by page.
-async fn pages<T>(
-    options: &CallOptions,
-    page: impl AsyncFn(PaginatedRequestParams) -> Result<(Vec<T>, Option<String>), ServiceError>,
-) -> Result<Vec<T>, CallError> {
-    let mut all = Vec::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..MAX_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
-        let (some, next) = one(options, page(params)).await?;
-        all.extend(some);
-        let ended = next.is_none() || next == cursor;
-        if ended && all.len() <= MAX_ENTRIES {
-            return Ok(all);
-        }
-        if all.len() >= MAX_ENTRIES {
-            break;
-        }
-        cursor = next;
-    }
-    output::say(format_args!(
-        "a list of the server continues beyond {MAX_PAGES} pages or {MAX_ENTRIES} entries: the rest is not read"
-    ));
-    all.truncate(MAX_ENTRIES);
-    Ok(all)
-}
-
-async fn one<T>(
-    options: &CallOptions,
-    page: impl Future<Output = Result<T, ServiceError>>,
-) -> Result<T, CallError> {
-    let silence = async {
-        match options.silence {
-            Some(after) => {
-                tokio::time::sleep(after).await;
-                after
-            }
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        page = page => page.map_err(CallError::from),
-        () = options.stop.cancelled() => Err(CallError::Stopped),
-        after = silence => Err(CallError::Silent { after }),
-    }
-}
-
+/// An entry as the server wrote it.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Entry<'e> {
     Tool {
-        tool: &'e Tool,
+        tool: &'e RawValue,
     },
     Prompt {
-        prompt: &'e Prompt,
+        prompt: &'e RawValue,
     },
     Resource {
-        resource: &'e Resource,
+        resource: &'e RawValue,
     },
     ResourceTemplate {
-        template: &'e ResourceTemplate,
+        template: &'e RawValue,
     },
     Refused {
         #[serde(flatten)]
@@ -214,13 +196,13 @@ impl Listing {
                 .try_for_each(|entry| output::print_json(&entry));
         }
         for line in self.lines() {
-            output::print(line)?;
+            output::print_wrapped(&line)?;
         }
         let warning = output::styled(output::WARNING, "warning:");
         for list in &self.refused {
             output::say(format_args!("{warning} {}", list.line()));
         }
-        output::say(if self.entries().next().is_none() {
+        output::say(if self.is_empty() {
             "the server has no tools, prompts or resources"
         } else {
             "use one with `call TOOL NAME=VALUE`, `call --prompt NAME NAME=VALUE` or `call --resource URI`"
@@ -228,15 +210,38 @@ impl Listing {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.entries().next().is_none()
+    }
+
     fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let tools = self.tools.iter().map(|tool| Entry::Tool { tool });
-        let prompts = self.prompts.iter().map(|prompt| Entry::Prompt { prompt });
-        let resources = self.resources.iter();
-        let templates = self.templates.iter();
+        let tools = self.tools.raw().map(|tool| Entry::Tool { tool });
+        let prompts = self.prompts.raw().map(|prompt| Entry::Prompt { prompt });
+        let resources = self.resources.raw();
+        let templates = self.templates.raw();
         tools
             .chain(prompts)
             .chain(resources.map(|resource| Entry::Resource { resource }))
             .chain(templates.map(|template| Entry::ResourceTemplate { template }))
+    }
+
+    /// Returns what is wrong with the lists, each with its JSON Pointer.
+    pub(super) fn warnings(&self) -> Vec<(String, Option<&str>)> {
+        let tools = self.tools.warnings();
+        tools
+            .chain(self.prompts.warnings())
+            .chain(self.resources.warnings())
+            .chain(self.templates.warnings())
+            .collect()
+    }
+
+    /// Returns the reason why a list was not read to its end; `None` if all were.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        self.tools
+            .unfinished()
+            .or_else(|| self.prompts.unfinished())
+            .or_else(|| self.resources.unfinished())
+            .or_else(|| self.templates.unfinished())
     }
 
     fn lines(&self) -> Vec<String> {
@@ -247,19 +252,19 @@ impl Listing {
                 lines.extend(entries);
             }
         };
-        heading("tools", self.tools.iter().flat_map(tool_lines).collect());
+        heading("tools", self.tools.entries().flat_map(tool_lines).collect());
         heading(
             "prompts",
-            self.prompts.iter().flat_map(prompt_lines).collect(),
+            self.prompts.entries().flat_map(prompt_lines).collect(),
         );
-        let resources = self.resources.iter().map(|resource| {
+        let resources = self.resources.entries().map(|resource| {
             let about = resource
                 .description
                 .as_deref()
                 .or(resource.title.as_deref());
             entry(&resource.uri, Some(about.unwrap_or(&resource.name)))
         });
-        let templates = self.templates.iter().map(|template| {
+        let templates = self.templates.entries().map(|template| {
             let about = template
                 .description
                 .as_deref()

@@ -6,10 +6,14 @@
 //! - [`handler`]: the server's notifications
 //! - [`help`]: advice on an error that the server reported
 //! - [`listing`]: the contents of a server
+//! - [`opener`]: the one gate through which links and pages are opened
+//! - [`pages`]: one list of a server, page by page
 //! - [`progress`]: a sign of life while waiting for the server
+//! - [`played`]: a client that is played as it was seen to behave
 //! - [`private_link`]: opening a link that signs a browser in
 //! - [`request`]: the request to the server
 //! - [`responder_setup`]: the responder that the options choose
+//! - [`seen_to_ask`]: the eras in which the server asked, for the record
 //! - [`stop`]: Ctrl-C and other signals
 
 pub(crate) mod consent;
@@ -18,20 +22,26 @@ pub(crate) mod failures;
 pub(crate) mod handler;
 mod help;
 pub(crate) mod listing;
+pub(crate) mod opener;
+mod pages;
+pub(crate) mod played;
 pub(crate) mod private_link;
 mod progress;
 pub(crate) mod request;
 pub(crate) mod responder_setup;
+pub(crate) mod seen_to_ask;
 pub(crate) mod stop;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::{ConnectError, Target};
+use mcp_elicit_client::sign_in::SignIn;
+use mcp_elicit_client::sign_in::step_up::missing_scopes;
 use mcp_elicit_client::{
     CallError, CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient,
 };
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Era, Revision};
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::AuthClient;
 use tokio_util::sync::CancellationToken;
@@ -40,12 +50,13 @@ use crate::args::answers::AnswerArgs;
 use crate::args::server::{Access, Protocol};
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::sign_in::SignIn;
-use crate::sign_in::step_up::missing_scopes;
+use crate::sign_in::{self, Person};
 use consent::{ConsentWriter, PolicyFile};
-use events::Events;
+use events::{Events, Refusal};
 use handler::Handler;
 use request::{Got, ServerRequest};
+use responder_setup::ResponderSetup;
+use seen_to_ask::{RecordedIn, SeenToAsk};
 
 /// The default time that a server may be silent.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
@@ -64,6 +75,8 @@ pub(crate) struct Call {
     pub(crate) answers: AnswerArgs,
     /// The file of the person's permissions for servers.
     pub(crate) consent: Option<PolicyFile>,
+    /// The record that is told in which eras the server asked.
+    pub(crate) recorded_in: Option<RecordedIn>,
 }
 
 /// Makes the request, shows its result, and returns the exit code.
@@ -88,8 +101,10 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         .explaining(call.answers.named.clone())
         .under(policy);
     let events = Arc::new(events);
+    let seen_to_ask = SeenToAsk::default();
     let mut settings = ClientSettings::default()
         .observer(Arc::clone(&events))
+        .observer(seen_to_ask.clone())
         .observer(ConsentWriter::new(
             call.consent.clone(),
             call.server.clone(),
@@ -123,8 +138,10 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if unnamed {
         eliciting = eliciting.unnamed();
     }
-    let mut connection = Box::pin(connect(call, eliciting.clone(), &stop)).await?;
+    let options = options_of(call);
+    let mut connection = Box::pin(connect(call, eliciting.clone(), &options, &stop)).await?;
     events.connected(&connection, &call.target)?;
+    events.findings(&connection)?;
     let call_options = CallOptions::default()
         .silence(call.answers.timeout.unwrap_or(SILENCE))
         .stop(stop.clone());
@@ -132,78 +149,162 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if let Some((sign_in, scopes)) = wants_more(call, &got) {
         // The request was rejected before it was processed, so it is made again.
         connection.close().await;
-        connection = Box::pin(step_up(call, sign_in, scopes, eliciting, &stop)).await?;
+        connection = Box::pin(step_up(call, sign_in, scopes, eliciting.clone(), &stop)).await?;
         got = Box::pin(call.request.get(&connection, call_options.clone())).await;
+    }
+    let mut seen = seen_to_ask.take(&connection.protocol());
+    if call.protocol == Protocol::Auto && help::asks_only_in_rounds(&got) {
+        seen.needs_rounds = true;
+        // The tool ended by asking, so it is called again where it can ask.
+        connection.close().await;
+        let options = options.revision(Revision::V2026_07_28);
+        connection = Box::pin(connect(call, eliciting, &options, &stop)).await?;
+        events.connected(&connection, &call.target)?;
+        got = Box::pin(call.request.get(&connection, call_options.clone())).await;
+    }
+    if let Some(record) = &call.recorded_in {
+        let all = seen.with(seen_to_ask.take(&connection.protocol()));
+        record.note(all).await;
     }
     let (refusal, ended) = (events.refusal(), events.ended());
     // A call that the person ended needs no advice.
     let help = match &ended {
         None if refusal.is_none() && !failures::is_of_gateway(&got) => {
+            let situation = help::Situation {
+                declared,
+                has_answered: events.has_answered(),
+            };
             Box::pin(help::find(
                 &call.request,
                 &got,
                 &connection,
                 &call_options,
-                declared,
+                situation,
             ))
             .await
         }
         _ => help::Help::default(),
     };
     let said = failures::ServerOutput::from_connection(&connection);
+    events.findings(&connection)?;
     connection.close().await;
+    said.ended().await;
     answering.warn_of_unused();
-    let ended = match (got, ended) {
-        (Ok(got), ended) => {
-            let exit = if got.is_handed_back() {
-                Exit::HandedBack
-            } else {
-                let is_declined = got.not_called() == Some("declined");
-                exit_of(got.is_error(), refusal.is_some() || is_declined)
-            };
-            let shown = events.got(&got).map(|()| exit);
-            if !call.answers.json {
-                help.say();
-            }
-            ended.map_or(shown, Err)
-        }
-        // The failure of a question explains why the call failed after it.
-        (Err(_), Some(ended)) => Err(ended),
-        (Err(error), None) => Err(help.add_to(failures::calling(error, &said, refusal))),
+    let ending = Ending {
+        events: &events,
+        answering: &answering,
+        said,
+        help,
+        refusal,
     };
+    let ended = ending.show(got, ended, call.answers.json);
     answering.shutdown().await;
     ended
+}
+
+/// The end of a conversation: everything that is shown besides the result.
+struct Ending<'c> {
+    events: &'c Events,
+    answering: &'c ResponderSetup,
+    said: failures::ServerOutput,
+    help: help::Help,
+    /// The refusal in the last answer.
+    refusal: Option<Refusal>,
+}
+
+impl Ending<'_> {
+    /// Shows the result and returns the exit code; `ended` is the failure of a question.
+    fn show(
+        self,
+        got: Result<Got, CallError>,
+        ended: Option<Failure>,
+        json: bool,
+    ) -> Result<Exit, Failure> {
+        match (got, ended) {
+            (Ok(got), ended) => {
+                self.said.warn(self.events)?;
+                let shown = self.result(&got);
+                if !json {
+                    self.help.say();
+                }
+                ended.map_or(shown, Err)
+            }
+            // The failure of a question explains why the call failed after it.
+            (Err(_), Some(ended)) => {
+                self.said.warn(self.events)?;
+                Err(ended)
+            }
+            (Err(error), None) => {
+                let failure = failures::calling(&error, &self.said, self.refusal);
+                // A failure of the connection quotes the output itself.
+                if failure.exit() != Exit::Connection {
+                    self.said.warn(self.events)?;
+                }
+                Err(self.help.add_to(failure))
+            }
+        }
+    }
+
+    /// Shows a result. The person is told of an answer that did not reach the server.
+    fn result(&self, got: &Got) -> Result<Exit, Failure> {
+        let exit = if got.is_handed_back() {
+            Exit::HandedBack
+        } else {
+            let is_declined = got.not_called() == Some("declined");
+            exit_of(got.is_error(), self.refusal.is_some() || is_declined)
+        };
+        self.events.got(got)?;
+        if let Some(why) = got.unfinished() {
+            return Err(failures::unfinished(&why));
+        }
+        match self.answering.unused() {
+            Some(unused) if exit == Exit::Done => Err(unused),
+            Some(unused) => {
+                self.events.warn(unused.message(), None)?;
+                Ok(exit)
+            }
+            None => Ok(exit),
+        }
+    }
 }
 
 async fn connect(
     call: &Call,
     eliciting: ElicitingClient<Handler>,
+    options: &ConnectOptions,
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
-    let options = options_of(call);
     let Some(sign_in) = &call.sign_in else {
-        return open(call, eliciting, &options, None, stop)
-            .await?
-            .map_err(|error| failures::connecting(error, &call.target));
+        let opened = open(call, eliciting, options, None, stop).await;
+        return opened.map_err(|error| error.into_failure(call));
     };
-    if let Some(known) = sign_in.known().await? {
-        match open(call, eliciting.clone(), &options, Some(known), stop).await? {
+    let failed = |error| sign_in::failed(error, sign_in.url());
+    if let Some(known) = sign_in.known().await.map_err(failed)? {
+        match open(call, eliciting.clone(), options, Some(known), stop).await {
             // The server no longer accepts these tokens.
-            Err(ConnectError::Unauthorized { .. }) => sign_in.forget().await?,
-            opened => return opened.map_err(|error| failures::connecting(error, &call.target)),
+            Err(NotConnected::Failed(ConnectError::Unauthorized { .. })) => {
+                sign_in.forget().await.map_err(failed)?;
+            }
+            opened => return opened.map_err(|error| error.into_failure(call)),
         }
     }
-    let signed_in = sign_in.in_browser(stop, &[]).await?;
-    open(call, eliciting, &options, Some(signed_in), stop)
-        .await?
-        .map_err(|error| failures::connecting(error, &call.target))
+    let signed_in = person(call).sign_in(sign_in, &[], stop).await?;
+    let opened = open(call, eliciting, options, Some(signed_in), stop).await;
+    opened.map_err(|error| error.into_failure(call))
+}
+
+/// Returns the person who signs in.
+fn person(call: &Call) -> Person {
+    Person::here(call.answers.json, call.answers.timeout)
 }
 
 fn options_of(call: &Call) -> ConnectOptions {
     let usual = ConnectOptions::default();
     let within = call.answers.timeout.unwrap_or(usual.within);
     usual
-        .revision(revision(call.protocol))
+        .revision(call.protocol.revision())
+        // All tools of a server that speaks both eras can ask in a session.
+        .first_era(Era::Pushed)
         .within(within)
         .token(call.access.token.clone())
         .headers(call.access.headers.clone())
@@ -235,16 +336,33 @@ async fn step_up(
         "the server requires more for this than was granted: {}",
         scopes.join(" ")
     ));
-    let mut all = sign_in.granted().await?;
+    let granted = sign_in.granted().await;
+    let mut all = granted.map_err(|error| sign_in::failed(error, sign_in.url()))?;
     for scope in scopes {
         if !all.contains(&scope) {
             all.push(scope);
         }
     }
-    let signed_in = sign_in.in_browser(stop, &all).await?;
-    open(call, eliciting, &options_of(call), Some(signed_in), stop)
-        .await?
-        .map_err(|error| failures::connecting(error, &call.target))
+    let signed_in = person(call).sign_in(sign_in, &all, stop).await?;
+    let opened = open(call, eliciting, &options_of(call), Some(signed_in), stop).await;
+    opened.map_err(|error| error.into_failure(call))
+}
+
+/// The reason why there is no connection.
+enum NotConnected {
+    /// It could not be established.
+    Failed(ConnectError),
+    /// The person or the system ended the process.
+    Stopped,
+}
+
+impl NotConnected {
+    fn into_failure(self, call: &Call) -> Failure {
+        match self {
+            Self::Failed(error) => failures::connecting_in(call.protocol, &error, &call.target),
+            Self::Stopped => failures::stopped(),
+        }
+    }
 }
 
 /// Connects, with an authorization if there is one.
@@ -254,7 +372,7 @@ async fn open(
     options: &ConnectOptions,
     authorization: Option<AuthorizationManager>,
     stop: &CancellationToken,
-) -> Result<Result<Connection<Handler>, ConnectError>, Failure> {
+) -> Result<Connection<Handler>, NotConnected> {
     let _waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);
     let opening = async {
         match (authorization, &call.target) {
@@ -266,8 +384,8 @@ async fn open(
         }
     };
     tokio::select! {
-        opened = opening => Ok(opened),
-        () = stop.cancelled() => Err(failures::stopped()),
+        opened = opening => opened.map_err(NotConnected::Failed),
+        () = stop.cancelled() => Err(NotConnected::Stopped),
     }
 }
 
@@ -277,14 +395,5 @@ pub(crate) fn exit_of(is_error: bool, refusal: bool) -> Exit {
         (false, _) => Exit::Done,
         (true, true) => Exit::Declined,
         (true, false) => Exit::Refused,
-    }
-}
-
-pub(crate) fn revision(protocol: Protocol) -> Option<Revision> {
-    match protocol {
-        Protocol::Auto => None,
-        Protocol::V2025_06_18 => Some(Revision::V2025_06_18),
-        Protocol::V2025_11_25 => Some(Revision::V2025_11_25),
-        Protocol::V2026_07_28 => Some(Revision::V2026_07_28),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use tempfile::NamedTempFile;
 
-use super::stop;
+use super::opener;
 
 /// The file that redirects to the link. It is removed on drop.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl PrivateLink {
             .tempfile()?;
         page.write_all(html(link).as_bytes())?;
         page.flush()?;
-        stop::open_in_browser(&page.path().to_string_lossy())?;
+        opener::open_page(&page)?;
         Ok(Self { _page: page })
     }
 }

@@ -1,6 +1,6 @@
 //! The request to the server: a tool's call, a prompt, a resource, or a list of its contents.
 
-use mcp_elicit_client::{CallError, CallOptions, Connection};
+use mcp_elicit_client::{CallError, CallOptions, Connection, Received};
 use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -40,22 +40,30 @@ pub(crate) enum ServerRequest {
 
 /// The result.
 pub(super) enum Got {
-    List(Listing),
-    Tool(CallToolResult),
-    Prompt(GetPromptResult),
-    Resource(ReadResourceResult),
+    List(Box<Listing>),
+    Tool(Received<CallToolResult>),
+    Prompt(Received<GetPromptResult>),
+    Resource(Received<ReadResourceResult>),
 }
 
 impl Got {
     /// Returns `true` if the tool says that it failed.
     pub(super) fn is_error(&self) -> bool {
-        matches!(self, Self::Tool(result) if result.is_error == Some(true))
+        matches!(self, Self::Tool(received) if received.result().is_error == Some(true))
+    }
+
+    /// Returns the reason why a list was not read to its end, if it was not.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        match self {
+            Self::List(listing) => listing.unfinished(),
+            Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) => None,
+        }
     }
 
     /// Returns the reason why a gateway did not call the server; `None` if the result is the server's.
     pub(super) fn not_called(&self) -> Option<&str> {
         match self {
-            Self::Tool(result) => not_called(result),
+            Self::Tool(received) => not_called(received.result()),
             Self::List(_) | Self::Prompt(_) | Self::Resource(_) => None,
         }
     }
@@ -63,8 +71,10 @@ impl Got {
     /// Returns `true` if a gateway handed the call back, to be made again.
     pub(super) fn is_handed_back(&self) -> bool {
         match self {
-            Self::Tool(result) => is_handed_back(result),
-            Self::Prompt(result) => is_marked(result.meta.as_ref().map(|meta| &meta.0)),
+            Self::Tool(received) => is_handed_back(received.result()),
+            Self::Prompt(received) => {
+                is_marked(received.result().meta.as_ref().map(|meta| &meta.0))
+            }
             Self::List(_) | Self::Resource(_) => false,
         }
     }
@@ -78,14 +88,16 @@ impl ServerRequest {
         options: CallOptions,
     ) -> Result<Got, CallError> {
         match self {
-            Self::List => listing::read(connection, &options).await.map(Got::List),
+            Self::List => listing::read(connection, &options)
+                .await
+                .map(|listing| Got::List(Box::new(listing))),
             Self::Tool {
                 name,
                 arguments,
                 as_task,
             } => {
                 let options = options.as_task(*as_task);
-                let called = connection.call_tool(name.clone(), arguments.clone(), &options);
+                let called = connection.tool_as_received(name.clone(), arguments.clone(), &options);
                 called.await.map(Got::Tool)
             }
             Self::Prompt { name, arguments } => {
@@ -93,12 +105,12 @@ impl ServerRequest {
                 if !arguments.is_empty() {
                     params = params.with_arguments(arguments.clone());
                 }
-                let got = connection.get_prompt(params, &options);
+                let got = connection.prompt_as_received(params, &options);
                 got.await.map(Got::Prompt)
             }
             Self::Resource { uri } => {
                 let params = ReadResourceRequestParams::new(uri.clone());
-                let read = connection.read_resource(params, &options);
+                let read = connection.resource_as_received(params, &options);
                 read.await.map(Got::Resource)
             }
         }

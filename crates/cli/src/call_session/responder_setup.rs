@@ -1,17 +1,19 @@
 //! The responder that the options choose.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcp_elicit_client::Question;
 use mcp_elicit_client::responder::{
     Browser, Command, RespondFuture, Responder, Script, Terminal, VisitFuture,
 };
+use mcp_elicit_core::text::str_without_mark;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::Frontend;
 
+use super::opener;
 use super::private_link::PrivateLink;
-use super::stop;
 use crate::args::answers::{AnswerArgs, refuse_duplicate_members};
 use crate::args::program::of_answer_command;
 use crate::failure::Failure;
@@ -80,14 +82,26 @@ impl ResponderSetup {
         }
     }
 
-    /// Warns of unused answers: a name that no form had is probably misspelt, and unused whole answers are probably in
-    /// the wrong order.
+    /// Returns the failure of a call that ended without an answer that was given for it: the name that no form had is
+    /// probably misspelt. `None` if every answer was used.
+    pub(crate) fn unused(&self) -> Option<Failure> {
+        let names = self.script.as_ref()?.unused();
+        if names.is_empty() {
+            return None;
+        }
+        let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+        let said = format!(
+            "no form asked for {}: the call ended without this answer",
+            names.join(", ")
+        );
+        let hint = "check the name; `--json` shows the form of each question.";
+        Some(Failure::usage(said).hint(hint))
+    }
+
+    /// Warns of unused whole answers, which are probably in the wrong order.
     pub(crate) fn warn_of_unused(&self) {
         let Some(script) = &self.script else { return };
         let warning = output::styled(output::WARNING, "warning:");
-        for name in script.unused() {
-            output::say(format_args!("{warning} no form asked for {name:?}"));
-        }
         match script.left() {
             0 => {}
             1 => output::say(format_args!(
@@ -109,7 +123,20 @@ pub(crate) async fn from_args(args: &AnswerArgs) -> Result<ResponderSetup, Failu
     }
 }
 
+/// Refuses a field that is answered twice: one of the two values would be dropped.
+fn refuse_duplicates(named: &[(String, String)]) -> Result<(), Failure> {
+    let mut before = BTreeSet::new();
+    match named.iter().find(|(name, _)| !before.insert(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(
+            Failure::usage(format!("`--answer` gives {name:?} two values"))
+                .hint("write several options as one answer: `--answer tags=red,blue`."),
+        ),
+    }
+}
+
 async fn who(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
+    refuse_duplicates(&args.named)?;
     let named = args.named.iter().cloned();
     if args.browser {
         return browser().await;
@@ -129,8 +156,9 @@ async fn who(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(format!("cannot read {}", file.display())).because(error)
         })?;
-        refuse_duplicate_members(&format!("the answers in {}", file.display()), &text)?;
-        Script::from_json(&text).map_err(|error| {
+        let text = str_without_mark(&text);
+        refuse_duplicate_members(&format!("the answers in {}", file.display()), text)?;
+        Script::from_json(text).map_err(|error| {
             Failure::usage(format!("{} holds no answers", file.display()))
                 .because(error)
                 .hint("write it as [{\"action\": \"accept\", \"content\": {\"name\": \"value\"}}].")
@@ -182,7 +210,7 @@ pub(crate) fn terminal(plain: bool) -> Result<ResponderSetup, Failure> {
     };
     let frontend = frontend
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
-        .opening(stop::open_in_browser)
+        .opening(opener::open_link)
         .without_outcome_line();
     Ok(ResponderSetup::by(Terminal::new(frontend)))
 }

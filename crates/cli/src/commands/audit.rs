@@ -1,39 +1,95 @@
 //! `audit`: the events of every question, and the check that their record is complete.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use mcp_elicit_inbox::api_tokens::ApiTokens;
+use mcp_elicit_inbox::audit_selection::{
+    AuditSelection, call_in_words, details_in_words, name_key, outcome_in_words,
+};
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::IdentityKey;
-use mcp_elicit_record::audit::{self, ChainCheck};
-use mcp_elicit_record::principal::Principal;
-use mcp_elicit_record::store::{ChainKey, is_keyed};
+use mcp_elicit_record::audit::{
+    self, AuditFilter, AuditedEvent, AuditedQuestion, ChainCheck, ChainVerifier, Member,
+};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, Sqlite, Store as _, StoreError, is_keyed};
+use mcp_elicit_record::{IdentityKey, clock};
 use serde_json::Value;
 
-use super::{in_runtime, state_record};
+use super::{audit_call, in_runtime, state_record};
+use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
-/// List and verify the audit events of every question that went through a gateway
+/// The number of links that are read at once.
+const AT_ONCE: usize = 1_000;
+/// The interval at which `--follow` looks for events.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+
+/// List, verify, follow and export the audit events of every question that went through a gateway
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Times are UTC: a day (2026-11-27), a time (2026-11-27T14:30), or a span before now (24h, 7d)."
+)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct AuditArgs {
     /// Only events of this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Only events of this kind
-    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::events()))]
+    /// Only events of this kind, such as answered, declined or delivered; an unknown kind lists all
+    #[arg(long, value_name = "EVENT", hide_possible_values = true, value_parser = PossibleValuesParser::new(audit::events()))]
     event: Option<String>,
+
+    /// Only this outcome of questions and calls
+    #[arg(long, value_name = "OUTCOME", value_parser = PossibleValuesParser::new(audit::OUTCOMES.map(|(name, _)| name)), conflicts_with = "event")]
+    outcome: Option<String>,
 
     /// Only events of the question whose id begins with this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
-    /// Print JSON lines, each with its link in the chain
+    /// Only events of exactly this call, such as {"tool": "NAME", "arguments": {..}}: those in which people were asked about
+    /// it (asked), and those in which they approved it (approval-granted). The audit has no arguments, only a keyed digest
+    /// of each call
+    #[arg(long, value_name = "JSON")]
+    call: Option<String>,
+
+    /// Only actions of this person, and logins of theirs
+    #[arg(long, value_name = "NAME")]
+    person: Option<String>,
+
+    /// Only events of this caller: the note or the id of an API key, or the beginning of a caller's name
+    #[arg(long, value_name = "CALLER")]
+    caller: Option<String>,
+
+    /// Only events from this time on
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Only events until this time; a day is included
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+
+    /// Print a line per question, the latest first: its call, its outcome, and who decided
+    #[arg(long, conflicts_with_all = ["csv", "follow", "verify"])]
+    by_question: bool,
+
+    /// Print the questions or the events as JSON lines, each event with its link in the chain
     #[arg(long)]
     json: bool,
+
+    /// Print comma-separated values for spreadsheets
+    #[arg(long, conflicts_with_all = ["json", "verify"])]
+    csv: bool,
+
+    /// Print events as they happen, after those so far, until Ctrl-C
+    #[arg(long, conflicts_with = "verify")]
+    follow: bool,
 
     /// Only verify the chain
     #[arg(long)]
@@ -51,54 +107,227 @@ pub(crate) fn run(args: AuditArgs) -> Result<Exit, Failure> {
 
 async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     let (folder, has_record) = state_record::folder_and_record(args.state.clone()).await?;
-    if !has_record {
+    let keys = folder.api_tokens();
+    let filter = args.selection().filter(Some(&keys), clock::now());
+    let mut filter = filter.map_err(|wrong| Failure::usage(wrong.to_string()))?;
+    if !has_record && !args.follow {
         say_empty();
         return Ok(Exit::Done);
     }
-    let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
-    let key = chain_key(&folder)?;
+    let identity = identity_key(&folder)?;
+    let key = identity.as_ref().map(ChainKey::from_identity);
     let store = state_record::to_read(&folder, key.clone());
-    let links = audit::read(&store).await.map_err(unreadable)?;
-    let verdict = audit::verify(&links, key.as_ref());
-    let keys = folder.api_tokens();
-    if links.is_empty() {
+    if let Some(call) = &args.call {
+        let key = identity.as_ref().ok_or_else(|| without_key(&folder))?;
+        filter.call = Some(audit_call::evidence(call, key)?);
+    }
+    if args.by_question {
+        return args.print_questions(&store, &filter, &keys).await;
+    }
+    if args.csv {
+        output::print_part(audit::CSV_HEADER)?;
+    }
+    let mut links = Links::default();
+    let mut chain = ChainVerifier::new(key.as_ref());
+    if has_record {
+        links = args
+            .print_links(&store, &filter, &keys, links, &mut chain)
+            .await?;
+    }
+    if args.follow {
+        return args.follow(&store, &filter, &keys, links.last).await;
+    }
+    if links.last == 0 {
         say_empty();
-        return Ok(exit_of(verdict));
+        return Ok(exit_of(chain.finish()));
     }
-    if !args.verify {
-        let mut has_some = false;
-        for link in &links {
-            let mut entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
-            if !args.wants(&entry) {
-                continue;
-            }
-            has_some = true;
-            if args.json {
-                output::print_json(
-                    &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry}),
-                )?;
-            } else {
-                name_key(&mut entry, &keys);
-                output::print(line(&entry))?;
-            }
-        }
-        if !has_some {
-            output::say("no event matches `--server`, `--event` and `--question`");
-        }
+    if links.printed == 0 && !args.verify {
+        output::say("no event matches `--server`, `--event`, `--question` and the other filters");
     }
-    if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
+    if key.is_none() && links.is_keyed {
         let file = folder.identity();
         return Err(Failure::refused(format!(
             "{} events; the chain cannot be verified: {} is missing or holds no complete key",
-            links.len(),
+            links.last,
             file.display()
         ))
         .hint("restore the key from a backup."));
     }
+    let verdict = links.broken.unwrap_or_else(|| chain.finish());
     if let ChainCheck::Whole { links } = verdict {
         output::say(format_args!("{links} events, the chain is intact"));
     }
     Ok(exit_of(verdict))
+}
+
+/// The links that were read so far.
+#[derive(Default)]
+struct Links {
+    /// The number of the last one.
+    last: u64,
+    /// The number of printed events.
+    printed: u64,
+    /// `true` if one was made with a key.
+    is_keyed: bool,
+    /// The first link that does not fit.
+    broken: Option<ChainCheck>,
+}
+
+fn unreadable(fault: StoreError) -> Failure {
+    Failure::usage("the record cannot be read").because(fault)
+}
+
+impl AuditArgs {
+    fn selection(&self) -> AuditSelection {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        AuditSelection {
+            event: text(&self.event),
+            outcome: text(&self.outcome),
+            server: text(&self.server),
+            question: text(&self.question),
+            person: text(&self.person),
+            caller: text(&self.caller),
+            since: text(&self.since),
+            until: text(&self.until),
+        }
+    }
+
+    /// Prints the links after those that were read, and checks the chain.
+    async fn print_links(
+        &self,
+        store: &Sqlite,
+        filter: &AuditFilter,
+        keys: &ApiTokens,
+        mut links: Links,
+        chain: &mut ChainVerifier<'_>,
+    ) -> Result<Links, Failure> {
+        loop {
+            let page = store.audit(links.last + 1, AT_ONCE).await;
+            let page = page.map_err(unreadable)?;
+            for link in &page {
+                links.last += 1;
+                links.is_keyed |= is_keyed(&link.hash);
+                if links.broken.is_none() {
+                    links.broken = chain.add(link).err();
+                }
+                if !self.verify && self.print(link, filter, keys)? {
+                    links.printed += 1;
+                }
+            }
+            if page.len() < AT_ONCE {
+                return Ok(links);
+            }
+        }
+    }
+
+    /// Prints events as they happen: numbers have no gaps, so that none is missed or printed twice.
+    async fn follow(
+        &self,
+        store: &Sqlite,
+        filter: &AuditFilter,
+        keys: &ApiTokens,
+        mut last: u64,
+    ) -> Result<Exit, Failure> {
+        let stop = stop::listen()?;
+        loop {
+            let page = store.audit(last + 1, AT_ONCE).await.map_err(unreadable)?;
+            for link in &page {
+                last = link.number;
+                self.print(link, filter, keys)?;
+            }
+            if !page.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(Exit::Interrupted),
+                () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Prints an event if it matches; returns `true` if it does.
+    fn print(
+        &self,
+        link: &AuditEntry,
+        filter: &AuditFilter,
+        keys: &ApiTokens,
+    ) -> Result<bool, Failure> {
+        let mut entry = AuditedEvent::read(&link.entry).unwrap_or_default();
+        if !filter.fits(&entry) {
+            return Ok(false);
+        }
+        if self.json {
+            output::print_json(
+                &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry.into_value()}),
+            )?;
+        } else if self.csv {
+            output::print_part(&audit::csv_line(link, iso))?;
+        } else {
+            name_key(&mut entry, Some(keys));
+            output::print(line(&entry))?;
+        }
+        Ok(true)
+    }
+
+    /// Prints a line per question, the latest first.
+    async fn print_questions(
+        &self,
+        store: &Sqlite,
+        filter: &AuditFilter,
+        keys: &ApiTokens,
+    ) -> Result<Exit, Failure> {
+        let (mut before, mut printed) = (None, 0_u64);
+        loop {
+            let page = audit::latest_questions(store, filter, before, AT_ONCE).await;
+            let page = page.map_err(unreadable)?;
+            for question in &page.questions {
+                printed += 1;
+                if self.json {
+                    output::print_json(&json_of(question))?;
+                } else {
+                    output::print(question_line(question, keys))?;
+                }
+            }
+            match page.older {
+                Some(older) => before = Some(older),
+                None => break,
+            }
+        }
+        if printed == 0 {
+            output::say("no question matches");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Formats one question as one line.
+fn question_line(question: &AuditedQuestion, keys: &ApiTokens) -> String {
+    let at = question.asked_at.unwrap_or(question.last_at).as_millis();
+    let at = i64::try_from(at).ok().and_then(moment).unwrap_or_default();
+    let id: String = question.id.chars().take(8).collect();
+    let mut line = format!(
+        "{at}  {id}  {:<9}  {}",
+        outcome_in_words(question),
+        call_in_words(question)
+    );
+    for detail in details_in_words(question, Some(keys)) {
+        line.extend(["  ", &*detail]);
+    }
+    harmless(&line).into_owned()
+}
+
+fn json_of(question: &AuditedQuestion) -> Value {
+    serde_json::json!({
+        "question": question.id, "askedAt": question.asked_at, "lastAt": question.last_at, "server": question.server,
+        "target": question.target, "principal": question.caller, "rule": question.rule, "approval": question.is_approval,
+        "outcome": question.outcome, "by": question.by, "reason": question.reason, "delivery": question.delivery,
+        "events": question.events,
+    })
+}
+
+/// Returns a time in RFC 3339 format, in UTC.
+fn iso(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |at| at.to_string())
 }
 
 /// Reports that the audit is empty. With `--json`, standard output stays empty too.
@@ -119,42 +348,18 @@ pub(super) fn exit_of(check: ChainCheck) -> Exit {
     }
 }
 
-/// Adds the name of the API key that made the call to its id.
-fn name_key(entry: &mut Value, keys: &ApiTokens) {
-    let caller = entry["principal"].as_str();
-    let Some(Principal::Key(id)) = caller.and_then(Principal::parse) else {
-        return;
-    };
-    let name = keys.in_words(id);
-    if name != id {
-        let name = name.trim_end_matches(&format!(" ({id})"));
-        entry["principal"] = format!("key-{id} ({name})").into();
-    }
-}
-
-/// Returns the key of the chain, which the gateway keeps beside the record; `None` if it is lost.
-fn chain_key(folder: &StateFolder) -> Result<Option<ChainKey>, Failure> {
-    let key = IdentityKey::read(&folder.identity()).map_err(|error| {
+/// Returns the key of the chain and of the calls' digests, which the gateway keeps beside the record; `None` if it is lost.
+fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
+    IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();
         Failure::usage(format!("the key in {path} cannot be read")).because(error)
-    })?;
-    Ok(key.as_ref().map(ChainKey::from_identity))
+    })
 }
 
-impl AuditArgs {
-    fn wants(&self, entry: &Value) -> bool {
-        let fits = |wanted: &Option<String>, name: &str| {
-            wanted.as_deref().is_none_or(|wanted| entry[name] == wanted)
-        };
-        let begins = |id: &String| {
-            entry["id"]
-                .as_str()
-                .is_some_and(|known| known.starts_with(id))
-        };
-        fits(&self.server, "server")
-            && fits(&self.event, "event")
-            && self.question.as_ref().is_none_or(begins)
-    }
+/// Returns the failure to compare a call with the audit of a gateway whose key is lost.
+fn without_key(folder: &StateFolder) -> Failure {
+    Failure::usage(format!("the key {} is missing", folder.identity().display()))
+        .hint("a call can be compared with the audit only with the key of that gateway: restore it from a backup.")
 }
 
 /// Formats a time, given in milliseconds since 1970, for people.
@@ -173,90 +378,109 @@ pub(super) fn moment_in_seconds(seconds: u64) -> String {
 }
 
 /// Formats one event as one line.
-fn line(entry: &Value) -> String {
-    let word = |name: &str| entry[name].as_str().unwrap_or("-");
-    let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
-    let id: String = word("id").chars().take(8).collect();
-    let event = word("event");
+fn line(entry: &AuditedEvent) -> String {
+    let word = |member| entry.text(member).unwrap_or("-");
+    let at = entry.number(Member::At);
+    let at = at
+        .and_then(|at| moment(i64::try_from(at).ok()?))
+        .unwrap_or_default();
+    let id: String = word(Member::Id).chars().take(8).collect();
+    let event = audit::event_in_words(word(Member::Event));
     let told = audit::in_words(entry, |millis| moment(millis).unwrap_or_default());
     harmless(&format!("{at}  {id}  {event:<9}{told}")).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::line;
+    use super::AuditedEvent;
+
+    /// Formats an entry as one line.
+    fn line(entry: &Value) -> String {
+        let entry = AuditedEvent::try_from(entry.clone());
+        super::line(&entry.unwrap())
+    }
 
     #[test]
     fn what_rules_and_people_did_is_said_with_its_actor() {
         for (entry, said) in [
             (
                 json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "fedcba987654", "rules": 3, "by": "owner"}),
-                "rules-loaded  rules 01234567 instead of fedcba98  by owner",
+                "rules loaded  rules 01234567 instead of fedcba98  by owner",
             ),
             (
                 json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "0123456789ab", "by": "owner"}),
-                "rules-loaded  rules 01234567, unchanged  by owner",
+                "rules loaded  rules 01234567, unchanged  by owner",
             ),
             (
                 json!({"event": "rules-rejected", "digest": "0123456789ab", "by": "owner"}),
-                "rules-rejected  rules kept: 01234567  by owner",
+                "rules rejected  rules kept: 01234567  by owner",
             ),
             (
                 json!({"event": "shown", "server": "s", "target": "t", "rule": "r", "principal": "key-1", "to": "person:ada"}),
-                "shown      s / t  rule r  called by key-1  to person:ada",
+                "shown      s / t  rule r  called by key-1  to ada",
             ),
             (
                 json!({"event": "notified", "to": "group:ops", "channel": "slack", "by": "timer"}),
-                "notified   to group:ops  by timer  through slack",
+                "message sent  to the group ops  by timer  through slack",
             ),
             (
                 json!({"event": "rules-loaded", "digest": "0123456789ab", "restart": ["`listen`", "[channels.push]"], "by": "owner"}),
-                "rules-loaded  rules 01234567  without `listen`, [channels.push] (needs a restart)  by owner",
+                "rules loaded  rules 01234567  without `listen`, [channels.push] (needs a restart)  by owner",
             ),
             (
                 json!({"event": "refused-by-rule", "server": "s", "target": "t", "rule": "never", "principal": "key-1"}),
-                "refused-by-rule  s / t  rule never  called by key-1",
+                "refused by a rule  s / t  rule never  called by key-1",
             ),
             (
                 json!({"event": "approval-granted", "server": "s", "target": "t", "rule": "r", "principal": "local",
                     "edited": ["/path"], "until": 1_000, "by": "person:ada, person:bob"}),
-                "approval-granted  s / t  changed /path  rule r  good until 1970-01-01 00:00:01 UTC  by person:ada, person:bob",
+                "call approved  s / t  changed /path  rule r  good until 1970-01-01 00:00:01 UTC  by ada, bob",
             ),
             (
                 json!({"event": "act-refused", "server": "s", "target": "t", "rule": "r", "principal": "local", "act": "fill",
                     "reason": "not-addressed", "by": "person:eve"}),
-                "act-refused  s / t  rule r  fill  by person:eve  not-addressed",
+                "action refused  s / t  rule r  fill  by eve  not addressed",
             ),
             (
                 json!({"event": "delegated", "server": "s", "target": "t", "rule": "r", "to": "group:leads", "by": "person:ada"}),
-                "delegated  s / t  rule r  to group:leads  by person:ada",
+                "delegated  s / t  rule r  to the group leads  by ada",
             ),
             (
                 json!({"event": "sign-in", "by": "person:ada", "session": "3fa0"}),
-                "sign-in    session 3fa0  by person:ada",
+                "signed in  session 3fa0  by ada",
+            ),
+            (
+                json!({"event": "answered", "server": "s", "target": "t", "fields": ["a"], "by": "client",
+                    "unchecked": "the form cannot be read: nested"}),
+                "accepted   s / t  [a]  by client  unchecked (the form cannot be read: nested)",
+            ),
+            (
+                json!({"event": "refused", "server": "s", "target": "t", "principal": "local", "message": "Where \"to\"?\u{2028}",
+                    "reason": "a nested object"}),
+                "refused    s / t  \"Where \\\"to\\\"?\\u{2028}\"  a nested object",
             ),
             // The form written by earlier versions.
             (
                 json!({"event": "sign-in", "by": "ada, session 3fa0"}),
-                "sign-in    by ada, session 3fa0",
+                "signed in  by ada, session 3fa0",
             ),
             (
                 json!({"event": "sign-in-refused", "principal": "[\"https://id\",\"s-1\"]", "reason": "not-allowed", "leftOut": 5}),
-                "sign-in-refused  as [\"https://id\",\"s-1\"]  not-allowed  (5 more before it were left out)",
+                "sign-in refused  as [\"https://id\",\"s-1\"]  not allowed  (5 more before it were left out)",
             ),
             (
                 json!({"event": "logout-token", "by": "provider", "reason": "accepted"}),
-                "logout-token  by provider  accepted",
+                "provider signed out  by provider  accepted",
             ),
             (
                 json!({"event": "session-ended", "by": "person:eve", "person": "ada", "session": "3fa0"}),
-                "session-ended  of ada  session 3fa0  by person:eve",
+                "session ended  of ada  session 3fa0  by eve",
             ),
             (
                 json!({"event": "caller-refused", "server": "s", "mode": "keys", "reason": "unknown-key"}),
-                "caller-refused  s / -  unknown-key",
+                "caller refused  s / -  unknown key",
             ),
         ] {
             let line = line(&entry);

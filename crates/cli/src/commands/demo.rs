@@ -107,6 +107,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         },
         answers: args.answers,
         consent: None,
+        recorded_in: None,
     }))?;
     if !json {
         output::say_what_to_try(&TRY_NEXT);

@@ -83,7 +83,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let options = usual.within(within);
     let connection = Connection::open(&target, client, &options)
         .await
-        .map_err(|error| failures::connecting(error, &target))?;
+        .map_err(|error| failures::connecting(&error, &target))?;
     events.connected(&connection, &target)?;
     let inbox = Inbox::find(state.path()).await?;
     let options = CallOptions::default().stop(stop.clone());
@@ -110,7 +110,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     if let Some(action) = inbox.action.get() {
         events.note_action(action);
     }
-    let result = called?.map_err(|error| failures::calling(error, &said, None))?;
+    let result = called?.map_err(|error| failures::calling(&error, &said, None))?;
     events.result(&result)?;
     if !json {
         output::say_what_to_try(&TRY_NEXT);
@@ -237,7 +237,8 @@ impl Inbox {
         Err(Failure::connection("the inbox has ended"))
     }
 
-    fn login_link(&self) -> Result<String, Failure> {
+    /// Returns a link that signs one browser in, and leads to the question.
+    fn login_link(&self, question: &str) -> Result<String, Failure> {
         let unwritable =
             |error: std::io::Error| Failure::connection("no login link can be made").because(error);
         let at = self.folder.inbox().unwrap_or_default();
@@ -247,7 +248,13 @@ impl Inbox {
             Ok(())
         });
         changed.map_err(unwritable)?;
-        Ok(format!("{at}/login?key={key}"))
+        Ok(format!("{at}/login?key={key}&next=/q/{question}"))
+    }
+
+    /// Returns the command that lists the question in another terminal.
+    fn list_command(&self) -> String {
+        let state = self.folder.path().display().to_string();
+        format!("mcp-elicit inbox list --state {}", in_shell(&state))
     }
 
     fn tell_asked(&self, question: &Value, on_page: bool, json: bool) -> Result<(), Failure> {
@@ -269,10 +276,16 @@ impl Inbox {
         }
         if on_page {
             // Each link signs one browser in, once, and is shown only to the person at this terminal.
-            let shown = self.login_link()?;
+            let id = question["id"].as_str().unwrap_or_default();
+            let shown = self.login_link(id)?;
             output::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
             if !json {
-                let link = self.login_link()?;
+                output::say(format_args!(
+                    "{} {}",
+                    styled(HINT, "Or in another terminal:"),
+                    self.list_command()
+                ));
+                let link = self.login_link(id)?;
                 // If no browser opens here, the person copies the other link.
                 self.opened.set(PrivateLink::open(&link).ok());
             }
@@ -358,6 +371,16 @@ fn answered_words(question: &Value) -> String {
     )
 }
 
+/// Returns a path as one word of a shell's command.
+fn in_shell(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if path.bytes().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
 fn failed(fault: InboxError) -> Failure {
     Failure::connection("the demo's inbox failed").because(fault)
 }
@@ -365,6 +388,13 @@ fn failed(fault: InboxError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_command() {
+        assert_eq!(in_shell("/tmp/.tmpAb1-_"), "/tmp/.tmpAb1-_");
+        assert_eq!(in_shell("/tmp/my files"), "'/tmp/my files'");
+        assert_eq!(in_shell("/it's"), r"'/it'\''s'");
+    }
 
     #[test]
     fn a_question_that_nobody_ended_lets_no_call_go_on() {

@@ -6,36 +6,94 @@ use std::path::{Path, PathBuf};
 
 use mcp_elicit_gateway::config::{Config, Target};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
-use mcp_elicit_record::key_files;
-use mcp_elicit_record::store::StoreError;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::prelude::*;
+use mcp_elicit_inbox::state_folder::StateFolder;
 
 use super::{in_runtime, state_record};
-use crate::args::gateway::{GatewayArgs, Log, telling_unset};
+use crate::args::gateway::{GatewayArgs, telling_unset};
+use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
+use crate::log;
 use crate::output;
+use crate::server_eras;
+use crate::sign_in::{self, Person, token_folder};
 
 /// Runs the command to its end.
 pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
-    start_log(args.log)?;
+    log::start(args.log, args.check)?;
     let check = args.check;
     let file = args.config.clone();
+    let asked = args.sign_in.sign_in;
     let config = args.config()?;
     let from = ConfiguredIn::of(file.as_deref());
     config
         .check()
         .map_err(|fault| unusable(fault, &from, check))?;
     if check {
+        in_runtime(Box::pin(server_eras::check(
+            &config.servers,
+            config.state.as_deref(),
+        )))?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
         ));
-        return Ok(Exit::Done);
+        if !has_sign_ins(&config) {
+            return Ok(Exit::Done);
+        }
+        let may_sign_in = asked || Person::here(false, None).is_asked();
+        return in_runtime(sign_in_where_needed(&config, may_sign_in)).map(|()| Exit::Done);
+    }
+    // A client that starts the gateway waits for its first message; a person at a terminal can sign in first.
+    if has_sign_ins(&config) && Person::here(false, None).is_asked() {
+        in_runtime(sign_in_where_needed(&config, true))?;
     }
     let served = in_runtime(serve(config, file));
     kill_servers();
     served.map(|()| Exit::Done)
+}
+
+/// Returns `true` if a server wants a sign-in.
+fn has_sign_ins(config: &Config) -> bool {
+    let wants = |target: &Target| matches!(target, Target::Url(at) if at.sign_in.is_some());
+    config.servers.iter().any(|server| wants(&server.target))
+}
+
+/// Signs in at each server that wants a sign-in and has none, or reports it.
+async fn sign_in_where_needed(config: &Config, may_sign_in: bool) -> Result<(), Failure> {
+    let stop = stop::listen()?;
+    for server in &config.servers {
+        let Target::Url(at) = &server.target else {
+            continue;
+        };
+        let Some(wanted) = &at.sign_in else {
+            continue;
+        };
+        let state = config.state.clone().or_else(StateFolder::usual);
+        token_folder(state.as_deref())?;
+        let state = StateFolder::at(&state.unwrap_or_default());
+        let sign_in = wanted
+            .open(&state)
+            .map_err(|error| Failure::usage("cannot use the state folder").because(error))?;
+        let failed = |error| sign_in::failed(error, sign_in.url());
+        let name = &server.settings.server;
+        let known = sign_in.token().await.map_err(failed)?;
+        let is_required = async || sign_in.is_required().await.map_err(failed);
+        let state_of_it = if known.is_some() {
+            "signed in"
+        } else if !is_required().await? {
+            "requires no sign-in"
+        } else if may_sign_in {
+            let person = Person::here(false, None);
+            // What was granted before is requested again, beside the scopes of the command line.
+            let granted = sign_in.granted().await.map_err(failed)?;
+            person.sign_in(sign_in, &granted, &stop).await?;
+            "the tokens are kept; running gateways use them at once"
+        } else {
+            "requires a sign-in: run this command in a terminal, with `--sign-in`"
+        };
+        output::say(format_args!("{name}: {state_of_it}"));
+    }
+    Ok(())
 }
 
 /// Reports the address at which people answer. A link that signs a browser in is for the person at a terminal; a log,
@@ -163,6 +221,11 @@ async fn serve_clients(
     };
     if listener.is_none() && std::io::stdin().is_terminal() {
         say_what_is_waited_for();
+        tokio::spawn(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                output::say("stopped");
+            }
+        });
     }
     match (listener, &server.target) {
         (None, Target::Program(program)) => {
@@ -230,11 +293,12 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             };
             Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
-        StartError::Record(fault) if matches!(**fault, StoreError::OtherKey) => {
-            Failure::usage("cannot start the gateway").hint(key_files::remedy("identity.key"))
+        StartError::Record(fault) => {
+            let otherwise = || {
+                "move the record out of the state folder, or start with `--record memory`.".to_owned()
+            };
+            Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
-        StartError::Record(_) => Failure::usage("cannot start the gateway")
-            .hint("move the record out of the state folder, or start with `--record memory`."),
         StartError::NoTerminal { .. } => Failure::usage("cannot start the gateway")
             .hint("start it from a terminal, or choose another `--answer-with`."),
         StartError::Listen { at, source } => {
@@ -252,9 +316,10 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             .hint("serve the inbox at 127.0.0.1, or let people log in: add `[login]` to the configuration file (docs/teams.md)."),
         StartError::Channels(_) => Failure::usage("cannot start the gateway")
             .hint("set the environment variable, or write the file, that the table names."),
-        StartError::Program { .. }
-        | StartError::Address { .. }
-        | StartError::TooManyChildren => {
+        StartError::Program { .. } => Failure::connection("cannot start the server").hint(
+            "install the program, or write its whole path; the server's command begins after `--`, or is `command` in the configuration file.",
+        ),
+        StartError::Address { .. } | StartError::TooManyChildren => {
             Failure::connection("cannot reach the server")
         }
     };
@@ -281,29 +346,4 @@ fn why_not_there(at: SocketAddr, error: &std::io::Error, from: &ConfiguredIn) ->
         ),
         _ => format!("name another address {}.", from.addresses()),
     }
-}
-
-/// Starts the log on stderr, filtered by `MCP_ELICIT_LOG`.
-fn start_log(form: Log) -> Result<(), Failure> {
-    let wanted = std::env::var("MCP_ELICIT_LOG").unwrap_or_else(|_| "warn".to_owned());
-    let targets: Targets = wanted.parse().map_err(|error| {
-        Failure::usage(format!("MCP_ELICIT_LOG={wanted} is not a level of the log"))
-            .because(error)
-            .hint("set it to error, warn, info, debug or trace, or to a list such as `warn,mcp_elicit_gateway=debug`.")
-    })?;
-    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(colours);
-    let layer = match form {
-        Log::Text => layer.boxed(),
-        Log::Json => layer.json().boxed(),
-    };
-    // Only one log can be started; an earlier command in this process may have started it.
-    drop(
-        tracing_subscriber::registry()
-            .with(layer.with_filter(targets))
-            .try_init(),
-    );
-    Ok(())
 }

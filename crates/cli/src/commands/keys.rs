@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::LockFile;
 use mcp_elicit_record::audit::Event;
-use mcp_elicit_record::encryption::Encryption;
+use mcp_elicit_record::encryption::{Encryption, SealedWith};
 
 use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
@@ -25,8 +25,8 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Encrypt values with a new key from now on. The previous key is kept to decrypt older values, until the next
-    /// change; running gateways use it until they are restarted
+    /// Encrypt values with a new key from now on. Running gateways use it from their next value on. Earlier keys are kept
+    /// while values need them
     Rotate,
     /// Rename the record and begin a new one, if a key is lost: pending questions, stored answers and results are lost.
     /// Stop all gateways of the state folder first
@@ -78,9 +78,24 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
                 .hint("name the gateway's state folder with `--state DIR`."),
         );
     }
-    Encryption::rotate(&folder.seal())
-        .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
+    let unchanged =
+        |error: std::io::Error| Failure::usage("the key cannot be changed").because(error);
+    // No gateway that starts meanwhile is taken for one that was not there.
+    let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
+    let mut needed = if folder.record().exists() {
+        let record = state_record::to_read(folder, None);
+        let needed = record.sealed_with().await;
+        needed.map_err(|error| Failure::usage("the record cannot be read").because(error))?
+    } else {
+        SealedWith::default()
+    };
+    // A gateway may hold values that are not in the record yet.
+    needed.any |= lease.has_others();
+    let kept = Encryption::rotate(&folder.seal(), &needed).map_err(unchanged)?;
+    drop(lease);
     inbox::note(folder, Event::Rotated).await;
-    output::say("the key was changed; restart running gateways, so that they use the new one");
+    output::say(format_args!(
+        "the key was changed; running gateways use it from now on, and {kept} earlier key(s) are kept to read older values"
+    ));
     Ok(Exit::Done)
 }

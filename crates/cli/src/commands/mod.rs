@@ -2,22 +2,32 @@
 //! line in [`run`]; a command that waits for I/O uses [`in_runtime`] or [`in_order`].
 
 mod audit;
+mod audit_call;
+mod backup;
 mod call;
 mod channels;
+mod check;
+mod clients;
+mod completions;
 mod demo;
 mod demo_gateway;
 mod demo_server;
 #[cfg(feature = "full")]
 mod demo_team;
+mod doctor;
 mod gateway;
+mod grants;
 mod inbox;
 mod keys;
 mod lint;
+mod man;
+mod restore;
 #[cfg(feature = "full")]
 mod rules;
 #[cfg(not(feature = "full"))]
 #[path = "rules_absent.rs"]
 mod rules;
+mod setup;
 mod state_record;
 mod tokens;
 mod validate;
@@ -36,14 +46,23 @@ pub(crate) enum Command {
     Call(Box<call::CallArgs>),
     DemoServer(demo_server::DemoServerArgs),
     Gateway(Box<GatewayArgs>),
+    Setup(setup::SetupArgs),
+    Doctor(doctor::DoctorArgs),
     Inbox(inbox::InboxArgs),
     Audit(audit::AuditArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Channels(channels::ChannelsArgs),
+    Grants(grants::GrantsArgs),
+    Clients(clients::ClientsArgs),
     Keys(keys::KeysArgs),
     Rules(rules::RulesArgs),
     Tokens(tokens::TokensArgs),
     Lint(lint::LintArgs),
+    Check(Box<check::CheckArgs>),
     Validate(validate::ValidateArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Runs one command to its end.
@@ -53,14 +72,23 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Call(args) => call::run(*args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Gateway(args) => gateway::run(*args),
+        Command::Setup(args) => setup::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Inbox(args) => inbox::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Restore(args) => restore::run(args),
         Command::Channels(args) => channels::run(args),
+        Command::Grants(args) => grants::run(args),
+        Command::Clients(args) => clients::run(&args),
         Command::Keys(args) => keys::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Tokens(args) => tokens::run(args),
         Command::Lint(args) => lint::run(&args),
+        Command::Check(args) => check::run(*args),
         Command::Validate(args) => validate::run(args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     }
 }
 

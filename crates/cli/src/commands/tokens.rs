@@ -1,7 +1,7 @@
 //! `tokens`: API tokens of programs, and blocked callers.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -29,7 +29,7 @@ const LONGEST_LIFETIME: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
 const EXAMPLES: &str = "\
 Examples:
   mcp-elicit tokens make build-server --scope call --expires 90d --no-person
-  mcp-elicit tokens make adas-agent --scope call --for ada
+  mcp-elicit tokens make adas-agent --scope call --for ada --config gateway.toml
   mcp-elicit tokens make chat-bot --scope answer --json | jq -r .token
   mcp-elicit tokens list
   mcp-elicit tokens revoke 4f1c9a0b7d22
@@ -68,6 +68,9 @@ enum Act {
         /// Owner of the token, as named in `[people]`. Rules treat its calls as that person's, and `not-caller` excludes them
         #[arg(long = "for", value_name = "PERSON", conflicts_with = "no_person")]
         person: Option<String>,
+        /// The gateway's configuration: the owner has to be in its `[people]`, and its state folder is used
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// Token of an unattended program: its calls belong to no person, and `not-caller` has no effect
         #[arg(long)]
         no_person: bool,
@@ -106,21 +109,32 @@ pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: TokensArgs) -> Result<Exit, Failure> {
-    let option = state_record::option(args.state.as_deref());
-    let path = state_record::path(args.state)?;
+    let of_file = match &args.act {
+        Act::Make {
+            config: Some(file), ..
+        } if args.state.is_none() => mcp_elicit_gateway::config::state_folder(&text_of(file)?),
+        _ => None,
+    };
+    let state = args.state.or(of_file);
+    let option = state_record::option(state.as_deref());
+    let path = state_record::path(state)?;
     match args.act {
         Act::Make {
             name,
             scope,
             person,
+            config,
             no_person,
             expires,
         } => {
+            if let (Some(file), Some(person)) = (&config, &person) {
+                check_person(file, person)?;
+            }
             say_if_unused(&StateFolder::at(&path));
             let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
-            if let Some(person) = &person {
+            if let Some(person) = person.as_ref().filter(|_| config.is_none()) {
                 output::say(format_args!(
-                    "{} the name is not checked here: `[people.{}]` has to be in the gateway's file",
+                    "{} the name is not checked here: `[people.{}]` has to be in the gateway's file, which `--config FILE` reads",
                     output::styled(output::HINT, "note:"),
                     output::harmless(person)
                 ));
@@ -161,6 +175,29 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("{} cannot be read", file.display())).because(error)
+    })
+}
+
+/// Rejects an owner whom the configuration does not name; `ISSUER SUBJECT` is an owner without a name.
+fn check_person(file: &Path, person: &str) -> Result<(), Failure> {
+    let shown = file.display();
+    let people = mcp_elicit_gateway::config::people_names(&text_of(file)?)
+        .ok_or_else(|| Failure::usage(format!("{shown} is not a TOML file")))?;
+    if person.contains(' ') || people.iter().any(|known| known == person) {
+        return Ok(());
+    }
+    let hint = if people.is_empty() {
+        "it has no `[people]`; add the person there, or make the token with `--no-person`."
+            .to_owned()
+    } else {
+        format!("it has {}.", people.join(", "))
+    };
+    Err(Failure::usage(format!("{shown} has no person `{person}` in `[people]`")).hint(hint))
 }
 
 /// Warns that no gateway uses the folder: a misspelt name creates a new one.

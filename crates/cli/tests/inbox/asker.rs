@@ -1,12 +1,14 @@
 //! A server of the rounds era that asks one value for each call and records every answer that reaches it; its tool
 //! `tell` asks nothing. It runs in the test's process, so that it outlives a gateway that is killed.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
+
+use crate::http::read_request;
 
 type Told = Arc<Mutex<Vec<(u64, String)>>>;
 
@@ -41,24 +43,7 @@ fn serve(stream: TcpStream, told: &Told) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
-    loop {
-        let (mut line, mut length) = (String::new(), 0);
-        let mut first = String::new();
-        if reader.read_line(&mut first)? == 0 {
-            return Ok(());
-        }
-        loop {
-            line.clear();
-            reader.read_line(&mut line)?;
-            let Some((name, value)) = line.split_once(':') else {
-                break;
-            };
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
+    while let Some((first, body)) = read_request(&mut reader)? {
         let said = serde_json::from_slice::<Value>(&body).ok();
         let answer = said
             .filter(|_| first.starts_with("POST"))
@@ -75,6 +60,7 @@ fn serve(stream: TcpStream, told: &Told) -> io::Result<()> {
         };
         writer.write_all(out.as_bytes())?;
     }
+    Ok(())
 }
 
 fn answer(frame: &Value, told: &Told) -> Option<Value> {

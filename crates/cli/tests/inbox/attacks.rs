@@ -430,3 +430,53 @@ fn huge_messages_are_refused_and_nothing_breaks() {
         "and the right answer still counts"
     );
 }
+
+/// Of a doubled member, one program reads the first value and another the last.
+#[test]
+fn an_answer_with_a_member_twice_is_refused() {
+    let site = site(&[]);
+    let path = format!("/api/questions/{}/answer", site.question);
+    for doubled in [
+        r#"{"action":"accept","content":{"environment":"staging","environment":"production"}}"#,
+        r#"{"action":"accept","content":{"environment":"staging","\u0065nvironment":"production"}}"#,
+        r#"{"action":"decline","action":"accept","content":{"environment":"staging"}}"#,
+        r#"{"action":"accept","content":{"environment":"staging","note":{"a":1,"a":2}}}"#,
+    ] {
+        let refused = site.gateway.api("POST", &path, doubled).unwrap();
+        assert_eq!(refused.status, 400, "{doubled}");
+        assert_eq!(
+            refused.json()["error"]["code"],
+            "duplicate-member",
+            "{refused:?}"
+        );
+    }
+    let good = json!({"action": "accept", "content": {"environment": "staging"}});
+    assert_eq!(site.gateway.answer(&site.question, &good), 200);
+}
+
+#[test]
+fn of_many_answers_at_once_one_counts() {
+    let site = site(&[]);
+    let (at, token) = (&site.gateway.inbox, &site.gateway.token);
+    let path = format!("/api/questions/{}/answer", site.question);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let one = |number: usize| {
+            let path = &path;
+            scope.spawn(move || {
+                let environment = ["staging", "production"][number % 2];
+                let body = json!({"action": "accept", "content": {"environment": environment}});
+                api(at, token, "POST", path, &body.to_string())
+                    .unwrap()
+                    .status
+            })
+        };
+        let all: Vec<_> = (0..30).map(one).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let counted = statuses.iter().filter(|status| **status == 200).count();
+    assert_eq!(counted, 1, "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [200, 409].contains(status)),
+        "{statuses:?}"
+    );
+}

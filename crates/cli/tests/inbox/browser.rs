@@ -71,6 +71,8 @@ async fn a_person_answers_with_the_keyboard_alone() {
     page.press(ENTER).await;
     page.at("form[data-question]").await;
     assert!(page.path().await.ends_with(&format!("/q/{deploy}")));
+    page.tab_to("details.call > summary").await;
+    page.press(ENTER).await;
     page.shows("4812").await;
     for _ in 0..40 {
         if page

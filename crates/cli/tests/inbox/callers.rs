@@ -473,7 +473,8 @@ fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() 
     assert_eq!(status(&mut stream), "HTTP/1.1 200");
     let mut waiting: Vec<TcpStream> = (0..AT_WORK)
         .map(|id| {
-            let call = call(100 + id, "deploy", &json!({}));
+            // The same call made again would take the place of one that waits.
+            let call = call(100 + id, "deploy", &json!({"number": id}));
             begun(&at, &key, &session, "POST", &call.to_string())
         })
         .collect();
@@ -507,4 +508,51 @@ fn a_caller_with_too_many_requests_at_work_is_told_to_wait_and_nobody_else_is() 
     });
     assert!(room, "the request that has ended is at work no more");
     drop(gateway);
+}
+
+#[test]
+fn a_keys_owner_is_looked_up_in_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, file) = (
+        folder.path().join("state"),
+        folder.path().join("gateway.toml"),
+    );
+    let text = format!(
+        "state = \"{}\"\n[people.ada]\nmail = \"ada@example.com\"\n",
+        state.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let make = |owner: &str| {
+        let made = Command::new(PROGRAM)
+            .args([
+                "tokens",
+                "make",
+                "zed-agent",
+                "--scope",
+                "call",
+                "--for",
+                owner,
+                "--config",
+            ])
+            .arg(&file)
+            .output()
+            .unwrap();
+        (made.status.code(), String::from_utf8(made.stderr).unwrap())
+    };
+    let (code, said) = make("zed");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("has no person `zed`") && said.contains("it has ada"),
+        "{said}"
+    );
+    assert!(!state.exists(), "no key was made");
+    let (code, said) = make("ada");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("not checked"), "{said}");
+    let listed = command(&state, &["tokens", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(
+        listed.contains("zed-agent") && listed.contains("ada"),
+        "{listed}"
+    );
 }

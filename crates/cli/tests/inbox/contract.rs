@@ -104,6 +104,12 @@ fn the_api_is_what_its_document_says() {
         !refused.to_string().contains("moon"),
         "a value never comes back: {refused}"
     );
+    // A value that the form does not ask for would be lost, so the answer is not taken.
+    let strange =
+        json!({"action": "accept", "content": {"environment": "staging", "nope": "moon"}});
+    let refused = contract.holds(acts, "post", hand_in(&ids[0], &strange));
+    assert_eq!(refused["violations"][0]["field"], "nope");
+    assert!(!refused.to_string().contains("moon"), "{refused}");
     contract.holds(
         acts,
         "post",

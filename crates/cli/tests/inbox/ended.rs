@@ -13,6 +13,7 @@ while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"id":\([^,}]*\).*/\1/')
   say() { printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s}}\n' "$id" "$1"; }
   case $line in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}\n' "$id" ;;
     *server/discover*) say '"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"' ;;
     *) say '"content":[{"type":"text","text":"once"}]'; exit ;;
   esac

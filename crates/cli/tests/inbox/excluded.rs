@@ -106,7 +106,7 @@ impl<'g> Browser<'g> {
             &origin,
             "Content-Type: application/x-www-form-urlencoded",
         ];
-        let form = format!("csrf={csrf}&version=0");
+        let form = format!("csrf={csrf}&version=0&drop=yes");
         send(&self.gateway.inbox, &head, &form).unwrap().status
     }
 }

@@ -35,6 +35,20 @@ pub(crate) struct Gateway {
 pub(crate) const NO_LIMITS: [&str; 4] = ["--pending", "off", "--questions-per-minute", "off"];
 
 impl Gateway {
+    /// Returns the memory of the process that is resident, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: usize = line
+            .unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap();
+        kilobytes * 1024
+    }
+
     /// Starts a gateway over this state folder, in front of `server`: a program after `--`, or `--upstream URL`.
     pub(crate) fn start(state: &Path, more: &[&str], server: &[&str]) -> Self {
         let command = raw::gateway(state, more, server);
@@ -187,9 +201,15 @@ fn listen(stderr: impl Read + Send + 'static) -> (mpsc::Receiver<String>, Arc<Mu
     let all = said.clone();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let link = line
+            // With `--log json`, each line is a record.
+            let record = serde_json::from_str::<Value>(&line).ok();
+            let message = record
+                .as_ref()
+                .and_then(|record| record["fields"]["message"].as_str());
+            let told = message.unwrap_or(&line);
+            let link = told
                 .strip_prefix("inbox: ")
-                .or_else(|| line.strip_prefix("serving: "));
+                .or_else(|| told.strip_prefix("serving: "));
             if let Some(link) = link {
                 let _ = links.send(link.to_owned());
             }

@@ -1,6 +1,6 @@
 //! HTTP by hand: exactly the bytes that an attacker would choose.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, BufRead, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -8,6 +8,28 @@ use serde_json::Value;
 
 /// Longer than anything here takes, so that a hanging test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads a request of the gateway, for a server in the test: its first line and its body; `None` at the end of the
+/// connection.
+pub(crate) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)>> {
+    let (mut first, mut length) = (String::new(), 0);
+    if reader.read_line(&mut first)? == 0 {
+        return Ok(None);
+    }
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some((first, body)))
+}
 
 /// The response.
 #[derive(Debug)]

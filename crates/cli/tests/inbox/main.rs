@@ -5,6 +5,7 @@
 mod access;
 mod asker;
 mod attacks;
+mod audited;
 mod browser;
 mod callers;
 mod children;
@@ -12,14 +13,19 @@ mod company;
 mod contract;
 mod credential;
 mod dialog;
+mod drained;
 mod ended;
 #[cfg(feature = "full")]
 mod excluded;
 mod gateway;
+mod held_bytes;
+mod hostile_upstream;
 mod http;
 mod killed;
+mod logs;
 mod many;
 mod matrix;
+mod monitored;
 #[cfg(feature = "full")]
 mod oidc;
 #[cfg(feature = "full")]
@@ -31,8 +37,11 @@ mod provider;
 mod proxied;
 #[path = "../raw/mod.rs"]
 mod raw;
+mod restored;
+mod rotated;
 mod sealed;
 mod sessions;
 #[cfg(feature = "full")]
 mod signed_in;
 mod turns;
+mod unwritable;

@@ -21,6 +21,8 @@ use server::Server;
 /// The revision without sessions, where a server asks in its results.
 const NEWEST: &str = "2026-07-28";
 const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", NEWEST];
+/// A server that speaks 2025-11-25 and 2026-07-28, and asks only in a session: on 2026-07-28, it goes on unasked.
+const BOTH_ERAS: &str = "both eras";
 
 /// The transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +50,25 @@ enum Asks {
     Visit,
     TwoWrongAnswers,
     ThreeWrongAnswers,
+    /// Two answers that break the same rule.
+    TwoAlike,
     UnknownMembers,
     DuplicateMembers,
     TamperedState,
     MovedState,
     Logs,
+    /// A form that no revision lists, as SDKs send it.
+    FormOutside,
     FiftyCalls,
+    /// The client declares the mode, and answers with an error.
+    DeclaresAndErrors,
+    /// The client declares the mode, and declines sooner than a person can read.
+    InstantAnswers,
+    /// The client stops waiting without a word, and makes the same call again.
+    TimesOutInSilence,
 }
 
-const ASKS: [Asks; 13] = [
+const ASKS: [Asks; 18] = [
     Asks::Nothing,
     Asks::Form,
     Asks::TwoForms,
@@ -69,7 +81,13 @@ const ASKS: [Asks; 13] = [
     Asks::TamperedState,
     Asks::MovedState,
     Asks::Logs,
+    Asks::FormOutside,
     Asks::FiftyCalls,
+    Asks::TwoAlike,
+    Asks::InstantAnswers,
+    // The session remembers these, so no other cell follows.
+    Asks::DeclaresAndErrors,
+    Asks::TimesOutInSilence,
 ];
 
 /// A client and a server, and the transports between them.
@@ -109,14 +127,24 @@ impl Wiring {
             Asks::Url if self.server == REVISIONS[0] => {
                 Some("a server of 2025-06-18 has no url mode")
             }
-            Asks::Visit if self.server != REVISIONS[1] => {
+            Asks::Visit if self.server != REVISIONS[1] && self.server != BOTH_ERAS => {
                 Some("only 2025-11-25 has the error that requires a visit")
             }
-            Asks::TwoWrongAnswers | Asks::ThreeWrongAnswers if !has_dialog => {
+            Asks::TwoWrongAnswers | Asks::ThreeWrongAnswers | Asks::TwoAlike if !has_dialog => {
                 Some("without a dialog the inbox asks, which checks before it sends")
             }
             Asks::UnknownMembers if !has_dialog => {
                 Some("a person in the inbox is shown no unknown members and writes none")
+            }
+            Asks::DeclaresAndErrors if self.client == NEWEST => {
+                Some("a retry carries answers; it cannot carry an error")
+            }
+            Asks::DeclaresAndErrors | Asks::InstantAnswers if !has_dialog => {
+                Some("nothing is declared")
+            }
+            Asks::TimesOutInSilence if has_dialog => Some("the client itself is asked, and waits"),
+            Asks::TimesOutInSilence if self.client == NEWEST && self.client_over == Over::Http => {
+                Some("an open stream of 2026-07-28 says that the client waits")
             }
             Asks::TamperedState | Asks::MovedState if self.client != NEWEST => {
                 Some("only 2026-07-28 has `requestState`")
@@ -138,7 +166,9 @@ fn wirings() -> Vec<Wiring> {
     let mut all = Vec::new();
     for client in REVISIONS {
         for client_over in [Over::Stdio, Over::Http] {
-            for server in REVISIONS {
+            // A client with a session is answered by a server of both eras as by one of 2025-11-25.
+            let both = (client == NEWEST).then_some(BOTH_ERAS);
+            for server in REVISIONS.into_iter().chain(both) {
                 for server_over in [Over::Stdio, Over::Http] {
                     for capability in [Capability::None, Capability::Form, Capability::Both] {
                         all.push(Wiring {
@@ -225,20 +255,24 @@ fn ask(client: &mut Client<'_>, wiring: Wiring, asks: Asks, server: &Server) {
         Asks::TwoWrongAnswers => {
             client.wrong = 2;
             assert_eq!(text(&client.run("form", 6)), "accept:for 6");
-            let reasons = client.asked.iter().filter(|asked| {
-                let message = asked["message"].as_str().unwrap();
-                message.starts_with("Who is 6?") && message.contains("18")
-            });
-            assert_eq!(reasons.count(), 2, "{:?}", client.asked);
+            let messages = client
+                .asked
+                .iter()
+                .map(|asked| asked["message"].as_str().unwrap());
+            for (message, reason) in messages.zip(["Who is 6?", "name", "18"]) {
+                let named = message.starts_with("Who is 6?") && message.contains(reason);
+                assert!(named, "{reason}: {:?}", client.asked);
+            }
         }
         Asks::ThreeWrongAnswers => {
             client.wrong = 3;
-            let told = client.run("form", 7);
-            if wiring.server == NEWEST {
-                assert_eq!(told["error"]["code"], -32602, "{told}");
-            } else {
-                assert_eq!(text(&told), "error:-32602", "{told}");
-            }
+            assert_eq!(text(&client.run("form", 7)), "accept:for 7");
+        }
+        Asks::TwoAlike => {
+            client.alike = true;
+            client.wrong = 2;
+            assert_eq!(text(&client.run("form", 15)), "accept:for 15");
+            client.alike = false;
         }
         Asks::UnknownMembers => unknown_members(client),
         Asks::DuplicateMembers => duplicate_members(client, server),
@@ -250,8 +284,94 @@ fn ask(client: &mut Client<'_>, wiring: Wiring, asks: Asks, server: &Server) {
             retry["params"]["arguments"]["n"] = json!(12);
         }),
         Asks::Logs => logs(client, wiring),
-        Asks::FiftyCalls => unreachable!("it has clients of its own"),
+        Asks::FormOutside => {
+            assert_eq!(text(&client.run("outside", 12)), "accept:for 12");
+            if let Some(asked) = client.asked.last()
+                && wiring.client == wiring.server
+            {
+                assert_eq!(asked["requestedSchema"], server::outside(), "{asked}");
+            }
+        }
+        Asks::DeclaresAndErrors => {
+            client.error = Some(match wiring.server {
+                "2025-06-18" => -32601,
+                "2025-11-25" => -32600,
+                _ => -32603,
+            });
+            assert_eq!(text(&client.run("form", 13)), "accept:for 13");
+            assert_eq!(text(&client.run("form", 14)), "accept:for 14");
+        }
+        Asks::FiftyCalls | Asks::InstantAnswers | Asks::TimesOutInSilence => {
+            unreachable!("it has a function of its own")
+        }
     }
+}
+
+/// A client that declines at once, before a gateway that takes no act for a person's which comes that soon: the person in
+/// the inbox answers. Returns the numbers of questions that were asked in the dialog and answered in the inbox.
+fn instant_answers(wiring: Wiring) -> (usize, usize) {
+    let state = tempfile::tempdir().unwrap();
+    let server = Server::start(wiring.server, wiring.server_over);
+    let mut more = [&NO_LIMITS[..], &["--doubt", "60s"]].concat();
+    if wiring.client_over == Over::Http {
+        more.extend(["--listen", "127.0.0.1:0"]);
+    }
+    let target = server.target();
+    let target: Vec<&str> = target.iter().map(String::as_str).collect();
+    let mut gateway = Gateway::start(state.path(), &more, &target);
+    let (inbox, token) = (gateway.inbox.clone(), gateway.token.clone());
+    let mut client = match &gateway.serving.clone() {
+        None => Client::on_stdio(&mut gateway, wiring.client, wiring.capability),
+        Some(at) => Client::over_http(at, "client0", wiring.client, wiring.capability),
+    };
+    client.instant = Some("decline");
+    with_person(&inbox, &token, || {
+        assert_eq!(text(&client.run("form", 16)), "accept:for 16");
+        client.asked.len()
+    })
+}
+
+/// A call that its client gives up without a word, and makes again: the second joins the question, and the tool runs
+/// once. Returns the same numbers.
+fn times_out_in_silence(
+    client: &mut Client<'_>,
+    inbox: &str,
+    token: &str,
+    server: &Server,
+) -> (usize, usize) {
+    let given_up = client.call("form", 17);
+    client.leave(&given_up);
+    let open = || {
+        let listed = api(inbox, token, "GET", "/api/questions", "").expect("the inbox answers");
+        let questions = listed.json()["questions"].as_array().cloned();
+        questions.unwrap_or_default()
+    };
+    while open().is_empty() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Calls that follow each other sooner are two calls that are meant.
+    thread::sleep(Duration::from_millis(1_100));
+    let joined = client.run("form", 17);
+    assert!(text(&joined).starts_with("Not done yet"), "{joined}");
+    let questions = open();
+    let [question] = questions.as_slice() else {
+        panic!("it is asked once: {questions:?}");
+    };
+    let path = format!("/api/questions/{}/answer", question["id"].as_str().unwrap());
+    let answer = json!({"action": "accept", "content": content_for("Who is 17?")});
+    let said = api(inbox, token, "POST", &path, &answer.to_string()).expect("the inbox answers");
+    assert_eq!(said.status, 200, "{said:?}");
+    let done = (0..100)
+        .map(|_| client.run("form", 17))
+        .find(|done| text(done) == "accept:for 17");
+    assert!(done.is_some(), "the next identical call gets the result");
+    let seen = server.seen();
+    let is_run = |frame: &&Value| {
+        let params = &frame["params"];
+        params["arguments"]["n"] == 17 && params["inputResponses"].is_null()
+    };
+    assert_eq!(seen.iter().filter(is_run).count(), 1, "one run of the tool");
+    (client.asked.len(), 1)
 }
 
 /// Returns the numbers of questions that a cell asks the client and the inbox.
@@ -260,11 +380,16 @@ fn expected(wiring: Wiring, asks: Asks) -> (usize, usize) {
     let form = |count| if has_dialog { (count, 0) } else { (0, count) };
     match asks {
         Asks::Nothing | Asks::DuplicateMembers | Asks::Logs => (0, 0),
-        Asks::Form | Asks::UnknownMembers => form(1),
+        Asks::Form | Asks::UnknownMembers | Asks::FormOutside => form(1),
+        Asks::TwoAlike => (2, 1),
+        Asks::DeclaresAndErrors => (1, 2),
+        Asks::InstantAnswers => (1, 1),
         Asks::TwoForms => form(2),
         Asks::Url | Asks::Visit if wiring.shows_links() => (1, 0),
-        Asks::Url | Asks::Visit => (0, 1),
-        Asks::TwoWrongAnswers | Asks::ThreeWrongAnswers => (3, 0),
+        Asks::TimesOutInSilence | Asks::Url | Asks::Visit => (0, 1),
+        Asks::TwoWrongAnswers => (3, 0),
+        // No answer of the client could be used, so a person in the inbox gives one.
+        Asks::ThreeWrongAnswers => (3, 1),
         Asks::TamperedState | Asks::MovedState => (1, 0),
         Asks::FiftyCalls => form(50),
     }
@@ -429,14 +554,16 @@ fn run(wiring: Wiring) -> Outcome {
     for asks in cells {
         client.asked.clear();
         client.logged.clear();
-        let cell = || {
-            with_person(&inbox, &token, || {
+        let cell = || match asks {
+            Asks::InstantAnswers => instant_answers(wiring),
+            Asks::TimesOutInSilence => times_out_in_silence(&mut client, &inbox, &token, &server),
+            _ => with_person(&inbox, &token, || {
                 if asks == Asks::FiftyCalls {
                     return fifty_calls(&mut client, at.as_deref(), wiring);
                 }
                 ask(&mut client, wiring, asks, &server);
                 client.asked.len()
-            })
+            }),
         };
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(cell));
         match done {

@@ -166,7 +166,6 @@ fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
         ),
         (with("iss", json!(other.url())), 401, "another issuer"),
         (with("exp", json!(now() - 600)), 401, "has expired"),
-        (with("nonce", json!("n")), 401, "ID token"),
         (with("scope", json!("openid")), 403, "insufficient_scope"),
         (under(json!({"alg": "none"})), 401, "invalid_token"),
         (

@@ -235,3 +235,94 @@ fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
     });
     assert!(text(&done.response()).contains("kept"), "{done:?}");
 }
+
+/// A client that opens a session for each try gets the link of the question that is open, as in one session.
+#[test]
+fn the_same_call_in_a_new_session_gets_the_link_of_the_open_question() {
+    let asker = Asker::start();
+    let state = tempfile::tempdir().unwrap();
+    let options = ["--listen", "127.0.0.1:0", "--auth", "keys", "--hold", "1"];
+    let gateway = Gateway::start(
+        state.path(),
+        &[&options[..], &NO_LIMITS].concat(),
+        &["--upstream", &asker.url],
+    );
+    let at = gateway.serving.clone().unwrap();
+    let (_, key) = key(state.path());
+    let make = |id: u64| {
+        let session = open(&at, &key);
+        let body = call(id, "note", &json!({"n": 7}));
+        post(&at, &key, Some(&session), &body).response()
+    };
+    let first = make(2);
+    let waiting = gateway.waiting();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    let question = waiting[0]["id"].as_str().unwrap();
+    for (id, back) in [(2, first), (3, make(3)), (4, make(4))] {
+        let said = text(&back);
+        assert!(
+            said.starts_with("Not done yet") && said.contains("http://"),
+            "{id}: {back}"
+        );
+        assert!(said.contains(question), "{id}: {back}");
+    }
+    assert_eq!(gateway.waiting().len(), 1, "it is asked once");
+    let answer = json!({"action": "accept", "content": {"value": "for 7"}});
+    assert_eq!(gateway.answer(question, &answer), 200);
+    let is_done = (0..200).any(|_| text(&make(5)) == "for 7");
+    assert!(is_done, "the same call gets the result");
+    assert_eq!(
+        asker.told(),
+        [(7, "for 7".to_owned())],
+        "the work is done once"
+    );
+}
+
+/// A client over HTTP that stops waiting without a word (K4), whether it keeps the connection open or closes it: the same
+/// call joins the question, and the tool runs once.
+#[test]
+fn a_call_that_is_given_up_in_silence_over_http_is_joined_by_the_next() {
+    for keeps_connection in [true, false] {
+        let asker = Asker::start();
+        let state = tempfile::tempdir().unwrap();
+        let (gateway, at) = start(state.path(), &["--upstream", &asker.url]);
+        let (_, key) = key(state.path());
+        let session = open(&at, &key);
+        let body = call(2, "note", &json!({"n": 7}));
+        let mut silent = std::net::TcpStream::connect(&at).unwrap();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {at}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             Authorization: Bearer {key}\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.to_string().len()
+        );
+        std::io::Write::write_all(&mut silent, request.as_bytes()).unwrap();
+        while gateway.waiting().is_empty() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        // The gateway takes calls that follow each other at once for two.
+        thread::sleep(Duration::from_millis(1_100));
+        let kept = keeps_connection.then_some(silent);
+        let again = |id: u64| {
+            let body = call(id, "note", &json!({"n": 7}));
+            let done = post(&at, &key, Some(&session), &body).response();
+            assert_eq!(done["id"], id, "{done}");
+            done
+        };
+        // It joins, and is handed back before the client would give it up too.
+        let joined = again(3);
+        assert!(text(&joined).starts_with("Not done yet"), "{joined}");
+        let waiting = gateway.waiting();
+        assert_eq!(waiting.len(), 1, "{keeps_connection}: {waiting:?}");
+        let answer = json!({"action": "accept", "content": {"value": "for 7"}});
+        let id = waiting[0]["id"].as_str().unwrap();
+        assert_eq!(gateway.answer(id, &answer), 200);
+        let done = (4..100).map(again).find(|done| text(done) == "for 7");
+        assert!(done.is_some(), "the next identical call gets the result");
+        assert_eq!(
+            asker.told(),
+            [(7, "for 7".to_owned())],
+            "one run of the tool"
+        );
+        drop(kept);
+    }
+}

@@ -181,6 +181,111 @@ fn ten_calls_of_each_of_five_clients_without_a_session_are_never_confused() {
     assert_eq!(gateway.waiting(), Vec::<Value>::new());
 }
 
+/// Returns the question of this call of [`ASKS`].
+fn question_of(waiting: &[Value], number: u64) -> &Value {
+    let message = format!("For {number}?");
+    let mut all = waiting.iter();
+    let question = all.find(|question| question["message"] == message);
+    question.unwrap_or_else(|| panic!("no question of {number}"))
+}
+
+/// Answers a question as a person.
+fn answer(gateway: &Gateway, question: &Value, number: u64) {
+    let content = json!({"note": format!("by {number}")});
+    let body = json!({"action": "accept", "content": content});
+    let status = gateway.answer(question["id"].as_str().unwrap(), &body);
+    assert_eq!(status, 200, "{question}");
+}
+
+#[test]
+fn of_fifty_calls_the_first_is_overlooked_and_each_of_the_others_gets_its_own_answer() {
+    if no_python() {
+        return;
+    }
+    for gives_up in [None, Some("timed out after 5s"), Some("the user left")] {
+        let state = tempfile::tempdir().unwrap();
+        let mut gateway = Gateway::start(state.path(), &NO_LIMITS, &SERVER);
+        gateway.initialize();
+        gateway.call(101, "ask", &json!({"n": 1}));
+        gateway.wait_for(1);
+        if let Some(reason) = gives_up {
+            let params = json!({"requestId": 101, "reason": reason});
+            gateway.send(
+                &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}),
+            );
+        }
+        for number in 2..=AT_ONCE {
+            gateway.call(number + 100, "ask", &json!({"n": number}));
+        }
+        let withdrawn = usize::from(gives_up == Some("the user left"));
+        let all = usize::try_from(AT_ONCE).unwrap();
+        let waiting = gateway.wait_for(all - withdrawn);
+        for number in (2..=AT_ONCE).rev() {
+            answer(&gateway, question_of(&waiting, number), number);
+            let result = gateway.result(number + 100);
+            assert_eq!(text(&result), format!("{number}: by {number}"), "{result}");
+        }
+        assert_eq!(gateway.waiting().len(), 1 - withdrawn);
+    }
+}
+
+#[test]
+fn a_client_that_gives_up_without_a_word_gets_the_result_of_the_work_that_is_done_once() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(state.path(), &NO_LIMITS, &SERVER);
+    gateway.initialize();
+    gateway.call(101, "ask", &json!({"n": 1}));
+    gateway.wait_for(1);
+    // The client's own timeout, of which it says nothing.
+    thread::sleep(std::time::Duration::from_millis(1_200));
+    gateway.call(102, "ask", &json!({"n": 1}));
+    let back = gateway.result(101);
+    assert!(text(&back).starts_with("Not done yet"), "{back}");
+    // The second may be handed back as well, before this client's time is over again.
+    let waiting = gateway.wait_for(1);
+    answer(&gateway, question_of(&waiting, 1), 1);
+    let mut id = 102;
+    loop {
+        let result = gateway.result(id);
+        if !text(&result).starts_with("Not done yet") {
+            assert_eq!(text(&result), "1: by 1", "{result}");
+            break;
+        }
+        id += 1;
+        gateway.call(id, "ask", &json!({"n": 1}));
+    }
+    assert_eq!(gateway.waiting(), Vec::<Value>::new(), "asked once");
+}
+
+#[test]
+fn the_same_call_made_twice_at_once_is_done_twice() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(state.path(), &NO_LIMITS, &SERVER);
+    gateway.initialize();
+    for id in [101, 102] {
+        gateway.call(id, "ask", &json!({"n": 1}));
+    }
+    for question in gateway.wait_for(2) {
+        answer(&gateway, &question, 1);
+    }
+    let mut ids = Vec::new();
+    while ids.len() < 2 {
+        let frame = gateway.next();
+        if let Some(id) = frame["id"].as_u64() {
+            assert_eq!(text(&frame), "1: by 1", "{frame}");
+            ids.push(id);
+        }
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, [101, 102]);
+}
+
 #[test]
 fn a_tool_that_was_seen_to_ask_is_known_to_after_a_restart() {
     if no_python() {
@@ -193,22 +298,13 @@ fn a_tool_that_was_seen_to_ask_is_known_to_after_a_restart() {
         for number in calls {
             gateway.call(number + 100, "ask", &json!({"n": number}));
         }
-        for _ in calls {
-            let waiting = gateway.wait_for(1);
-            assert_eq!(waiting.len(), 1, "one after the other: {waiting:?}");
-            assert_eq!(waiting[0]["others"], json!([]), "it is certain whose it is");
-            let path = format!(
-                "/api/questions/{}/answer",
-                waiting[0]["id"].as_str().unwrap()
-            );
-            let body = json!({"action": "accept", "content": {"note": "n"}});
-            gateway.api("POST", &path, &body.to_string()).unwrap();
-            loop {
-                let frame = gateway.next();
-                if frame["id"].is_u64() {
-                    break;
-                }
-            }
+        let waiting = gateway.wait_for(calls.len());
+        let first = question_of(&waiting, calls[0]);
+        assert_eq!(first["others"], json!([]), "it alone was at the server");
+        for number in calls.iter().rev() {
+            answer(&gateway, question_of(&waiting, *number), *number);
+            let result = gateway.result(number + 100);
+            assert_eq!(text(&result), format!("{number}: by {number}"), "{result}");
         }
         // The client ends.
         drop(gateway.stdin.take());

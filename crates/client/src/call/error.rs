@@ -3,12 +3,57 @@
 use std::time::Duration;
 
 use mcp_elicit_core::fault::with_causes;
+use mcp_elicit_core::misfit::Misfit;
 use rmcp::model::ErrorData;
 use rmcp::service::ServiceError;
 use thiserror::Error;
 
 use crate::connection::{Health, TransportError};
 use crate::dispatch::QuestionError;
+
+/// The largest number of misfits that an error names.
+const MISFITS: usize = 5;
+
+/// The kinds of [`CallError`], each with its advice. The list is complete, so that a host which handles all of them does
+/// not compile with a version that has another: see [`CallError::kind`].
+///
+/// ```
+/// use mcp_elicit_client::CallError;
+/// use mcp_elicit_client::call::CallErrorKind;
+///
+/// assert!(matches!(CallError::SameAgain.kind(), CallErrorKind::Broken));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum CallErrorKind<'e> {
+    /// The server returned an error.
+    Reported(&'e ErrorData),
+    /// A question got no answer.
+    Question(&'e QuestionError),
+    /// The person did not agree to a visit that the server requires.
+    VisitRefused {
+        /// The person's action: `decline` or `cancel`.
+        action: &'static str,
+    },
+    /// The server requires the same visit again, after it was done.
+    SameVisitAgain,
+    /// The server requires an authorization, or another one, for this call.
+    Unauthorized {
+        /// Its `WWW-Authenticate` header.
+        challenge: &'e str,
+        /// The server's message.
+        reason: Option<&'e str>,
+    },
+    /// The server sent nothing for too long.
+    Silent,
+    /// The caller stopped the call.
+    Stopped,
+    /// The server ended the call's task.
+    TaskCancelled,
+    /// The connection ended, or the request could not be delivered.
+    Disconnected,
+    /// The server broke the protocol, or asked without end.
+    Broken,
+}
 
 /// The reason why a call returned no result.
 ///
@@ -83,9 +128,29 @@ pub enum CallError {
     /// The server ended the call's task.
     #[error("the server cancelled the task")]
     TaskCancelled,
+    /// A result in which members do not fit the protocol.
+    #[error("the server's answer breaks the protocol{}", listed(misfits))]
+    Unreadable {
+        /// The members; empty if none of them explains why the result cannot be read.
+        misfits: Vec<Misfit>,
+    },
     /// A response that the protocol does not allow.
     #[error("the server's answer breaks the protocol")]
     UnexpectedResponse,
+}
+
+/// Returns the misfits as the end of a sentence.
+fn listed(misfits: &[Misfit]) -> String {
+    let listed: Vec<_> = misfits
+        .iter()
+        .take(MISFITS)
+        .map(Misfit::to_string)
+        .collect();
+    if listed.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", listed.join("; "))
+    }
 }
 
 /// Converts the error of a request made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
@@ -96,6 +161,28 @@ impl From<ServiceError> for CallError {
 }
 
 impl CallError {
+    /// Returns the kind of the error, from a complete list.
+    pub fn kind(&self) -> CallErrorKind<'_> {
+        match self {
+            Self::Server(error) => CallErrorKind::Reported(error),
+            Self::Question(error) => CallErrorKind::Question(error),
+            Self::VisitRefused { action } => CallErrorKind::VisitRefused { action },
+            Self::SameVisitAgain { .. } => CallErrorKind::SameVisitAgain,
+            Self::Unauthorized { challenge, reason } => CallErrorKind::Unauthorized {
+                challenge,
+                reason: reason.as_deref(),
+            },
+            Self::Silent { .. } => CallErrorKind::Silent,
+            Self::Stopped => CallErrorKind::Stopped,
+            Self::TaskCancelled => CallErrorKind::TaskCancelled,
+            Self::Broken(_) | Self::Undelivered(_) => CallErrorKind::Disconnected,
+            Self::TooManyRounds { .. }
+            | Self::SameAgain
+            | Self::Unreadable { .. }
+            | Self::UnexpectedResponse => CallErrorKind::Broken,
+        }
+    }
+
     pub(super) fn from_rmcp(error: ServiceError, health: &Health) -> Self {
         #[cfg(feature = "http")]
         if let ServiceError::TransportSend(failed) = &error

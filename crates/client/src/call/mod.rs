@@ -2,6 +2,7 @@
 //! in between.
 //!
 //! - [`single_request`]: one request and its response; watches for silence, the connection's end and the caller's stop
+//! - [`received`]: results as the server wrote them
 //! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
 //! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
 //! - [`pushed_tasks`]: tasks that the caller asks for (2025-11-25)
@@ -9,6 +10,7 @@
 
 mod error;
 mod pushed_tasks;
+mod received;
 mod request;
 mod rounds;
 mod single_request;
@@ -18,16 +20,18 @@ mod visits;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::misfit::ResultKind;
 use mcp_elicit_core::view;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject,
     ReadResourceRequestParams, ReadResourceResult, ServerResult,
 };
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-pub use error::CallError;
+pub use error::{CallError, CallErrorKind};
+pub use received::Received;
+use received::Reply;
 use request::CallRequest;
 use rounds::Rounds;
 use visits::Visits;
@@ -102,10 +106,8 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<CallToolResult, CallError> {
         let params = CallToolRequestParams::new(name.into()).with_arguments(arguments);
-        match self.drive(CallRequest::Tool(params), options).await? {
-            ServerResult::CallToolResult(result) => Ok(result),
-            other => reread(other),
-        }
+        let reply = Box::pin(self.drive(CallRequest::Tool(params), options)).await?;
+        reply.strictly(ResultKind::Tool)
     }
 
     /// Gets a prompt and answers its questions.
@@ -125,10 +127,8 @@ impl<H: ClientHandler> Connection<H> {
         params: GetPromptRequestParams,
         options: &CallOptions,
     ) -> Result<GetPromptResult, CallError> {
-        match self.drive(CallRequest::Prompt(params), options).await? {
-            ServerResult::GetPromptResult(result) => Ok(result),
-            other => reread(other),
-        }
+        let reply = Box::pin(self.drive(CallRequest::Prompt(params), options)).await?;
+        reply.strictly(ResultKind::Prompt)
     }
 
     /// Reads a resource and answers its questions.
@@ -148,17 +148,11 @@ impl<H: ClientHandler> Connection<H> {
         params: ReadResourceRequestParams,
         options: &CallOptions,
     ) -> Result<ReadResourceResult, CallError> {
-        match self.drive(CallRequest::Resource(params), options).await? {
-            ServerResult::ReadResourceResult(result) => Ok(result),
-            other => reread(other),
-        }
+        let reply = Box::pin(self.drive(CallRequest::Resource(params), options)).await?;
+        reply.strictly(ResultKind::Resource)
     }
 
-    async fn drive(
-        &self,
-        wanted: CallRequest,
-        options: &CallOptions,
-    ) -> Result<ServerResult, CallError> {
+    async fn drive(&self, wanted: CallRequest, options: &CallOptions) -> Result<Reply, CallError> {
         let context = CallContext {
             call: wanted.call(),
             over: CancellationToken::new(),
@@ -177,7 +171,7 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         mut wanted: CallRequest,
         context: &CallContext<'_>,
-    ) -> Result<ServerResult, CallError> {
+    ) -> Result<Reply, CallError> {
         // Withdraws the call's questions when it is over, also when this future is dropped.
         let _over = context.over.clone().drop_guard();
         let limit = self.eliciting().dispatcher().rounds();
@@ -185,14 +179,17 @@ impl<H: ClientHandler> Connection<H> {
         let mut visits = Visits::new(limit);
         loop {
             match self.attempt(&wanted, context).await {
-                Ok(ServerResult::InputRequiredResult(required)) => {
-                    let (responses, state) = rounds.answer(self, required, context).await?;
-                    wanted.go_on(responses, state);
-                }
-                Ok(ServerResult::CreateTaskResult(created)) => {
-                    return tasks::follow(self, created.task, context).await;
-                }
-                Ok(result) => return Ok(result),
+                Ok(reply) => match reply.result {
+                    ServerResult::InputRequiredResult(required) => {
+                        let (responses, state) = rounds.answer(self, required, context).await?;
+                        wanted.go_on(responses, state);
+                    }
+                    ServerResult::CreateTaskResult(created) => {
+                        let followed = tasks::follow(self, created.task, context).await;
+                        return followed.map(Reply::from);
+                    }
+                    _ => return Ok(reply),
+                },
                 Err(CallError::Server(error)) if visits::are_required(&error) => {
                     visits.go(self, &error, context).await?;
                     wanted.again();
@@ -207,13 +204,13 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         wanted: &CallRequest,
         context: &CallContext<'_>,
-    ) -> Result<ServerResult, CallError> {
+    ) -> Result<Reply, CallError> {
         let revision = self.eliciting().line().revision();
         match wanted {
             CallRequest::Tool(params) if pushed_tasks::are_used(revision, context) => {
                 pushed_tasks::run(self, params, context).await
             }
-            _ => self.once(wanted.to_request(), context).await,
+            _ => self.once_as_received(wanted.to_request(), context).await,
         }
     }
 }
@@ -226,10 +223,4 @@ pub(crate) struct CallContext<'o> {
     /// Ends the call when one of its questions is interrupted.
     pub(crate) interruption: Arc<Interruption>,
     pub(crate) options: &'o CallOptions,
-}
-
-/// rmcp guesses a result's type from its members and may guess wrong; the caller knows the type.
-fn reread<T: DeserializeOwned>(result: ServerResult) -> Result<T, CallError> {
-    let value = serde_json::to_value(result).map_err(|_| CallError::UnexpectedResponse)?;
-    serde_json::from_value(value).map_err(|_| CallError::UnexpectedResponse)
 }

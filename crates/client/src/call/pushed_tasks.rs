@@ -11,7 +11,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::tasks::pause;
-use super::{CallContext, CallError};
+use super::{CallContext, CallError, Reply};
 use crate::connection::Connection;
 
 /// The time that a server has to notice that its task was cancelled.
@@ -27,7 +27,7 @@ pub(super) async fn run<H: ClientHandler>(
     connection: &Connection<H>,
     params: &CallToolRequestParams,
     context: &CallContext<'_>,
-) -> Result<ServerResult, CallError> {
+) -> Result<Reply, CallError> {
     let asked = json!({ "name": params.name, "arguments": params.arguments, "task": {} });
     let created = value_of(
         &connection
@@ -37,7 +37,7 @@ pub(super) async fn run<H: ClientHandler>(
     let task = &created["task"];
     let Some(id) = task["taskId"].as_str() else {
         // A server that creates no task has answered already.
-        return Ok(ServerResult::CustomResult(CustomResult::new(created)));
+        return Ok(ServerResult::CustomResult(CustomResult::new(created)).into());
     };
     let poll = pause(task["pollInterval"].as_u64());
     let ended = to_end(connection, id, poll, context).await;
@@ -58,9 +58,9 @@ async fn to_end<H: ClientHandler>(
     id: &str,
     poll: Duration,
     context: &CallContext<'_>,
-) -> Result<ServerResult, CallError> {
+) -> Result<Reply, CallError> {
     let wanted = request("tasks/result", json!({ "taskId": id }));
-    let mut result = std::pin::pin!(connection.once(wanted, context));
+    let mut result = std::pin::pin!(connection.once_as_received(wanted, context));
     let mut looking = std::pin::pin!(look_after(connection, id, poll, context));
     tokio::select! {
         result = &mut result => result,

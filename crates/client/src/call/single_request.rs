@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ClientHandler;
-use rmcp::model::{ClientRequest, ServerResult};
+use rmcp::model::{ClientRequest, GetExtensions as _, RequestId, ServerResult};
 use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{RoleClient, model::CancelledNotificationParam};
 use tokio::sync::watch;
 
-use super::{CallContext, CallError};
-use crate::connection::{Connection, TransportError};
+use super::{CallContext, CallError, CallOptions, Reply};
+use crate::connection::{Connection, ResultSlot, TransportError};
 use crate::connection_state::ConnectionState;
 
 impl<H: ClientHandler> Connection<H> {
@@ -20,47 +20,94 @@ impl<H: ClientHandler> Connection<H> {
         request: ClientRequest,
         context: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
-        let line = self.eliciting().line();
+        let reply = self.once_as_received(request, context).await?;
+        Ok(reply.result)
+    }
+
+    /// Like [`Connection::once`]; the text of the result is kept.
+    pub(super) async fn once_as_received(
+        &self,
+        request: ClientRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Reply, CallError> {
+        let begin = |id: &RequestId| {
+            self.eliciting().line().begin(
+                id,
+                context.call.clone(),
+                Arc::clone(&context.interruption),
+            )
+        };
+        let interrupted = context.interruption.came();
+        self.exchange(request, context.options, begin, interrupted)
+            .await
+    }
+
+    /// Sends a request and waits for its response, whose text is kept. `begin` gets the request's id once it is sent, and
+    /// its value lives until the end.
+    pub(super) async fn exchange<A>(
+        &self,
+        mut request: ClientRequest,
+        options: &CallOptions,
+        begin: impl FnOnce(&RequestId) -> A,
+        interrupted: impl Future<Output = ()>,
+    ) -> Result<Reply, CallError> {
+        let slot = ResultSlot::default();
+        request.extensions_mut().insert(slot.clone());
         let handle = self
             .peer()
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
             .map_err(|error| CallError::from_rmcp(error, self.health()))?;
-        let _active = line.begin(
-            &handle.id,
-            context.call.clone(),
-            Arc::clone(&context.interruption),
-        );
-        let mut sent = Sent {
-            handle: Some(handle),
-        };
-        let ended = self.health().ended();
-        let why = tokio::select! {
-            biased;
-            response = sent.response() => {
-                sent.handle = None;
-                let response = response.unwrap_or(Err(rmcp::ServiceError::TransportClosed));
-                return response.map_err(|error| CallError::from_rmcp(error, self.health()));
-            }
-            () = ended.cancelled() => CallError::Broken(self.transport_error().unwrap_or(TransportError::Closed)),
-            () = context.interruption.came() => CallError::Stopped,
-            () = context.options.stop.cancelled() => CallError::Stopped,
-            after = silence(line, context.options.silence) => CallError::Silent { after },
-        };
-        if let (Some(handle), false) = (sent.handle.take(), matches!(why, CallError::Broken(_))) {
-            let told = handle.cancel(Some(why.to_string()));
-            let _best_effort = tokio::time::timeout(Duration::from_secs(1), told).await;
-        }
-        Err(why)
+        let _active = begin(&handle.id);
+        let sent = Sent::new(handle);
+        let result = watched(self, sent, options, interrupted).await?;
+        let raw = slot.take();
+        Ok(Reply { result, raw })
     }
 }
 
+/// Waits for the response to a request. Every early end notifies the server.
+pub(super) async fn watched<H: ClientHandler>(
+    connection: &Connection<H>,
+    mut sent: Sent,
+    options: &CallOptions,
+    interrupted: impl Future<Output = ()>,
+) -> Result<ServerResult, CallError> {
+    let health = connection.health();
+    let line = connection.eliciting().line();
+    let why = tokio::select! {
+        biased;
+        response = sent.response() => {
+            sent.handle = None;
+            let response = response.unwrap_or(Err(rmcp::ServiceError::TransportClosed));
+            return response.map_err(|error| CallError::from_rmcp(error, health));
+        }
+        () = health.ended().cancelled() => {
+            CallError::Broken(connection.transport_error().unwrap_or(TransportError::Closed))
+        }
+        () = interrupted => CallError::Stopped,
+        () = options.stop.cancelled() => CallError::Stopped,
+        after = silence(line, options.silence) => CallError::Silent { after },
+    };
+    if let (Some(handle), false) = (sent.handle.take(), matches!(why, CallError::Broken(_))) {
+        let told = handle.cancel(Some(why.to_string()));
+        let _best_effort = tokio::time::timeout(Duration::from_secs(1), told).await;
+    }
+    Err(why)
+}
+
 /// A request that waits for its response. If it is dropped before, it cancels the request at the server.
-struct Sent {
+pub(super) struct Sent {
     handle: Option<RequestHandle<RoleClient>>,
 }
 
 impl Sent {
+    pub(super) fn new(handle: RequestHandle<RoleClient>) -> Self {
+        Self {
+            handle: Some(handle),
+        }
+    }
+
     async fn response(&mut self) -> Option<Result<ServerResult, rmcp::ServiceError>> {
         let handle = self.handle.as_mut()?;
         (&mut handle.rx).await.ok()

@@ -32,34 +32,52 @@ const STDERR_LINE: u64 = 2_000;
 /// ```
 /// use mcp_elicit_client::connection::Stderr;
 ///
-/// fn last_line(stderr: &Stderr) -> Option<String> {
-///     stderr.lines().pop()
+/// async fn explanation(stderr: &Stderr) -> Vec<String> {
+///     stderr.drained().await;
+///     let panic = stderr.panic();
+///     if panic.is_empty() { stderr.lines() } else { panic }
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stderr {
     lines: Arc<Mutex<VecDeque<String>>>,
+    panic: Arc<Mutex<Vec<String>>>,
     ended: CancellationToken,
 }
 
 impl Stderr {
-    /// Returns the lines so far, oldest first, at most twenty.
+    /// Returns the lines so far, oldest first, at most twenty. The two lines of the last panic of a Rust program come
+    /// before them if a backtrace has displaced them.
     pub fn lines(&self) -> Vec<String> {
-        self.lines
+        let last = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let panic = self.panic();
+        let is_displaced = panic.first().is_some_and(|first| !last.contains(first));
+        let panic = panic.into_iter().filter(|_| is_displaced);
+        panic.chain(last.iter().cloned()).collect()
+    }
+
+    /// Returns the two lines of the last panic of a Rust program: its place and its message. Empty without one.
+    pub fn panic(&self) -> Vec<String> {
+        self.panic
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+            .clone()
     }
 
     /// Waits until the stderr of an exited server has been read to its end; at most half a second, since a child of the
     /// server may keep the pipe open.
-    pub(super) async fn drained(&self) {
+    pub async fn drained(&self) {
         let _still_open = tokio::time::timeout(DRAIN_WAIT, self.ended.cancelled()).await;
     }
 
     fn push(&self, line: String) {
+        let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.starts_with("thread ") && line.contains(" panicked at ") {
+            *panic = vec![line.clone()];
+        } else if panic.len() == 1 {
+            panic.push(line.clone());
+        }
+        drop(panic);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == STDERR_LINES {
             lines.pop_front();
@@ -85,6 +103,9 @@ impl Child {
         limit: usize,
         health: Health,
     ) -> io::Result<(Self, Stderr)> {
+        // On Windows, `npx` is the script `npx.cmd`, which is started only by its whole name.
+        #[cfg(windows)]
+        let program = &which::which(program).map_or_else(|_| program.clone(), OsString::from);
         let mut command = CommandWrap::with_new(program, |command| {
             command
                 .args(arguments)
@@ -219,5 +240,39 @@ async fn keep_stderr(stderr: ChildStderr, kept: Stderr) {
                 kept.push(text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stderr;
+
+    #[test]
+    fn a_backtrace_does_not_displace_the_message_of_a_panic() {
+        let stderr = Stderr::default();
+        for line in [
+            "starting",
+            "",
+            "thread 'main' (7) panicked at src/main.rs:3:5:",
+            "index out of bounds",
+        ] {
+            stderr.push(line.to_owned());
+        }
+        assert_eq!(stderr.lines().len(), 4);
+        for frame in 0..30 {
+            stderr.push(format!("  {frame}: a_frame"));
+        }
+        let lines = stderr.lines();
+        assert_eq!(
+            lines[..3],
+            [
+                "thread 'main' (7) panicked at src/main.rs:3:5:",
+                "index out of bounds",
+                "  10: a_frame"
+            ]
+        );
+        stderr.push("thread pool is idle".to_owned());
+        stderr.push("thread 'a' panicked at b.rs:1:1:".to_owned());
+        assert_eq!(stderr.panic(), ["thread 'a' panicked at b.rs:1:1:"]);
     }
 }

@@ -23,6 +23,55 @@ pub(super) fn shortened(mut revision: String) -> String {
     revision
 }
 
+/// The kinds of [`ConnectError`], each with its advice. The list is complete, so that a host which handles all of them
+/// does not compile with a version that has another: see [`ConnectError::kind`].
+///
+/// ```
+/// use mcp_elicit_client::ConnectError;
+/// use mcp_elicit_client::connection::ConnectErrorKind;
+///
+/// let error = ConnectError::Url { url: "ftp://h".to_owned() };
+/// assert!(matches!(error.kind(), ConnectErrorKind::Url { url: "ftp://h" }));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum ConnectErrorKind<'e> {
+    /// The program cannot be started.
+    Start {
+        /// The program.
+        program: &'e str,
+        /// The system's error.
+        source: &'e std::io::Error,
+    },
+    /// The URL cannot be used.
+    Url {
+        /// The URL, without a user name and a password.
+        url: &'e str,
+    },
+    /// The HTTP client cannot be created.
+    Setup,
+    /// The server and this client have no revision in common.
+    NoCommonRevision {
+        /// The revisions that the server offers.
+        offered: &'e [String],
+    },
+    /// The server did not respond in time.
+    TimedOut,
+    /// The server requires an authorization first.
+    Unauthorized {
+        /// Its `WWW-Authenticate` header; empty if there is none.
+        challenge: &'e str,
+        /// The server's message.
+        reason: Option<&'e str>,
+    },
+    /// The transport failed before the first message.
+    Unreachable {
+        /// The transport's error.
+        why: &'e str,
+    },
+    /// The server refused the connection, ended it, or broke the protocol.
+    Broken,
+}
+
 /// The reason why a connection failed.
 ///
 /// ```
@@ -165,6 +214,27 @@ impl ConnectError {
         self
     }
 
+    /// Returns the kind of the error, from a complete list.
+    pub fn kind(&self) -> ConnectErrorKind<'_> {
+        match self {
+            Self::Start { program, source } => ConnectErrorKind::Start { program, source },
+            Self::Url { url } => ConnectErrorKind::Url { url },
+            Self::Setup(_) => ConnectErrorKind::Setup,
+            Self::NoCommonRevision { offered, .. } => {
+                ConnectErrorKind::NoCommonRevision { offered }
+            }
+            Self::TimedOut { .. } => ConnectErrorKind::TimedOut,
+            Self::Unauthorized { challenge, reason } => ConnectErrorKind::Unauthorized {
+                challenge,
+                reason: reason.as_deref(),
+            },
+            Self::Unreachable(why) => ConnectErrorKind::Unreachable { why },
+            Self::Broken { .. } | Self::Refused { .. } | Self::UnexpectedResponse => {
+                ConnectErrorKind::Broken
+            }
+        }
+    }
+
     /// Returns the first line that the server's process wrote to stdout and that is not JSON, cut to 2,000 bytes.
     ///
     /// ```
@@ -177,7 +247,14 @@ impl ConnectError {
     pub fn first_stray_line(&self) -> Option<&str> {
         match self {
             Self::Broken { stdout, .. } | Self::TimedOut { stdout, .. } => stdout.as_deref(),
-            _ => None,
+            Self::Start { .. }
+            | Self::Url { .. }
+            | Self::Setup(_)
+            | Self::NoCommonRevision { .. }
+            | Self::Refused { .. }
+            | Self::Unauthorized { .. }
+            | Self::Unreachable(_)
+            | Self::UnexpectedResponse => None,
         }
     }
 
@@ -185,7 +262,14 @@ impl ConnectError {
     pub fn stderr(&self) -> &[String] {
         match self {
             Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } => stderr,
-            _ => &[],
+            Self::Start { .. }
+            | Self::Url { .. }
+            | Self::Setup(_)
+            | Self::NoCommonRevision { .. }
+            | Self::Refused { .. }
+            | Self::Unauthorized { .. }
+            | Self::Unreachable(_)
+            | Self::UnexpectedResponse => &[],
         }
     }
 }

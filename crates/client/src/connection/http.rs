@@ -22,9 +22,10 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 
 use super::credential_mask::CredentialMask;
+use super::finding::Finding;
+use super::incoming::{Heard, Messages};
 use super::transport_error::{Health, TransportError};
 use super::{ConnectError, ConnectOptions};
-use crate::raw_params;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -34,6 +35,8 @@ const SESSION: &str = "mcp-session-id";
 const ERROR_LIMIT: usize = 64 * 1024;
 /// The time in which the body of a refusal is read.
 const REFUSAL: Duration = Duration::from_secs(5);
+/// The longest part of a media type that is shown, in bytes.
+const LONGEST_TYPE: usize = 100;
 /// The longest kept message of a refusal, in bytes.
 const LONGEST_REASON: usize = 2_000;
 
@@ -56,6 +59,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 pub struct Http {
     client: reqwest::Client,
     health: Health,
+    messages: Messages,
     limit: usize,
 }
 
@@ -74,8 +78,8 @@ impl Http {
         }
         let client = crate::tls::client()
             .connect_timeout(options.within)
-            // Headers and arguments are meant for this server only, and not for one that it redirects to.
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(crate::tls::redirects_within_origin())
+            .referer(false)
             .build()
             .map_err(|error| ConnectError::Setup(Box::new(error)))?;
         Ok(Self::new(client, options.frame_limit, health))
@@ -85,6 +89,7 @@ impl Http {
     pub(crate) fn new(client: reqwest::Client, limit: usize, health: Health) -> Self {
         Self {
             client,
+            messages: Messages::new(health.clone()),
             health,
             limit,
         }
@@ -109,7 +114,10 @@ impl Http {
         if let Some(session) = &session {
             request = request.header(SESSION, session.as_ref());
         }
-        let response = request.json(&message).send().await.map_err(undelivered)?;
+        self.messages.sends(&message);
+        let body = self.messages.written(&message)?;
+        let request = request.header(CONTENT_TYPE, JSON).body(body);
+        let response = request.send().await.map_err(undelivered)?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -128,8 +136,11 @@ impl Http {
         message: &ClientJsonRpcMessage,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let session = text_of(&response, SESSION);
+        if session.is_some() {
+            self.health.named_session();
+        }
         let awaits_reply = matches!(message, ClientJsonRpcMessage::Request(_));
-        match text_of(&response, CONTENT_TYPE.as_str()) {
+        match media_type(&response) {
             Some(kind) if kind.starts_with(EVENTS) => Ok(StreamableHttpPostResponse::Sse(
                 self.events(response),
                 session,
@@ -137,10 +148,23 @@ impl Http {
             _ if !awaits_reply => Ok(StreamableHttpPostResponse::Accepted),
             Some(kind) if kind.starts_with(JSON) => {
                 let body = self.body(response, self.limit).await?;
-                let message = raw_params::read(&body).map_err(|error| self.broken(error))?;
+                let message = self.read_body(&body)?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            kind => Err(StreamableHttpError::UnexpectedContentType(kind)),
+            kind => {
+                let body = self.body(response, self.limit).await?;
+                let Heard::Message(message, _) = self.messages.read(&body) else {
+                    return Err(wrong_type(
+                        kind.as_deref(),
+                        "application/json or text/event-stream",
+                    ));
+                };
+                let found = shown_type(kind.as_deref());
+                self.health.found(Finding::general(format!(
+                    "the media type of a response is {found}; it must be application/json or text/event-stream"
+                )));
+                Ok(StreamableHttpPostResponse::Json(*message, session))
+            }
         }
     }
 
@@ -221,15 +245,78 @@ impl Http {
         Ok(body.freeze())
     }
 
-    fn broken(&self, error: serde_json::Error) -> Failed {
-        self.health.broke(if error.is_data() {
-            TransportError::NotAMessage
-        } else {
-            TransportError::BrokenJson {
-                why: error.to_string(),
+    /// Reads the response in a body.
+    fn read_body(&self, body: &[u8]) -> Result<ServerJsonRpcMessage, Failed> {
+        let trouble = match self.messages.read(body) {
+            Heard::Message(message, _) => return Ok(*message),
+            Heard::Batch(messages) => {
+                let is_response = |message: &ServerJsonRpcMessage| {
+                    matches!(
+                        message,
+                        ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_)
+                    )
+                };
+                match messages.into_iter().find(is_response) {
+                    Some(message) => return Ok(message),
+                    None => TransportError::NotAMessage,
+                }
             }
-        });
-        StreamableHttpError::Deserialize(error)
+            Heard::Stray => TransportError::NotAMessage,
+            Heard::Broken { why, .. } => TransportError::BrokenJson { why },
+        };
+        let error = serde::de::Error::custom(trouble.to_string());
+        self.health.broke(trouble);
+        Err(StreamableHttpError::Deserialize(error))
+    }
+
+    async fn events_of_server(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Failed> {
+        let mut request = self.client.get(uri.as_ref()).header(ACCEPT, EVENTS);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(session) = session {
+            request = request.header(SESSION, session.as_ref());
+        }
+        if let Some(event) = last_event {
+            request = request.header("last-event-id", event);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.map_err(undelivered)?;
+        let status = response.status();
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
+        if let Some(challenge) = text_of(&response, WWW_AUTHENTICATE.as_str()) {
+            match status {
+                StatusCode::UNAUTHORIZED => {
+                    let required = AuthRequiredError::new(challenge);
+                    return Err(StreamableHttpError::AuthRequired(required));
+                }
+                StatusCode::FORBIDDEN => {
+                    let lacking = InsufficientScopeError::new(challenge, None);
+                    return Err(StreamableHttpError::InsufficientScope(lacking));
+                }
+                _ => {}
+            }
+        }
+        if !status.is_success() {
+            return Err(unexpected(status));
+        }
+        match media_type(&response) {
+            Some(kind) if kind.starts_with(EVENTS) || kind.starts_with(JSON) => {
+                Ok(self.events(response))
+            }
+            kind => Err(wrong_type(kind.as_deref(), EVENTS)),
+        }
     }
 
     /// Returns the events of a response, each within the limit and with its questions preserved.
@@ -255,9 +342,9 @@ impl Http {
                 }
                 Ok(chunk)
             });
-        let health = self.health.clone();
+        let (health, messages) = (self.health.clone(), self.messages.clone());
         SseStream::from_bytes_stream(bounded)
-            .map(move |event| event.map(|event| preserve(event, &health)))
+            .map(move |event| event.map(|event| preserve(event, &health, &messages)))
             .boxed()
     }
 }
@@ -291,18 +378,38 @@ enum EventFailed {
     TooLarge { limit: usize },
 }
 
-/// Preserves the parameters in an event. rmcp skips an event that it cannot read, and its call would wait forever, so
-/// such an event is recorded here.
-fn preserve(mut event: Sse, health: &Health) -> Sse {
-    if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {
-        if let Cow::Owned(rewritten) = raw_params::keep(data.as_bytes())
-            && let Ok(rewritten) = String::from_utf8(rewritten)
-        {
-            *data = rewritten;
-        } else if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(data) {
-            health.broke(TransportError::BrokenJson {
-                why: error.to_string(),
+/// Puts into an event what rmcp can read of it, and nothing if it is no message. rmcp skips an event that it cannot read,
+/// and its call would wait forever, so a response that is not JSON is recorded here.
+fn preserve(mut event: Sse, health: &Health, messages: &Messages) -> Sse {
+    let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) else {
+        return event;
+    };
+    match messages.read(data.as_bytes()) {
+        Heard::Message(_, text) => {
+            if let Ok(text) = String::from_utf8(text) {
+                *data = text;
+            }
+        }
+        // rmcp reads one message of an event: the one that a call waits for.
+        Heard::Batch(batch) => {
+            let response = batch.into_iter().find_map(|message| match message {
+                ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => {
+                    serde_json::to_string(&message).ok()
+                }
+                ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
             });
+            *data = response.unwrap_or_default();
+        }
+        Heard::Stray => {
+            health.heard_stray_line(data.as_bytes());
+            data.clear();
+        }
+        Heard::Broken { why, answers } => {
+            health.heard_stray_line(data.as_bytes());
+            data.clear();
+            if answers.is_some_and(|id| messages.awaits(&id)) {
+                health.broke(TransportError::BrokenJson { why });
+            }
         }
     }
     event
@@ -317,7 +424,21 @@ fn unexpected(status: StatusCode) -> Failed {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")))
 }
 
-/// Returns the error for a redirect, which is not followed: headers and arguments were meant for this server alone.
+/// Returns the longest part of a media type that is shown; `missing` if there is none.
+fn shown_type(kind: Option<&str>) -> String {
+    kind.map_or("missing", |kind| beginning(kind, LONGEST_TYPE))
+        .to_owned()
+}
+
+/// Returns the error for a response of this media type where another is needed.
+fn wrong_type(kind: Option<&str>, needed: &str) -> Failed {
+    let found = shown_type(kind);
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+        "the media type of the response is {found}, not {needed}; is this the URL of an MCP server?"
+    )))
+}
+
+/// Returns the error for a redirect that is not followed: headers and arguments were meant for this server alone.
 fn redirected(response: &Response) -> Failed {
     let to = text_of(response, LOCATION.as_str())
         .and_then(|location| response.url().join(&location).ok())
@@ -328,6 +449,11 @@ fn redirected(response: &Response) -> Failed {
         "HTTP {}: the server redirects{to}, which is not followed; use that server's own URL if you trust it",
         response.status().as_u16()
     )))
+}
+
+/// Returns the media type of a response in small letters, since it may be written in any case (RFC 9110, 8.3.1).
+fn media_type(response: &Response) -> Option<String> {
+    text_of(response, CONTENT_TYPE.as_str()).map(|kind| kind.trim().to_ascii_lowercase())
 }
 
 fn text_of(response: &Response, name: &str) -> Option<String> {
@@ -369,20 +495,7 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<Events, Failed> {
-        let events = self
-            .client
-            .get_stream_with_max_sse_event_size(
-                uri,
-                session_id,
-                last_event_id,
-                auth_header,
-                custom_headers,
-                self.limit,
-            )
-            .await?;
-        let health = self.health.clone();
-        Ok(events
-            .map(move |event| event.map(|event| preserve(event, &health)))
-            .boxed())
+        self.events_of_server(uri, session_id, last_event_id, auth_header, custom_headers)
+            .await
     }
 }

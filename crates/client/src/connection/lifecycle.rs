@@ -3,7 +3,7 @@
 //! rmcp does the handshakes, with three behaviours that are handled here. Its default client info names 2026-07-28
 //! inside `initialize`, so the version is always set. Its probe times out after ten seconds and then takes a late
 //! response for the wrong one, so [`LateAnswers`] drops those. And a server that exits on an unknown method is started
-//! again.
+//! again. If the pushed era is tried first, [`PushedFirst`] changes the order.
 
 use std::collections::HashSet;
 #[cfg(feature = "process")]
@@ -11,7 +11,7 @@ use std::ffi::OsString;
 
 #[cfg(feature = "process")]
 use mcp_elicit_core::fault::code;
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Era, Revision};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "process")]
 use super::TransportError;
 use super::error::shortened;
+use super::pushed_first::PushedFirst;
 use super::stdio::Lines;
 use super::{ConnectError, ConnectOptions, Connection, Health};
 use crate::eliciting::ElicitingClient;
@@ -68,10 +69,11 @@ pub(super) async fn open_child<H: ClientHandler>(
         let health = Health::default();
         let (child, stderr) = started(&health)?;
         let heard = health.clone();
+        let opening = Opening::of(revision, options.first_era);
         match begin(
-            LateAnswers::new(child),
+            LateAnswers::new(pushed_first(child, &eliciting, opening)),
             eliciting.clone(),
-            revision,
+            opening,
             options,
             health,
         )
@@ -98,8 +100,12 @@ pub(super) async fn open_child<H: ClientHandler>(
             }),
             None,
         ) => {
-            tracing::debug!("the server ended at the probe; started again for a handshake");
-            attempt(Some(Revision::V2025_11_25)).await
+            tracing::debug!("the server ended at the probe; started again in the other era");
+            attempt(Some(match options.first_era {
+                Era::Rounds => Revision::V2025_11_25,
+                Era::Pushed => Revision::V2026_07_28,
+            }))
+            .await
         }
         // It took longer to start than rmcp's probe waits, as with a package manager, and then failed the handshake.
         (
@@ -141,8 +147,97 @@ where
         .as_ref()
         .map(|token| token.secret().to_owned());
     config.custom_headers = options.headers.iter().cloned().collect();
-    let transport = StreamableHttpClientTransport::with_client(wrap(http), config);
-    begin(transport, eliciting, options.revision, options, health).await
+    let client = wrap(http);
+    let transport = || StreamableHttpClientTransport::with_client(client.clone(), config.clone());
+    if (options.revision, options.first_era) != (None, Era::Pushed) {
+        let opening = Opening::negotiated(options.revision);
+        return Box::pin(begin(transport(), eliciting, opening, options, health)).await;
+    }
+    let in_session = begin(
+        transport(),
+        eliciting.clone(),
+        Opening::Session,
+        options,
+        health.clone(),
+    );
+    let rounds = Opening::Only(Revision::V2026_07_28);
+    match Box::pin(in_session).await {
+        Ok(session) => {
+            let cannot_push = !health.has_session_id();
+            if !cannot_push && !session.declares_every_era() {
+                return Ok(session);
+            }
+            // Its session stays, in case the server does not speak the rounds era.
+            match Box::pin(begin(transport(), eliciting, rounds, options, health)).await {
+                Ok(connection) => {
+                    session.leave().await;
+                    Ok(connection)
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the server has only sessions");
+                    let agreed = session.protocol();
+                    session.eliciting().speaks(&agreed, session.server());
+                    Ok(session)
+                }
+            }
+        }
+        Err(error @ (ConnectError::Unauthorized { .. } | ConnectError::TimedOut { .. })) => {
+            Err(error)
+        }
+        Err(refused) => {
+            tracing::debug!(error = %refused, "the server opens no session");
+            let in_rounds = Box::pin(begin(transport(), eliciting, rounds, options, health)).await;
+            in_rounds.map_err(|_| refused)
+        }
+    }
+}
+
+/// The way in which a connection is opened.
+#[derive(Clone, Copy)]
+enum Opening {
+    /// `server/discover` first, then `initialize`.
+    Auto,
+    /// `initialize` first, then `server/discover`, on the same connection.
+    PushedFirst,
+    /// `initialize`, at the newest revision that the server agrees to.
+    #[cfg(feature = "http")]
+    Session,
+    /// One revision.
+    Only(Revision),
+}
+
+impl Opening {
+    #[cfg(feature = "http")]
+    fn negotiated(revision: Option<Revision>) -> Self {
+        revision.map_or(Self::Auto, Self::Only)
+    }
+
+    /// Returns the way for these options, over a connection on which both eras can be tried.
+    fn of(revision: Option<Revision>, first: Era) -> Self {
+        match (revision, first) {
+            (Some(revision), _) => Self::Only(revision),
+            (None, Era::Rounds) => Self::Auto,
+            (None, Era::Pushed) => Self::PushedFirst,
+        }
+    }
+
+    /// Returns the revision that is requested, if there is only one.
+    fn requested(self) -> Option<Revision> {
+        match self {
+            Self::Auto | Self::PushedFirst => None,
+            #[cfg(feature = "http")]
+            Self::Session => Some(Revision::V2025_11_25),
+            Self::Only(revision) => Some(revision),
+        }
+    }
+
+    /// Returns the revision that the server has to agree on.
+    fn only(self) -> Option<Revision> {
+        match self {
+            Self::Only(revision) => Some(revision),
+            _ => None,
+        }
+    }
 }
 
 pub(super) async fn open_pipe<H, R, W>(
@@ -158,20 +253,29 @@ where
 {
     let health = Health::default();
     let lines = Lines::new(read, write, options.frame_limit, health.clone());
-    begin(
-        LateAnswers::new(lines),
-        eliciting,
-        options.revision,
-        options,
-        health,
-    )
-    .await
+    let opening = Opening::of(options.revision, options.first_era);
+    let transport = LateAnswers::new(pushed_first(lines, &eliciting, opening));
+    begin(transport, eliciting, opening, options, health).await
+}
+
+/// Wraps a transport so that `initialize` goes first, if it is to.
+fn pushed_first<H: ClientHandler, T>(
+    transport: T,
+    eliciting: &ElicitingClient<H>,
+    opening: Opening,
+) -> PushedFirst<T> {
+    let initialize = matches!(opening, Opening::PushedFirst).then(|| {
+        let mut info = rmcp::service::Service::<RoleClient>::get_info(eliciting);
+        info.protocol_version = OLDER;
+        info
+    });
+    PushedFirst::new(transport, initialize)
 }
 
 async fn begin<H, T>(
     transport: T,
     eliciting: ElicitingClient<H>,
-    revision: Option<Revision>,
+    opening: Opening,
     options: &ConnectOptions,
     health: Health,
 ) -> Result<Connection<H>, ConnectError>
@@ -179,14 +283,15 @@ where
     H: ClientHandler,
     T: Transport<RoleClient> + 'static,
 {
-    let asked = revision.map_or_else(
+    let (requested, revision) = (opening.requested(), opening.only());
+    let asked = requested.map_or_else(
         || NEWEST.to_string(),
         |revision| revision.as_str().to_owned(),
     );
-    eliciting.will_speak(revision, health.ended().clone());
+    eliciting.will_speak(requested, health.ended().clone());
     let begun = eliciting
         .clone()
-        .serve_with_lifecycle(transport, mode(revision));
+        .serve_with_lifecycle(transport, mode(requested));
     let service = match tokio::time::timeout(options.within, begun).await {
         Ok(Ok(service)) => service,
         Ok(Err(error)) => {

@@ -6,9 +6,12 @@ mod child;
 #[cfg(feature = "http")]
 mod credential_mask;
 mod error;
+mod finding;
 #[cfg(feature = "http")]
 mod http;
+mod incoming;
 mod lifecycle;
+mod pushed_first;
 mod stdio;
 #[cfg(feature = "http")]
 mod token;
@@ -18,7 +21,7 @@ mod transport_error;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Era, Revision};
 use rmcp::model::{Implementation, ProtocolVersion};
 use rmcp::service::{Peer, RunningService};
 use rmcp::{ClientHandler, RoleClient};
@@ -26,11 +29,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(feature = "process")]
 pub use child::Stderr;
-pub use error::ConnectError;
 #[cfg(feature = "http")]
 pub(crate) use error::challenge;
+pub use error::{ConnectError, ConnectErrorKind};
+pub use finding::Finding;
 #[cfg(feature = "http")]
 pub use http::Http;
+pub(crate) use incoming::ResultSlot;
 #[cfg(feature = "http")]
 pub use token::{BearerToken, TokenError};
 pub(crate) use transport_error::Health;
@@ -118,6 +123,11 @@ pub struct ConnectOptions {
     /// The revision to speak. `None` detects the era as the specification says: `server/discover` first, and
     /// `initialize` if the server is older.
     pub revision: Option<Revision>,
+    /// The era that is tried first if no `revision` is set. [`Era::Pushed`] suits servers that speak both: all their
+    /// tools can ask in a session, while some SDKs' tools cannot ask on 2026-07-28. A server that declares
+    /// [`ASKS_IN_EVERY_ERA`](mcp_elicit_core::wire::ASKS_IN_EVERY_ERA), or that opens a session without an id over HTTP
+    /// and so cannot push, is addressed on 2026-07-28.
+    pub first_era: Era,
     /// The longest time to the first response. A program started by a package manager may have to be downloaded first.
     pub within: Duration,
     /// The largest message that is read, in bytes.
@@ -139,6 +149,7 @@ impl std::fmt::Debug for ConnectOptions {
         let mut shown = f.debug_struct("ConnectOptions");
         shown
             .field("revision", &self.revision)
+            .field("first_era", &self.first_era)
             .field("within", &self.within)
             .field("frame_limit", &self.frame_limit);
         #[cfg(feature = "http")]
@@ -159,6 +170,7 @@ impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             revision: None,
+            first_era: Era::Rounds,
             within: Duration::from_secs(60),
             frame_limit: 8 * 1024 * 1024,
             #[cfg(feature = "http")]
@@ -176,6 +188,21 @@ impl ConnectOptions {
     #[must_use]
     pub fn revision(mut self, revision: impl Into<Option<Revision>>) -> Self {
         self.revision = revision.into();
+        self
+    }
+
+    /// Sets the [`first_era`](Self::first_era), which is tried first if no revision is set.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ConnectOptions;
+    /// use mcp_elicit_core::wire::Era;
+    ///
+    /// let options = ConnectOptions::default().first_era(Era::Rounds);
+    /// # let _ = options;
+    /// ```
+    #[must_use]
+    pub fn first_era(mut self, era: Era) -> Self {
+        self.first_era = era;
         self
     }
 
@@ -278,11 +305,20 @@ impl<H: ClientHandler> Connection<H> {
         match target {
             #[cfg(feature = "process")]
             Target::Command { program, arguments } => {
-                lifecycle::open_child(program, arguments, eliciting, options).await
+                Box::pin(lifecycle::open_child(
+                    program, arguments, eliciting, options,
+                ))
+                .await
             }
             #[cfg(feature = "http")]
             Target::Url(url) => {
-                lifecycle::open_http(url, eliciting, options, std::convert::identity).await
+                Box::pin(lifecycle::open_http(
+                    url,
+                    eliciting,
+                    options,
+                    std::convert::identity,
+                ))
+                .await
             }
         }
     }
@@ -308,7 +344,7 @@ impl<H: ClientHandler> Connection<H> {
     where
         C: rmcp::transport::streamable_http_client::StreamableHttpClient + Send + Sync,
     {
-        lifecycle::open_http(url, eliciting, options, wrap).await
+        Box::pin(lifecycle::open_http(url, eliciting, options, wrap)).await
     }
 
     /// Connects over a pair of byte streams with MCP's stdio framing: a pipe, a socket, memory.
@@ -402,6 +438,22 @@ impl<H: ClientHandler> Connection<H> {
             .map(|info| info.protocol_version.clone())
     }
 
+    /// Returns `true` if the server declares that its tools ask in every era.
+    #[cfg(feature = "http")]
+    pub(crate) fn declares_every_era(&self) -> bool {
+        let info = self.peer().peer_info();
+        let experimental = info.and_then(|info| info.capabilities.experimental.clone());
+        experimental.is_some_and(|all| all.contains_key(mcp_elicit_core::wire::ASKS_IN_EVERY_ERA))
+    }
+
+    /// Leaves a connection in favour of another to the same server.
+    #[cfg(feature = "http")]
+    pub(crate) async fn leave(mut self) {
+        if let Err(error) = self.service.close().await {
+            tracing::debug!(%error, "the connection's task failed");
+        }
+    }
+
     /// Returns the error that broke the connection, if there is one.
     ///
     /// ```
@@ -416,7 +468,19 @@ impl<H: ClientHandler> Connection<H> {
         self.health.transport_error()
     }
 
-    /// Returns the number of lines of the server's stdout that were not JSON and were skipped.
+    /// Returns the breaches of the protocol so far that the connection survived, oldest first; at most 50.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn is_flawless(connection: &Connection<()>) -> bool {
+    ///     connection.findings().is_empty()
+    /// }
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        self.health.findings()
+    }
+
+    /// Returns the number of lines of the server's stdout that were no messages and were skipped.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -430,7 +494,7 @@ impl<H: ClientHandler> Connection<H> {
         self.health.stray_lines()
     }
 
-    /// Returns the first line that the server wrote to its stdout and that is not JSON, cut to 2,000 bytes.
+    /// Returns the first line that the server wrote to its stdout and that is no message, cut to 2,000 bytes.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -455,6 +519,22 @@ impl<H: ClientHandler> Connection<H> {
     #[cfg(feature = "process")]
     pub fn stderr(&self) -> Vec<String> {
         self.stderr.as_ref().map(Stderr::lines).unwrap_or_default()
+    }
+
+    /// Returns the stderr of the server's process, which can be read after the connection was closed too.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// async fn last_words(connection: Connection<()>) -> Vec<String> {
+    ///     let Some(stderr) = connection.stderr_output() else { return Vec::new() };
+    ///     connection.close().await;
+    ///     stderr.drained().await;
+    ///     stderr.lines()
+    /// }
+    /// ```
+    #[cfg(feature = "process")]
+    pub fn stderr_output(&self) -> Option<Stderr> {
+        self.stderr.clone()
     }
 
     /// Closes the connection, and ends the server's process and everything that it started.

@@ -1,22 +1,25 @@
 //! MCP's stdio framing, one JSON message per line, with a limit on reads, and with the exact parameters of questions
 //! preserved.
 
+use std::collections::VecDeque;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
+use tokio::time::Sleep;
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
 use tokio_util::sync::CancellationToken;
 
+use super::incoming::{Heard, Messages};
 use super::transport_error::{Health, TransportError};
-use crate::raw_params;
 
 /// The most bytes that may wait for a server to read them, including each message's overhead.
 const UNREAD: usize = 16 * 1024 * 1024;
@@ -25,11 +28,25 @@ const EACH: usize = 1024;
 /// The time in which the last messages must be read once the connection closes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// The time that a response has to follow a line that seems to be its broken beginning.
+const SECOND_TRY: Duration = Duration::from_secs(3);
+
+/// A line that seems to be a response and is not JSON. If the request gets no other response soon, it will get none.
+struct BrokenResponse {
+    answers: RequestId,
+    why: String,
+    given_up: Pin<Box<Sleep>>,
+}
+
 /// A client's transport over a pair of byte streams.
 pub(crate) struct Lines<R, W> {
     read: FramedRead<R, AnyDelimiterCodec>,
     write: Arc<Mutex<Option<W>>>,
     health: Health,
+    messages: Messages,
+    /// The rest of a batch.
+    batch: VecDeque<ServerJsonRpcMessage>,
+    broken: Option<BrokenResponse>,
     limit: usize,
     unread: Arc<AtomicUsize>,
     /// Cancelled once too many bytes wait for the server.
@@ -70,6 +87,9 @@ impl<R: AsyncRead, W> Lines<R, W> {
         Self {
             read: FramedRead::new(read, codec),
             write: Arc::new(Mutex::new(Some(write))),
+            messages: Messages::new(health.clone()),
+            batch: VecDeque::new(),
+            broken: None,
             health,
             limit,
             unread: Arc::default(),
@@ -103,8 +123,15 @@ impl<R: AsyncRead, W> Lines<R, W> {
             self.yields = false;
         }
         loop {
+            if let Some(message) = self.batch.pop_front() {
+                return Ok(self.passed_on(message));
+            }
             let line = tokio::select! {
                 () = self.overfull.cancelled() => return Err(TransportError::Unread { limit: UNREAD }),
+                why = no_second_try(&mut self.broken) => {
+                    self.broken = None;
+                    return Err(TransportError::BrokenJson { why });
+                }
                 line = self.read.next() => line,
             };
             let line = match line {
@@ -117,14 +144,45 @@ impl<R: AsyncRead, W> Lines<R, W> {
                 }
                 Some(Ok(line)) => line,
             };
-            match read_line(&line)? {
-                Some(message) => {
-                    self.yields = matches!(message, ServerJsonRpcMessage::Request(_));
-                    return Ok(message);
+            match self.messages.read(&line) {
+                Heard::Message(message, _) => return Ok(self.passed_on(*message)),
+                Heard::Batch(messages) => self.batch.extend(messages),
+                Heard::Stray => self.health.heard_stray_line(&line),
+                Heard::Broken { why, answers } => {
+                    self.health.heard_stray_line(&line);
+                    if let Some(answers) = answers.filter(|id| self.messages.awaits(id)) {
+                        self.broken = Some(BrokenResponse {
+                            answers,
+                            why,
+                            given_up: Box::pin(tokio::time::sleep(SECOND_TRY)),
+                        });
+                    }
                 }
-                None => self.health.heard_stray_line(&line),
             }
         }
+    }
+
+    fn passed_on(&mut self, message: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+        self.yields = matches!(message, ServerJsonRpcMessage::Request(_));
+        if self
+            .broken
+            .as_ref()
+            .is_some_and(|broken| !self.messages.awaits(&broken.answers))
+        {
+            self.broken = None;
+        }
+        message
+    }
+}
+
+/// Completes when a broken response was not followed by a whole one.
+async fn no_second_try(broken: &mut Option<BrokenResponse>) -> String {
+    match broken {
+        Some(broken) => {
+            broken.given_up.as_mut().await;
+            broken.why.clone()
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -142,11 +200,13 @@ where
         let write = Arc::clone(&self.write);
         let (unread, overfull) = (Arc::clone(&self.unread), self.overfull.clone());
         let (closing, ended) = (self.closing.clone(), self.health.ended().clone());
+        self.messages.sends(&message);
+        let line = self.messages.written(&message);
         async move {
             if overfull.is_cancelled() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            let mut line = serde_json::to_vec(&message)?;
+            let mut line = line?;
             line.push(b'\n');
             let Some(_unread) = Unread::count(line.len(), &unread) else {
                 overfull.cancel();
@@ -193,26 +253,6 @@ where
     }
 }
 
-/// Reads a line. Servers print to stdout by mistake, so a line that does not even begin like JSON is skipped, as the
-/// official SDKs do. A line that begins like a message and is not one means that a response is lost, so it ends the
-/// connection rather than letting a call wait forever.
-fn read_line(line: &[u8]) -> Result<Option<ServerJsonRpcMessage>, TransportError> {
-    let line = line
-        .strip_prefix(b"\xEF\xBB\xBF")
-        .unwrap_or(line)
-        .trim_ascii();
-    if !line.starts_with(b"{") && !line.starts_with(b"[") {
-        return Ok(None);
-    }
-    match raw_params::read(line) {
-        Ok(message) => Ok(Some(message)),
-        Err(error) if error.is_data() => Err(TransportError::NotAMessage),
-        Err(error) => Err(TransportError::BrokenJson {
-            why: error.to_string(),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -229,18 +269,6 @@ mod tests {
 
     #[tokio::test]
     async fn what_breaks_a_connection_is_named() {
-        assert_eq!(
-            trouble_of(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\n", 1000).await,
-            {
-                Some(TransportError::BrokenJson {
-                    why: "EOF while parsing a value at line 1 column 33".to_owned(),
-                })
-            }
-        );
-        assert_eq!(
-            trouble_of(b"{\"hello\":1}\n", 1000).await,
-            Some(TransportError::NotAMessage)
-        );
         assert_eq!(
             trouble_of(&[b'x'; 50], 20).await,
             Some(TransportError::TooLarge { limit: 20 })
@@ -278,7 +306,7 @@ mod tests {
 
     #[tokio::test]
     async fn noise_is_passed_over() {
-        let text = b"Server ready\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n";
+        let text = b"Server ready\n\r\n{\"level\":30}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"resu\n[1,2]\nnull\n\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n";
         let mut lines = Lines::new(&text[..], tokio::io::sink(), 1000, Health::default());
         assert!(matches!(
             lines.receive().await,

@@ -1,10 +1,14 @@
 //! The error that broke a connection, stored here because rmcp only reports that a transport closed.
 
+#[cfg(feature = "http")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+use super::finding::Finding;
 
 /// The reason why a connection can no longer be used. Contains nothing that was sent over it.
 ///
@@ -54,8 +58,10 @@ pub enum TransportError {
     Failed(String),
 }
 
-/// The longest kept line that is not JSON, in bytes.
+/// The longest kept line that is no message, in bytes.
 const STRAY_LINE: usize = 2_000;
+/// The largest number of findings that are kept.
+const FINDINGS: usize = 50;
 
 /// The state of one connection, shared by its transport and all waiting tasks.
 #[derive(Debug, Clone, Default)]
@@ -64,12 +70,16 @@ pub(crate) struct Health {
     ended: CancellationToken,
     stray_lines: Arc<AtomicUsize>,
     first_stray_line: Arc<OnceLock<String>>,
+    findings: Arc<Mutex<Vec<Finding>>>,
     #[cfg(feature = "http")]
     refusal: Arc<Mutex<Option<String>>>,
+    /// `true` if the server named a session.
+    #[cfg(feature = "http")]
+    has_session_id: Arc<AtomicBool>,
 }
 
 impl Health {
-    /// Records a line that is not JSON and was skipped.
+    /// Records a line that is no message and was skipped.
     pub(crate) fn heard_stray_line(&self, line: &[u8]) {
         self.stray_lines.fetch_add(1, Ordering::Relaxed);
         let line = line.trim_ascii();
@@ -80,6 +90,22 @@ impl Health {
         }
     }
 
+    /// Records a breach of the protocol that the connection survives, once.
+    pub(super) fn found(&self, finding: Finding) {
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        if findings.len() < FINDINGS && !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+
+    /// Returns the findings, oldest first.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.findings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
     /// Returns the first such line that has any text.
     pub(crate) fn first_stray_line(&self) -> Option<String> {
         self.first_stray_line.get().cloned()
@@ -88,6 +114,18 @@ impl Health {
     /// Returns the number of skipped lines.
     pub(crate) fn stray_lines(&self) -> usize {
         self.stray_lines.load(Ordering::Relaxed)
+    }
+
+    /// Records that the server named a session.
+    #[cfg(feature = "http")]
+    pub(crate) fn named_session(&self) {
+        self.has_session_id.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the server named a session.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_session_id(&self) -> bool {
+        self.has_session_id.load(Ordering::Relaxed)
     }
 
     /// Records the message with which the server rejected a request for lack of an accepted authorization, if it had

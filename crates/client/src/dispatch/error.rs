@@ -32,9 +32,14 @@ pub enum QuestionError {
     /// The question breaks the protocol. The server is to blame.
     #[error("the server's question is malformed: {0}")]
     Malformed(#[from] WireError),
-    /// The form is not legal. The server is to blame.
-    #[error("the server's form is not legal: {0}")]
-    IllegalForm(#[from] Defects),
+    /// The form cannot be shown to a person. The server is to blame.
+    #[error("the server asks {message:?}, and its form cannot be shown to a person: {defects}")]
+    IllegalForm {
+        /// The beginning of the server's message.
+        message: String,
+        /// Every reason.
+        defects: Defects,
+    },
     /// The URL must not be shown. The server is to blame.
     #[error("the server's URL cannot be used: {0}")]
     BadLink(#[from] LinkError),
@@ -84,7 +89,7 @@ pub enum QuestionError {
     },
 }
 
-/// The party that has to act before the question can be answered.
+/// The party that has to act before the question can be answered. The list is complete.
 ///
 /// ```
 /// use mcp_elicit_client::dispatch::{Blame, QuestionError};
@@ -94,12 +99,10 @@ pub enum QuestionError {
 ///         Blame::Server => "The server broke the protocol",
 ///         Blame::NoAnswer => "The question got no answer",
 ///         Blame::Policy => "Your settings stopped the question",
-///         _ => "The question was not answered",
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Blame {
     /// The server broke the protocol or asked a forbidden question.
     Server,
@@ -121,7 +124,7 @@ impl QuestionError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Malformed(_)
-            | Self::IllegalForm(_)
+            | Self::IllegalForm { .. }
             | Self::BadLink(_)
             | Self::Undeclared { .. } => Blame::Server,
             Self::TimedOut { .. }
@@ -156,11 +159,13 @@ impl QuestionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed",
-            Self::IllegalForm(_) => "illegal-form",
+            Self::IllegalForm { .. } => "illegal-form",
             Self::BadLink(_) => "bad-link",
             Self::Undeclared { .. } => "undeclared-mode",
             Self::Forbidden(PolicyViolation::Credential(_)) => "credential-refused",
-            Self::Forbidden(_) => "forbidden",
+            Self::Forbidden(
+                PolicyViolation::Mode(_) | PolicyViolation::Fields(_) | PolicyViolation::Host(_),
+            ) => "forbidden",
             Self::TooMuch(_) => "too-much",
             Self::TimedOut { .. } => "timed-out",
             Self::Withdrawn { .. } => "withdrawn",
@@ -198,7 +203,7 @@ impl QuestionError {
     fn fault(&self) -> Option<Fault> {
         Some(match self {
             Self::Malformed(defect) => PeerFault::Wire(defect.clone()).into(),
-            Self::IllegalForm(defects) => PeerFault::from(defects).into(),
+            Self::IllegalForm { defects, .. } => PeerFault::from(defects).into(),
             Self::BadLink(fault) => PeerFault::IllegalLink(fault.clone()).into(),
             Self::Undeclared { mode, declared } => PeerFault::CapabilityMissing {
                 mode: *mode,
@@ -261,8 +266,8 @@ fn responder_fault(mode: Mode, why: &ResponderError) -> Fault {
             why: "the form's defaults are not an answer",
         }
         .into(),
-        ResponderError::Refused { .. } => LimitFault::NoAnswer {
-            why: "the prepared answer did not fit the form, so it was not sent",
+        ResponderError::Refused { .. } | ResponderError::NotAsked { .. } => LimitFault::NoAnswer {
+            why: "the answer did not fit the form, so it was not sent",
         }
         .into(),
         ResponderError::Failed { .. } => AuthorFault::Broken {

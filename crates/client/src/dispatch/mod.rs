@@ -10,7 +10,7 @@ mod settings;
 
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
+use mcp_elicit_core::answer::{Outcome, OutcomeMisfit, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
@@ -53,6 +53,9 @@ pub(crate) struct Dispatcher {
     settings: ClientSettings,
     limiter: RateLimiter,
 }
+
+/// The characters of a message that an error repeats.
+const SHOWN: usize = 60;
 
 impl Dispatcher {
     pub(crate) fn new(server: String, settings: ClientSettings) -> Self {
@@ -105,7 +108,8 @@ impl Dispatcher {
             question: &question,
             ended: false,
         };
-        let outcome = self.answer(&question, &incoming).await;
+        // On the heap: it is the largest part of every call.
+        let outcome = Box::pin(self.answer(&question, &incoming)).await;
         unfinished.ended = true;
         match &outcome {
             Ok(answer) => {
@@ -141,7 +145,13 @@ impl Dispatcher {
         }
         let (ask, suspicions) = match &request {
             ElicitRequest::Form { message, schema } => {
-                let form = Form::parse_with(schema.get(), &self.settings.form_limits)?;
+                let limits = &self.settings.form_limits;
+                let form = Form::parse_leniently_with(schema.get(), limits).map_err(|defects| {
+                    QuestionError::IllegalForm {
+                        message: message.chars().take(SHOWN).collect(),
+                        defects,
+                    }
+                })?;
                 let suspicions = secrecy::inspect(&form, message);
                 (view::QuestionBody::Form(form), suspicions)
             }
@@ -160,6 +170,7 @@ impl Dispatcher {
             request,
             revision,
             suspicions,
+            violations: Violations::default(),
             withdrawal: Withdrawal::default(),
             queue: self.settings.queue.clone(),
         })

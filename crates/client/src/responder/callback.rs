@@ -8,22 +8,25 @@ use super::{RespondFuture, Responder, ResponderError};
 use crate::answer::Answer;
 use crate::question::Question;
 
+/// The number of answers that a person may give to one question before it fails.
+const ATTEMPTS: u32 = 10;
+
 /// A closure as a responder. It receives the question and returns the person's action, made with [`Question::accept`],
-/// [`decline`](crate::answer::decline) or [`cancel`](crate::answer::cancel).
+/// [`decline`](crate::answer::decline), [`declined`](crate::answer::declined) or [`cancel`](crate::answer::cancel).
+///
+/// If the closure returns [`ResponderError::Refused`], which `?` makes of the violations, it is called again with them in
+/// [`Question::violations`], at most 9 times: a person who mistypes corrects the answer.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
-/// use mcp_elicit_client::answer::decline;
-/// use mcp_elicit_client::responder::{Callback, ResponderError};
+/// use mcp_elicit_client::responder::Callback;
 ///
 /// let callback = Callback::forms(|question| async move {
-///     match question.accept(serde_json::json!({ "environment": "staging" })) {
-///         Ok(answer) => Ok(answer),
-///         Err(violations) => Err(ResponderError::cannot_show(violations.to_string())),
-///     }
+///     let wrong = question.violations().for_field("environment").next().is_some();
+///     let environment = if wrong { "staging" } else { "stagin" };
+///     Ok(question.accept(serde_json::json!({ "environment": environment }))?)
 /// });
 /// let settings = ClientSettings::default().responder(callback);
-/// # let _ = decline(None);
 /// ```
 pub struct Callback<F> {
     modes: Capability,
@@ -38,11 +41,11 @@ where
     /// Creates a responder from a closure that can show questions in these modes.
     ///
     /// ```
-    /// use mcp_elicit_client::answer::decline;
+    /// use mcp_elicit_client::answer::declined;
     /// use mcp_elicit_client::core::wire::Capability;
     /// use mcp_elicit_client::responder::Callback;
     ///
-    /// let declines_all = Callback::new(Capability::BOTH, |_| async { Ok(decline(None)) });
+    /// let declines_all = Callback::new(Capability::BOTH, |_| async { Ok(declined()) });
     /// ```
     pub fn new(modes: Capability, ask: F) -> Self {
         Self { modes, ask }
@@ -83,6 +86,17 @@ where
     }
 
     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
-        Box::pin((self.ask)(question.clone()))
+        Box::pin(async move {
+            let mut asked = question.clone();
+            for _ in 1..ATTEMPTS {
+                match (self.ask)(asked).await {
+                    Err(ResponderError::Refused { violations }) => {
+                        asked = question.again(violations);
+                    }
+                    ended => return ended,
+                }
+            }
+            (self.ask)(asked).await
+        })
     }
 }

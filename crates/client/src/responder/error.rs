@@ -7,6 +7,30 @@ use mcp_elicit_core::answer::Violations;
 use mcp_elicit_forms::view::FrontendError;
 use thiserror::Error;
 
+/// The kinds of [`ResponderError`], each with its advice. The list is complete, so that a host which handles all of them
+/// does not compile with a version that has another: see [`ResponderError::kind`].
+///
+/// ```
+/// use mcp_elicit_client::responder::{ResponderError, ResponderErrorKind};
+///
+/// assert_eq!(ResponderError::Exhausted.kind(), ResponderErrorKind::NothingPrepared);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponderErrorKind {
+    /// The person stopped the program.
+    Interrupted,
+    /// No answer was prepared for this question.
+    NothingPrepared,
+    /// The prepared answer does not fit the question.
+    DoesNotFit,
+    /// The input ended before the answer was complete.
+    EndOfInput,
+    /// The question ended first: its time ran out, or it was withdrawn.
+    Ended,
+    /// The responder cannot show the question, or it failed.
+    Unable,
+}
+
 /// The reason why a responder obtained no answer.
 ///
 /// ```
@@ -32,10 +56,17 @@ pub enum ResponderError {
         violations: Violations,
     },
     /// The answer does not fit the form, and there is no person to correct it.
-    #[error("the prepared answer does not fit: {violations}")]
+    #[error("the answer does not fit: {violations}")]
     Refused {
         /// The violation of every wrong field.
+        #[from]
         violations: Violations,
+    },
+    /// The answer has a value that the form does not ask for. It is not sent without it: the person meant it.
+    #[error("the answer does not fit: {why}")]
+    NotAsked {
+        /// The names of the values, without the values, and what the form asks for.
+        why: String,
     },
     /// There is no prepared answer left.
     #[error("no prepared answer is left for this question")]
@@ -90,6 +121,20 @@ impl ResponderError {
     /// ```
     pub fn failed(why: impl Into<String>) -> Self {
         Self::Failed { why: why.into() }
+    }
+
+    /// Returns the kind of the error, from a complete list.
+    pub fn kind(&self) -> ResponderErrorKind {
+        match self {
+            Self::Interrupted => ResponderErrorKind::Interrupted,
+            Self::NoDefaults { .. } | Self::Exhausted => ResponderErrorKind::NothingPrepared,
+            Self::Refused { .. } | Self::NotAsked { .. } => ResponderErrorKind::DoesNotFit,
+            Self::EndOfInput => ResponderErrorKind::EndOfInput,
+            Self::TimedOut { .. } | Self::Expired | Self::Withdrawn { .. } => {
+                ResponderErrorKind::Ended
+            }
+            Self::CannotShow { .. } | Self::Failed { .. } => ResponderErrorKind::Unable,
+        }
     }
 
     /// Returns `true` if another responder should be tried: this one was unable, which differs from a person who walked

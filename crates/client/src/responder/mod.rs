@@ -18,6 +18,7 @@ mod command;
 mod defaults;
 mod error;
 mod fallback;
+mod names;
 #[cfg(any(feature = "process", feature = "webhook"))]
 mod program;
 mod script;
@@ -39,7 +40,7 @@ pub use chain::Chain;
 #[cfg(feature = "process")]
 pub use command::Command;
 pub use defaults::Defaults;
-pub use error::ResponderError;
+pub use error::{ResponderError, ResponderErrorKind};
 pub use fallback::Fallback;
 pub use script::{Script, ScriptError};
 #[cfg(feature = "terminal")]
@@ -92,7 +93,7 @@ pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError
 ///         if (self.is_open)() {
 ///             return self.inside.respond(question);
 ///         }
-///         Box::pin(async { Ok(decline("outside of working hours".to_owned())) })
+///         Box::pin(async { Ok(decline("outside of working hours")) })
 ///     }
 ///
 ///     fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{Action, Violations};
+use mcp_elicit_core::text::str_without_mark;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -20,7 +21,8 @@ pub(super) trait Program: Sync {
     fn exchange(&self, line: &str) -> impl Future<Output = Result<String, ResponderError>> + Send;
 }
 
-/// Returns the program's answer. Invalid content is returned to it with every violation, so that it can correct itself.
+/// Returns the program's answer. Invalid content, such as a field that the form does not have, is returned to it with
+/// every violation, so that it can correct itself.
 pub(super) async fn answer_of(
     program: &impl Program,
     question: &Question,
@@ -127,6 +129,7 @@ enum Read {
 
 /// Reads a program's answer. An empty one means that it cannot show the question.
 fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
+    let text = str_without_mark(text);
     if text.trim().is_empty() {
         return Err(ResponderError::cannot_show("the program gave no answer"));
     }
@@ -148,7 +151,10 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
                 Err(violations) => return Ok(Read::Wrong(violations)),
             }
         }
-        Action::Decline => answer::decline(answer_given.reason),
+        Action::Decline => match answer_given.reason {
+            Some(reason) => answer::decline(reason),
+            None => answer::declined(),
+        },
         Action::Cancel => answer::cancel(),
     };
     Ok(Read::Answer(answer))

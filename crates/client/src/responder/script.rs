@@ -4,20 +4,25 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcp_elicit_core::answer::{Action, Draft, DraftValue, Outcome};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::answer::{
+    Action, Draft, DraftValue, NotAsked, OptionFields, Outcome, asked_content, option_fields,
+    typed_options,
+};
+use mcp_elicit_core::form::{Field, Form, Kind};
 use mcp_elicit_core::wire::Capability;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::names::is_misspelt;
 use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
 /// Answers that a person has prepared.
 ///
-/// An answer that breaks the form's rules is [`ResponderError::Refused`], which names the fields, and is not sent.
+/// An answer that breaks the form's rules is [`ResponderError::Refused`], which names the fields, and is not sent. Nor is
+/// one with a value that the form does not ask for: [`ResponderError::NotAsked`]. A list of options is spread over the
+/// yes-or-no fields in which a server asks it on a revision without lists.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
@@ -41,10 +46,11 @@ enum Source {
 
 struct InOrder {
     left: Mutex<VecDeque<Prepared>>,
-    unknown: Mutex<BTreeSet<String>>,
 }
 
 struct Prepared {
+    /// The position in the list, from 1.
+    location: usize,
     action: Action,
     content: Option<Value>,
 }
@@ -80,19 +86,20 @@ pub enum ScriptError {
         /// The position in the list, from 1.
         location: usize,
     },
+    /// A member that an answer does not have: its part of the answer would be lost.
+    #[error("answer {location}: it has a member {name:?}; an answer has `action` and `content`")]
+    Member {
+        /// The position in the list, from 1.
+        location: usize,
+        /// The name of the member.
+        name: String,
+    },
     /// Content that is not an object, or that accompanies an action other than accept.
     #[error("answer {location}: content must be an object, and is allowed only with accept")]
     Content {
         /// The position in the list, from 1.
         location: usize,
     },
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    action: String,
-    content: Option<Value>,
 }
 
 impl Script {
@@ -113,28 +120,17 @@ impl Script {
     /// # Ok::<(), mcp_elicit_client::responder::ScriptError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
-        let written: Vec<Written> =
+        let written: Vec<Map<String, Value>> =
             serde_json::from_str(text).map_err(|error| ScriptError::Shape {
                 line: error.line(),
                 column: error.column(),
             })?;
-        let prepared = written.into_iter().zip(1..).map(|(written, location)| {
-            let action = written
-                .action
-                .parse::<Action>()
-                .map_err(|_| ScriptError::Action { location })?;
-            match (action, &written.content) {
-                (_, None) | (Action::Accept, Some(Value::Object(_))) => {}
-                _ => return Err(ScriptError::Content { location }),
-            }
-            Ok(Prepared {
-                action,
-                content: written.content,
-            })
-        });
+        let prepared = written
+            .into_iter()
+            .zip(1..)
+            .map(|(written, location)| prepared(written, location));
         Ok(Self::new(Source::InOrder(InOrder {
             left: Mutex::new(prepared.collect::<Result<_, _>>()?),
-            unknown: Mutex::default(),
         })))
     }
 
@@ -243,12 +239,7 @@ impl Script {
                     .cloned()
                     .collect()
             }
-            Source::InOrder(in_order) => {
-                let unknown = in_order.unknown.lock();
-                let unknown = unknown.unwrap_or_else(PoisonError::into_inner);
-                unknown.iter().cloned().collect()
-            }
-            Source::Always(_) => Vec::new(),
+            Source::InOrder(_) | Source::Always(_) => Vec::new(),
         }
     }
 
@@ -266,6 +257,29 @@ impl Script {
     }
 }
 
+/// Reads the answer at this position of a list.
+fn prepared(mut written: Map<String, Value>, location: usize) -> Result<Prepared, ScriptError> {
+    let action = written.remove("action");
+    let content = written
+        .remove("content")
+        .filter(|content| !content.is_null());
+    if let Some(name) = written.keys().next() {
+        let name = name.clone();
+        return Err(ScriptError::Member { location, name });
+    }
+    let action = action.as_ref().and_then(Value::as_str);
+    let action = action.and_then(|action| action.parse::<Action>().ok());
+    let action = action.ok_or(ScriptError::Action { location })?;
+    match (action, &content) {
+        (_, None) | (Action::Accept, Some(Value::Object(_))) => Ok(Prepared {
+            location,
+            action,
+            content,
+        }),
+        _ => Err(ScriptError::Content { location }),
+    }
+}
+
 fn act(
     question: &Question,
     action: Action,
@@ -278,7 +292,7 @@ fn act(
                 .accept(content)
                 .map_err(|violations| ResponderError::Refused { violations })
         }
-        Action::Decline => Ok(answer::decline(None)),
+        Action::Decline => Ok(answer::declined()),
         Action::Cancel => Ok(answer::cancel()),
     }
 }
@@ -290,13 +304,20 @@ impl InOrder {
 
     fn answer(&self, question: &Question) -> Result<Answer, ResponderError> {
         let next = self.left().pop_front().ok_or(ResponderError::Exhausted)?;
-        if let (Some(form), Some(Value::Object(content))) = (question.form(), &next.content) {
-            let names = content.keys().filter(|name| form.field(name).is_none());
-            let unknown = self.unknown.lock();
-            let mut unknown = unknown.unwrap_or_else(PoisonError::into_inner);
-            unknown.extend(names.cloned());
-        }
-        act(question, next.action, next.content)
+        let content = match (question.form(), next.content) {
+            (Some(form), Some(Value::Object(content))) => {
+                let content = asked_content(form, content);
+                let content = content.map_err(|why| {
+                    let why = not_asked(form, why);
+                    ResponderError::NotAsked {
+                        why: format!("in answer {} of the list, {why}", next.location),
+                    }
+                })?;
+                Some(Value::Object(content))
+            }
+            (_, content) => content,
+        };
+        act(question, next.action, content)
     }
 }
 
@@ -307,27 +328,117 @@ impl ByName {
             .iter()
             .filter(|(name, _)| form.field(name).is_some())
             .collect();
-        if named.is_empty() && !form.fields().is_empty() && !self.over_defaults {
+        let spread = self.lists(form)?;
+        self.refuse_misspelt(form, &spread)?;
+        if named.is_empty() && spread.is_empty() && !form.fields().is_empty() && !self.over_defaults
+        {
             return Err(ResponderError::Exhausted);
         }
         self.used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .extend(named.iter().map(|(name, _)| (*name).clone()));
+            .extend(
+                named
+                    .iter()
+                    .map(|(name, _)| (*name).clone())
+                    .chain(spread.iter().map(|(name, _)| (*name).to_owned())),
+            );
         let mut draft = if self.over_defaults {
             Draft::for_form(form)
         } else {
             Draft::new()
         };
+        for (field, is_picked) in spread.iter().flat_map(|(_, fields)| fields) {
+            draft.set(field, DraftValue::Flag(*is_picked));
+        }
         for (name, text) in &named {
-            draft.set(name, DraftValue::Text((*text).clone()));
+            let is_list = form
+                .field(name)
+                .is_some_and(|field| matches!(field.kind(), Kind::Choices(_)));
+            // Nothing typed for a list means none of its options, as on the screen.
+            let typed = if is_list && text.trim().is_empty() {
+                DraftValue::Picked(Vec::new())
+            } else {
+                DraftValue::Text((*text).clone())
+            };
+            draft.set(name, typed);
         }
         match form.read(&draft) {
             Ok(answers) => Ok(Outcome::Accept(answers).into()),
-            Err(violations) if named.is_empty() => Err(ResponderError::NoDefaults { violations }),
+            Err(violations) if named.is_empty() && spread.is_empty() => {
+                Err(ResponderError::NoDefaults { violations })
+            }
             Err(violations) => Err(ResponderError::Refused { violations }),
         }
     }
+}
+
+type ListFields<'n> = (&'n str, Vec<(String, bool)>);
+
+impl ByName {
+    /// Returns the lists of options that this form asks as one field for each option.
+    fn lists(&self, form: &Form) -> Result<Vec<ListFields<'_>>, ResponderError> {
+        let mut all = Vec::new();
+        for (name, text) in &self.typed {
+            match option_fields(form, name, &typed_options(text)) {
+                OptionFields::Unknown => {}
+                OptionFields::Fields(fields) => all.push((name.as_str(), fields)),
+                OptionFields::NoSuchOption(options) => {
+                    let why = no_such_option(name, &options);
+                    return Err(ResponderError::NotAsked { why });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Refuses a name that no form has had and that seems to be a misspelt field without an answer: the call would go on
+    /// without that answer.
+    fn refuse_misspelt(
+        &self,
+        form: &Form,
+        spread: &[ListFields<'_>],
+    ) -> Result<(), ResponderError> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let strange = self.typed.keys().filter(|name| {
+            form.field(name).is_none()
+                && !used.contains(*name)
+                && spread.iter().all(|(known, _)| known != name)
+        });
+        for name in strange {
+            let open = form.fields().iter().map(Field::name);
+            let mut open = open.filter(|field| !self.typed.contains_key(*field));
+            if let Some(field) = open.find(|field| is_misspelt(name, field)) {
+                let why = format!("the form has no field {name:?}; its field is {field:?}");
+                return Err(ResponderError::NotAsked { why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the reason why content is not sent, with names and without values.
+fn not_asked(form: &Form, why: NotAsked) -> String {
+    let unknown = match why {
+        NotAsked::Option { name, options } => return no_such_option(&name, &options),
+        NotAsked::Fields(unknown) => unknown,
+    };
+    let quoted = |name: &str| format!("{name:?}");
+    let unknown: Vec<_> = unknown.iter().map(|name| quoted(name)).collect();
+    let fields: Vec<_> = form
+        .fields()
+        .iter()
+        .map(|field| quoted(field.name()))
+        .collect();
+    let fields = match fields.join(", ") {
+        fields if fields.is_empty() => "it has none".to_owned(),
+        fields => format!("its fields are {fields}"),
+    };
+    format!("the form has no field {}; {fields}", unknown.join(", "))
+}
+
+fn no_such_option(name: &str, options: &[String]) -> String {
+    format!("the options of {name:?} are {}", options.join(", "))
 }
 
 /// Hides the prepared values from logs.

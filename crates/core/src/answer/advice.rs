@@ -46,7 +46,11 @@ impl Field {
                 Format::Email => on_email(text),
                 Format::Uri => on_uri(text),
             },
-            Kind::Boolean(_) | Kind::Choice(_) | Kind::Choices(_) => None,
+            Kind::Boolean(_)
+            | Kind::Choice(_)
+            | Kind::Choices(_)
+            | Kind::Union(_)
+            | Kind::Lines(_) => None,
         }
     }
 
@@ -222,6 +226,11 @@ fn on_date_time(text: &str) -> Option<String> {
         Some((date, time)) => (date, time.trim()),
         None => (text, ""),
     };
+    if !date.contains(|c: char| c.is_ascii_digit()) {
+        return Some(
+            "write the date, the time and its zone, as in 2026-02-28 09:30 +01:00".to_owned(),
+        );
+    }
     if let Some(why) = on_date(date) {
         return Some(why);
     }
@@ -421,6 +430,10 @@ mod tests {
                     Some("add the time and its zone, as in 2026-02-28 09:30 +01:00"),
                 ),
                 ("2026-05-31 24:00Z", Some("hours go from 0 to 23")),
+                (
+                    "tomorrow 9am",
+                    Some("write the date, the time and its zone, as in 2026-02-28 09:30 +01:00"),
+                ),
                 (
                     "2026-05-31 9:30Z",
                     Some("write the hour with two digits, as in 09:30"),

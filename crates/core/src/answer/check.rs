@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Answers, Expected, Rule, Violation, Violations};
-use crate::form::{Form, Kind};
+use crate::form::{ChoiceOptions, Form, Kind};
 use crate::json::{Given, Json};
 
 /// The reason why a content text contains no answers.
@@ -108,7 +108,7 @@ impl Form {
                 continue;
             };
             let field = &fields[index];
-            if matches!(given, Given::Null) && field.required() {
+            if matches!(given, Given::Null) && (field.required() || field.nullable()) {
                 // The last of a key counts, so a null there replaces an earlier value.
                 seen.unmark(index);
                 continue;
@@ -162,12 +162,15 @@ impl Form {
                 continue;
             };
             let field = &fields[index];
-            let value = match (field.kind(), value) {
-                (Kind::Integer(_), Value::Number(n)) => {
-                    Value::Number(crate::number::canonical_integer(n))
+            if value.is_null() {
+                // Left empty, or replaced by null.
+                if let Ok(place) = places.binary_search(&index) {
+                    places.remove(place);
+                    slots.remove(place);
                 }
-                (_, value) => value,
-            };
+                continue;
+            }
+            let value = spelled(field.kind(), value);
             match places.binary_search(&index) {
                 Ok(place) => slots[place].1 = value,
                 Err(place) => {
@@ -176,10 +179,69 @@ impl Form {
                 }
             }
         }
+        for (index, field) in fields.iter().enumerate() {
+            if field.null_when_empty()
+                && let Err(place) = places.binary_search(&index)
+            {
+                places.insert(place, index);
+                slots.insert(place, (field.shared_name(), Value::Null));
+            }
+        }
+        let spellings = slots.iter().filter_map(|(name, value)| {
+            let field = fields.iter().find(|field| field.name() == &**name)?;
+            Some((name.clone(), spelling(field.kind(), value)?))
+        });
         Answers {
+            spellings: spellings.collect(),
             entries: slots,
             ignored,
         }
+    }
+}
+
+/// Returns a checked value in the spelling that is sent: a whole number without a fraction, an option as the form
+/// spells it.
+fn spelled(kind: &Kind, value: Value) -> Value {
+    match (kind, value) {
+        (Kind::Integer(_), Value::Number(n)) => Value::Number(crate::number::canonical_integer(n)),
+        (Kind::Choice(choice), value @ Value::Number(_)) => {
+            let option = choice.options.find(Given::from_value(&value));
+            option.map_or(value, crate::form::ChoiceOption::sent)
+        }
+        (Kind::Choices(choices), Value::Array(items)) if choices.options.are_typed() => items
+            .into_iter()
+            .map(|item| {
+                let option = choices.options.find(Given::from_value(&item));
+                option.map_or(item, crate::form::ChoiceOption::sent)
+            })
+            .collect(),
+        (Kind::Lines(lines), Value::Array(items)) => items
+            .into_iter()
+            .map(|item| spelled(&lines.item, item))
+            .collect(),
+        (_, value) => value,
+    }
+}
+
+/// Returns the JSON text of a checked value with options that the server spells otherwise; `None` if there is none.
+fn spelling(kind: &Kind, value: &Value) -> Option<Box<str>> {
+    let of_option = |options: &ChoiceOptions, value: &Value| {
+        let option = options.find(Given::from_value(value))?;
+        option.spelling.clone()
+    };
+    match (kind, value) {
+        (Kind::Choice(choice), value @ Value::Number(_)) => of_option(&choice.options, value),
+        (Kind::Choices(choices), Value::Array(items)) if choices.options.are_typed() => {
+            let spelled = |item: &Value| of_option(&choices.options, item);
+            items.iter().any(|item| spelled(item).is_some()).then(|| {
+                let texts: Vec<_> = items
+                    .iter()
+                    .map(|item| spelled(item).map_or_else(|| item.to_string(), String::from))
+                    .collect();
+                format!("[{}]", texts.join(",")).into()
+            })
+        }
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::advice::two_readings;
 use super::{Answers, Expected, Rule, Violation, Violations};
-use crate::form::{ChoiceOptions, Field, Form, Format, Kind};
+use crate::form::{ChoiceOption, ChoiceOptions, Field, Form, Format, Kind, Lines};
 use crate::json::Given;
 use crate::number::canonical_integer;
 
@@ -28,7 +28,29 @@ pub enum DraftValue {
 impl DraftValue {
     /// Returns the value that is shown before the person types: the field's default.
     pub fn from_default(field: &Field) -> Self {
-        Self::from_value(field.default().as_ref())
+        match field.kind() {
+            // A list that is written, not picked.
+            Kind::Lines(lines) => lines
+                .default
+                .as_deref()
+                .map_or(DraftValue::Nothing, |values| {
+                    DraftValue::Text(Lines::written(values))
+                }),
+            // Options by their values, which are texts for options of every type.
+            Kind::Choice(choice) => choice
+                .default
+                .clone()
+                .map_or(DraftValue::Nothing, DraftValue::Text),
+            Kind::Choices(choices) => choices
+                .default
+                .clone()
+                .map_or(DraftValue::Nothing, DraftValue::Picked),
+            Kind::Text(_)
+            | Kind::Number(_)
+            | Kind::Integer(_)
+            | Kind::Boolean(_)
+            | Kind::Union(_) => Self::from_value(field.default().as_ref()),
+        }
     }
 
     /// Returns the draft of a value.
@@ -195,7 +217,11 @@ fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
     if typed.is_empty() {
         return Ok(None);
     }
-    match field.kind() {
+    read_kind(field.kind(), field.required(), typed)
+}
+
+fn read_kind(kind: &Kind, required: bool, typed: &DraftValue) -> Result<Option<Value>, Rule> {
+    match kind {
         Kind::Text(text) => match typed {
             DraftValue::Text(typed) => Ok(Some(Value::String(read_text(typed, text.format)))),
             _ => Err(Rule::Type(Expected::Text)),
@@ -222,15 +248,16 @@ fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
                     [one] => option_of(&choice.options, one),
                     _ => None,
                 },
-                _ => None,
+                DraftValue::Flag(flag) => choice.options.find(Given::Boolean(*flag)),
+                DraftValue::Nothing => None,
             };
             picked
-                .map(|value| Some(value.into()))
+                .map(|option| Some(option.sent()))
                 .ok_or_else(|| choice.options.rule())
         }
         Kind::Choices(choices) => {
             let picked = match typed {
-                DraftValue::Picked(picked) if picked.is_empty() && !field.required() => {
+                DraftValue::Picked(picked) if picked.is_empty() && !required => {
                     return Ok(None);
                 }
                 DraftValue::Picked(picked) => picked
@@ -241,23 +268,135 @@ fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
                 _ => None,
             };
             picked
-                .map(|picked: Vec<&str>| Some(picked.into()))
+                .map(|picked: Vec<&ChoiceOption>| {
+                    Some(picked.into_iter().map(ChoiceOption::sent).collect())
+                })
                 .ok_or_else(|| choices.options.rule())
         }
+        Kind::Union(union) => read_union(&union.alternatives, typed).map(Some),
+        Kind::Lines(lines) => match typed {
+            DraftValue::Picked(items) if items.is_empty() && !required => Ok(None),
+            DraftValue::Picked(items) => {
+                read_items(&lines.item, items.iter().map(String::as_str)).map(Some)
+            }
+            DraftValue::Text(text) => {
+                // Values may contain line breaks in a JSON list.
+                if let Ok(Value::Array(items)) = serde_json::from_str(text) {
+                    let items = items.into_iter().map(|item| match item {
+                        Value::String(text) => read_items(&lines.item, std::iter::once(&*text))
+                            .map(|mut read| read[0].take()),
+                        other => Ok(other),
+                    });
+                    return items.collect::<Result<Value, _>>().map(Some);
+                }
+                let lines_of_text = text.lines().filter(|line| !line.trim().is_empty());
+                read_items(&lines.item, lines_of_text).map(Some)
+            }
+            _ => Err(Rule::Type(Expected::List)),
+        },
     }
+}
+
+/// Reads the text as the first alternative that it fits as it is written, or else as the first that accepts a tolerant
+/// reading. If none does, the first alternative that it can be read as at all tells the rules that it breaks.
+fn read_union(alternatives: &[Kind], typed: &DraftValue) -> Result<Value, Rule> {
+    let fits = |kind: &Kind, value: &Value| kind.accepts(Given::from_value(value));
+    if let DraftValue::Text(text) = typed {
+        let plain = alternatives.iter().find_map(|kind| {
+            let value = read_plain(kind, text)?;
+            fits(kind, &value).then_some(value)
+        });
+        if let Some(value) = plain {
+            return Ok(value);
+        }
+    }
+    let mut readable = None;
+    for kind in alternatives {
+        match read_kind(kind, true, typed) {
+            Ok(Some(value)) if fits(kind, &value) => return Ok(value),
+            Ok(Some(value)) => readable = readable.or(Some(value)),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    readable.ok_or(Rule::Type(Expected::Scalar))
+}
+
+/// Reads a text as a value of this kind without any tolerance, since the text may be meant for another alternative.
+fn read_plain(kind: &Kind, text: &str) -> Option<Value> {
+    match kind {
+        Kind::Text(format) => Some(Value::String(read_text(text, format.format))),
+        Kind::Number(_) => serde_json::from_str(text.trim()).ok().map(Value::Number),
+        Kind::Integer(_) => serde_json::from_str(text.trim())
+            .ok()
+            .map(|number| Value::Number(canonical_integer(number))),
+        Kind::Boolean(_) => serde_json::from_str(text.trim()).ok().map(Value::Bool),
+        Kind::Choice(choice) => {
+            let is_it = |o: &&ChoiceOption| &*o.value == text || o.label() == text;
+            choice.options.iter().find(is_it).map(ChoiceOption::sent)
+        }
+        Kind::Choices(_) | Kind::Union(_) | Kind::Lines(_) => None,
+    }
+}
+
+/// Reads content that answers a schema as [`Form::emit`] spells it: what became a text there is read as a person's text.
+pub(crate) fn from_emitted(field: &Field, value: Value) -> Value {
+    let read = match (field.kind(), &value) {
+        (Kind::Choice(choice), Value::String(text)) if choice.options.are_typed() => {
+            let option = choice.options.iter().find(|option| *option.value == **text);
+            option.map(ChoiceOption::sent)
+        }
+        (Kind::Choices(choices), Value::Array(items)) if choices.options.are_typed() => {
+            let option_of = |item: &Value| {
+                let text = item.as_str()?;
+                let option = choices.options.iter().find(|option| &*option.value == text);
+                option.map(ChoiceOption::sent)
+            };
+            let items = items.iter();
+            Some(
+                items
+                    .map(|item| option_of(item).unwrap_or_else(|| item.clone()))
+                    .collect(),
+            )
+        }
+        (Kind::Union(_) | Kind::Lines(_), Value::String(text)) => {
+            let typed = DraftValue::Text(text.clone());
+            read_kind(field.kind(), field.required(), &typed).unwrap_or(None)
+        }
+        _ => None,
+    };
+    read.unwrap_or(value)
+}
+
+fn read_items<'t>(kind: &Kind, items: impl Iterator<Item = &'t str>) -> Result<Value, Rule> {
+    let values = items.map(|item| {
+        let typed = DraftValue::Text(item.to_owned());
+        Ok(read_kind(kind, true, &typed)?.unwrap_or_else(|| Value::from(item)))
+    });
+    values.collect()
 }
 
 /// Keeps free text as typed; trims formatted values, where surrounding space has no meaning.
 fn read_text(text: &str, format: Option<Format>) -> String {
     match format {
         None => text.to_owned(),
-        Some(Format::Email) => text.trim().to_owned(),
+        Some(Format::Email) => read_email(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
         Some(Format::Uri) => read_uri(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
         Some(Format::Date) => read_date(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
         Some(Format::DateTime) => {
             read_date_time(text.trim()).unwrap_or_else(|| text.trim().to_owned())
         }
     }
+}
+
+/// Returns a mail address with an international domain in its ASCII spelling: the domain in Punycode (RFC 5890). The
+/// format `email` has no other. `None` if the domain is ASCII already or no domain.
+fn read_email(text: &str) -> Option<String> {
+    let (local, domain) = text.rsplit_once('@')?;
+    if domain.is_ascii() || !local.is_ascii() {
+        return None;
+    }
+    let domain = idna::domain_to_ascii_strict(domain).ok()?;
+    Some(format!("{local}@{domain}"))
 }
 
 /// Returns an http or https URL with international characters in its ASCII spelling: the host in Punycode, the rest
@@ -368,27 +507,36 @@ fn read_flag(word: &str) -> Option<bool> {
 }
 
 /// Returns the option for a value, a title, or either in another letter case if only one matches.
-fn option_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<&'o str> {
+fn option_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<&'o ChoiceOption> {
     let exact = options.iter().find(|option| &*option.value == text);
-    if let Some(option) = exact.or_else(|| options.iter().find(|option| option.label() == text)) {
-        return Some(&option.value);
+    if exact.is_some() {
+        return exact;
+    }
+    let mut titled = options.iter().filter(|option| option.label() == text);
+    if let Some(option) = titled.next() {
+        // Of two options with one title, neither is guessed.
+        return titled.next().is_none().then_some(option);
     }
     let wanted = text.trim().to_lowercase();
     let mut close = options
         .iter()
         .filter(|o| o.value.to_lowercase() == wanted || o.label().to_lowercase() == wanted);
     let option = close.next()?;
-    close.next().is_none().then_some(&*option.value)
+    close.next().is_none().then_some(option)
 }
 
 /// Returns one option, or several separated by commas, semicolons or line breaks, or given as a JSON list, in which
 /// options may contain commas.
-fn options_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<Vec<&'o str>> {
+fn options_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<Vec<&'o ChoiceOption>> {
     if let Some(one) = option_of(options, text.trim()) {
         return Some(vec![one]);
     }
-    if let Ok(listed) = serde_json::from_str::<Vec<String>>(text) {
-        return listed.iter().map(|one| option_of(options, one)).collect();
+    if let Ok(listed) = serde_json::from_str::<Vec<Value>>(text) {
+        let listed = listed.iter().map(|one| {
+            let option = options.find(Given::from_value(one));
+            option.or_else(|| option_of(options, one.as_str()?))
+        });
+        return listed.collect();
     }
     let parts = text
         .split([',', ';', '\n'])
@@ -428,6 +576,27 @@ mod tests {
                 ("ftp://例え.jp/", None),
                 ("https://例え.jp/a b", None),
                 ("https://例え.jp\\@evil.example/", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_mail_address_is_sent_with_its_domain_in_ascii() {
+        reads(
+            r#"{"a":{"type":"string","format":"email"}}"#,
+            &[
+                (" user@münchen.de ", Some(json!("user@xn--mnchen-3ya.de"))),
+                ("a@Пример.рф", Some(json!("a@xn--e1afmkfd.xn--p1ai"))),
+                (
+                    "\"a@b\"@bücher.example",
+                    Some(json!("\"a@b\"@xn--bcher-kva.example")),
+                ),
+                ("user@example.com", Some(json!("user@example.com"))),
+                ("büro@example.com", None),
+                ("büro@münchen.de", None),
+                ("user@mün chen.de", None),
+                ("user@.münchen", None),
+                ("münchen.de", None),
             ],
         );
     }

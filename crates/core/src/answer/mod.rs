@@ -1,6 +1,7 @@
 //! Answers: content that passed its form's check, and the ways to obtain them.
 //!
-//! `check` checks content from a peer, `draft` reads a person's input, `defaults` fills in; all end in
+//! `check` checks content from a peer, `draft` reads a person's input, `defaults` fills in, `option_fields` reads a list that is
+//! asked as one field for each option; all end in
 //! [`Form::check`](crate::form::Form::check), the only constructor of [`Answers`]. A [`Violation`] never contains a
 //! value; `advice`, for the person who typed it, may.
 
@@ -9,6 +10,7 @@ mod check;
 mod defaults;
 mod draft;
 mod judge;
+mod option_fields;
 mod violation;
 
 use std::fmt;
@@ -16,11 +18,16 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use self::check::CheckError;
+pub(crate) use self::draft::from_emitted;
 pub use self::draft::{Draft, DraftValue};
 pub use self::judge::{Content, OutcomeMisfit, judge};
+pub use self::option_fields::{
+    NotAsked, OptionFields, asked_content, check_asked, option_fields, typed_options,
+};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
 
@@ -64,10 +71,25 @@ impl Outcome {
 #[derive(Clone, PartialEq)]
 pub struct Answers {
     entries: Vec<(Arc<str>, Value)>,
+    /// The JSON texts of values with numbers that the server spells otherwise than they are written, by field.
+    spellings: Vec<(Arc<str>, Box<str>)>,
     ignored: Vec<String>,
 }
 
 impl Answers {
+    /// Returns the JSON text of a value that must be sent in the server's own spelling; `None` for every other.
+    fn spelling(&self, name: &str) -> Option<&RawValue> {
+        let mut all = self.spellings.iter();
+        let (_, text) = all.find(|(field, _)| &**field == name)?;
+        serde_json::from_str(text).ok()
+    }
+
+    /// Returns `true` if a number must be sent in the server's own spelling, which [`to_value`](Self::to_value) loses and
+    /// serialization keeps: an option with more digits than a number of 64 bits has.
+    pub fn has_spellings(&self) -> bool {
+        !self.spellings.is_empty()
+    }
+
     /// Returns the value of a field; `None` if it was omitted.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries
@@ -172,7 +194,10 @@ impl Serialize for Answers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.entries.len()))?;
         for (field, value) in &self.entries {
-            map.serialize_entry(&**field, value)?;
+            match self.spelling(field) {
+                Some(text) => map.serialize_entry(&**field, text)?,
+                None => map.serialize_entry(&**field, value)?,
+            }
         }
         map.end()
     }

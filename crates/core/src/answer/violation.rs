@@ -53,6 +53,12 @@ pub enum Rule {
     MaxItems(u64),
     /// The same option picked twice.
     UniqueItems,
+    /// Fewer lines written than this.
+    MinLines(u64),
+    /// More lines written than this.
+    MaxLines(u64),
+    /// The same line written twice.
+    UniqueLines,
     /// The form does not allow other fields (`additionalProperties: false`), and this is one.
     AdditionalProperties,
 }
@@ -73,6 +79,10 @@ pub enum Expected {
     Boolean,
     /// An array of strings.
     Choices,
+    /// A value of one of several types.
+    Scalar,
+    /// An array of values.
+    List,
 }
 
 impl Rule {
@@ -93,9 +103,9 @@ impl Rule {
             Rule::MultipleOf(_) => "multipleOf",
             Rule::Const(_) => "const",
             Rule::Enum(_) => "enum",
-            Rule::MinItems(_) => "minItems",
-            Rule::MaxItems(_) => "maxItems",
-            Rule::UniqueItems => "uniqueItems",
+            Rule::MinItems(_) | Rule::MinLines(_) => "minItems",
+            Rule::MaxItems(_) | Rule::MaxLines(_) => "maxItems",
+            Rule::UniqueItems | Rule::UniqueLines => "uniqueItems",
             Rule::AdditionalProperties => "additionalProperties",
         }
     }
@@ -111,6 +121,8 @@ impl fmt::Display for Rule {
             Rule::Type(Expected::Integer) => f.write_str("must be a whole number"),
             Rule::Type(Expected::Boolean) => f.write_str("must be yes or no"),
             Rule::Type(Expected::Choices) => f.write_str("must be a list of options"),
+            Rule::Type(Expected::Scalar) => f.write_str("has none of the types of this field"),
+            Rule::Type(Expected::List) => f.write_str("must be a list, one value per line"),
             Rule::MinLength(1) => f.write_str("must not be empty"),
             Rule::MinLength(n) => write!(f, "must have at least {n} characters"),
             Rule::MaxLength(1) => f.write_str("must have at most 1 character"),
@@ -129,6 +141,11 @@ impl fmt::Display for Rule {
             Rule::MaxItems(1) => f.write_str("pick at most 1 option"),
             Rule::MaxItems(n) => write!(f, "pick at most {n} options"),
             Rule::UniqueItems => f.write_str("each option can be picked once"),
+            Rule::MinLines(1) => f.write_str("write at least 1 line"),
+            Rule::MinLines(n) => write!(f, "write at least {n} lines"),
+            Rule::MaxLines(1) => f.write_str("write at most 1 line"),
+            Rule::MaxLines(n) => write!(f, "write at most {n} lines"),
+            Rule::UniqueLines => f.write_str("each line can be written once"),
             Rule::AdditionalProperties => {
                 f.write_str("the form has no such field and takes no others")
             }

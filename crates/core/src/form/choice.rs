@@ -15,16 +15,43 @@ use crate::wire::Revision;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChoiceOption {
-    /// The value that is sent when the option is selected.
+    /// The value that is sent when the option is selected; for an option that is not a string, its JSON text, which
+    /// distinguishes it from the other options.
     pub value: Box<str>,
     /// The text that the person reads, if it differs from the value.
     pub title: Option<Box<str>>,
+    /// The value that is sent, for an option that is not the string `value`: a number or a boolean. Only a form that was
+    /// [read leniently](super::Form::parse_leniently) has such options.
+    pub typed: Option<Value>,
+    /// The JSON text of a number that is sent, if the server spells it otherwise than `typed` is written.
+    pub(crate) spelling: Option<Box<str>>,
 }
 
 impl ChoiceOption {
     /// Returns the text that the person reads.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.value)
+    }
+
+    /// Returns the value that is sent when the option is selected.
+    pub fn sent(&self) -> Value {
+        self.typed
+            .clone()
+            .unwrap_or_else(|| Value::from(&*self.value))
+    }
+
+    /// Returns `true` if the content's value is this option.
+    fn is(&self, given: Given<'_>) -> bool {
+        match (&self.typed, given) {
+            (None, Given::Text(text)) => &*self.value == text,
+            // A string in a list in which another option is spelled like it.
+            (Some(Value::String(option)), Given::Text(given)) => option == given,
+            (Some(Value::Bool(option)), Given::Boolean(given)) => *option == given,
+            (Some(Value::Number(option)), Given::Number(given)) => {
+                crate::number::compare(option, given) == std::cmp::Ordering::Equal
+            }
+            _ => false,
+        }
     }
 }
 
@@ -33,8 +60,34 @@ impl ChoiceOption {
 pub struct ChoiceOptions(Arc<[ChoiceOption]>);
 
 impl ChoiceOptions {
+    /// Creates the options of a lenient reading, whose values the caller made distinct.
+    pub(super) fn from_distinct(options: Vec<ChoiceOption>) -> Self {
+        ChoiceOptions(options.into())
+    }
+
+    /// Creates options without titles from distinct values.
+    pub(crate) fn of_values(values: Vec<String>) -> Self {
+        let options = values.into_iter().map(|value| ChoiceOption {
+            value: value.into(),
+            title: None,
+            typed: None,
+            spelling: None,
+        });
+        ChoiceOptions(options.collect())
+    }
+
     pub(crate) fn contains(&self, value: &str) -> bool {
         self.0.iter().any(|option| &*option.value == value)
+    }
+
+    /// Returns the option that a value of the content is.
+    pub(crate) fn find(&self, given: Given<'_>) -> Option<&ChoiceOption> {
+        self.0.iter().find(|option| option.is(given))
+    }
+
+    /// Returns `true` if an option is not a string.
+    pub(crate) fn are_typed(&self) -> bool {
+        self.0.iter().any(|option| option.typed.is_some())
     }
 
     pub(crate) fn rule(&self) -> Rule {
@@ -138,6 +191,12 @@ impl Choice {
     }
 
     pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+        if self.options.are_typed() {
+            if self.options.find(given).is_none() {
+                broken(self.options.rule());
+            }
+            return;
+        }
         let Given::Text(text) = given else {
             return broken(Rule::Type(Expected::Text));
         };
@@ -149,6 +208,13 @@ impl Choice {
                 Value::from(constant.as_str()).to_string().into(),
             ));
         }
+    }
+
+    /// Returns the value of the option that is selected before the person decides.
+    pub(crate) fn default_value(&self) -> Option<Value> {
+        let default = self.default.as_deref()?;
+        let option = self.options.iter().find(|option| &*option.value == default);
+        option.map(ChoiceOption::sent)
     }
 
     pub(crate) fn emit(&self, revision: Revision, out: &mut Emit) {
@@ -197,6 +263,8 @@ pub(crate) fn read_values(
             options.push(ChoiceOption {
                 value: text.into(),
                 title: None,
+                typed: None,
+                spelling: None,
             });
         } else {
             let message = format!("an option must be a string, not {}", value.kind());
@@ -261,6 +329,8 @@ fn read_constant(entry: &Json<'_>) -> Result<ChoiceOption, String> {
     Ok(ChoiceOption {
         value: value.as_ref().into(),
         title: title.map(|title| title.as_ref().into()),
+        typed: None,
+        spelling: None,
     })
 }
 
@@ -364,6 +434,8 @@ fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reader: &mu
             .map(|(option, title)| ChoiceOption {
                 value: option.value.clone(),
                 title: Some(title.into()),
+                typed: None,
+                spelling: None,
             });
         *options = ChoiceOptions(labelled.collect());
     }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::choice::{ChoiceOptions, emit_items, read_constants, read_values};
+use serde_json::Value;
+
+use super::choice::{ChoiceOption, ChoiceOptions, emit_items, read_constants, read_values};
 use super::defect::DefectCode;
 use super::kind::{Emit, FieldReader, Keywords, Kind};
 use crate::answer::{Expected, Rule};
@@ -103,6 +105,9 @@ impl Choices {
             broken(Rule::MaxItems(max));
         }
         let (mut other_type, mut unknown) = (false, false);
+        if self.options.are_typed() {
+            return self.check_typed(items, broken);
+        }
         for item in items.texts() {
             match item {
                 None => other_type = true,
@@ -121,6 +126,28 @@ impl Choices {
         if self.unique && has_doubles(items) {
             broken(Rule::UniqueItems);
         }
+    }
+
+    fn check_typed(&self, items: Items<'_>, broken: &mut impl FnMut(Rule)) {
+        let picked: Vec<_> = items.iter().map(|item| self.options.find(item)).collect();
+        if picked.contains(&None) {
+            broken(self.options.rule());
+        }
+        let mut seen = HashSet::new();
+        let mut values = picked.iter().flatten().map(|option| &*option.value);
+        if self.unique && values.any(|value| !seen.insert(value)) {
+            broken(Rule::UniqueItems);
+        }
+    }
+
+    /// Returns the values of the options that are selected before the person decides.
+    pub(crate) fn default_value(&self) -> Option<Value> {
+        let picked = self.default.as_ref()?.iter();
+        let options = picked.filter_map(|value| {
+            let option = self.options.iter().find(|option| *option.value == **value);
+            option.map(ChoiceOption::sent)
+        });
+        Some(options.collect())
     }
 
     pub(crate) fn emit(&self, out: &mut Emit) {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Number, Value, json};
 
+use super::defect::{Defect, DefectCode};
 use super::{Defects, Form};
 
 impl Form {
@@ -16,7 +17,7 @@ impl Form {
     /// 64 bits are limited to their range.
     ///
     /// # Errors
-    /// If a part of the type cannot be asked in a form: each [`Defect`](super::Defect) gives the pointer of the field
+    /// If a part of the type cannot be asked in a form: each [`Defect`] gives the pointer of the field
     /// and the fix.
     pub fn from_type<T: JsonSchema>() -> Result<Self, Defects> {
         let settings = SchemaSettings::draft2020_12()
@@ -38,7 +39,35 @@ impl Form {
                 root.insert("properties".to_owned(), json!({}));
             }
         }
-        Form::from_value(&schema)
+        Form::from_value(&schema).map_err(|mut defects| {
+            for defect in &mut defects.0 {
+                if let Some(name) = nested_field(defect) {
+                    defect.message = format!(
+                        "the field `{name}` is an object, and a form is flat: put its fields into the form itself"
+                    );
+                }
+            }
+            defects
+        })
+    }
+}
+
+/// Returns the name of the field that the defect says is an object.
+fn nested_field(defect: &Defect) -> Option<&str> {
+    let name = defect.pointer.strip_prefix("/properties/")?;
+    let name = name.strip_suffix("/type")?;
+    (defect.code == DefectCode::Nested && !name.contains('/')).then_some(name)
+}
+
+/// Removes everything but its type from a field that is an object, so that it has one defect.
+fn flatten_object(field: &mut Map<String, Value>) {
+    let is_object = field.get("type") == Some(&json!("object"))
+        || ["properties", "additionalProperties", "patternProperties"]
+            .iter()
+            .any(|keyword| field.contains_key(*keyword));
+    if is_object {
+        field.clear();
+        field.insert("type".to_owned(), json!("object"));
     }
 }
 
@@ -47,6 +76,7 @@ fn tidy_field(schema: &mut Value) {
         return;
     };
     unwrap_option(field);
+    flatten_object(field);
     if field.get("default") == Some(&Value::Null) {
         field.remove("default");
     }
@@ -342,6 +372,10 @@ mod tests {
             .iter()
             .map(|d| d.pointer.split('/').nth(2).unwrap())
             .collect();
+        let inner = fields.iter().filter(|field| **field == "inner").count();
+        assert_eq!(inner, 1, "{defects}");
+        let told = "the field `inner` is an object";
+        assert!(defects.to_string().contains(told), "{defects}");
         fields.dedup();
         assert_eq!(fields, ["inner", "free", "shape"], "{defects}");
         assert!(defects.iter().any(|d| d.code == DefectCode::Nested));

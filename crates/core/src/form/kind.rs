@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::defect::{At, DefectCode, Findings, NoteCode};
-use super::{Boolean, Choice, Choices, Limits, Number, Text};
+use super::{Boolean, Choice, Choices, Limits, Lines, Number, Text, Union};
 use crate::answer::Rule;
 use crate::json::{Given, Json};
 
@@ -22,6 +22,10 @@ pub enum Kind {
     Choice(Choice),
     /// Several strings from a list (2025-11-25 and later).
     Choices(Choices),
+    /// A value of one of several types. Only a form that was [read leniently](super::Form::parse_leniently) has it.
+    Union(Union),
+    /// Several values, one per line. Only a form that was [read leniently](super::Form::parse_leniently) has it.
+    Lines(Lines),
 }
 
 impl Kind {
@@ -33,12 +37,23 @@ impl Kind {
                 number.default.clone().map(Value::Number)
             }
             Kind::Boolean(boolean) => boolean.default.map(Value::Bool),
-            Kind::Choice(choice) => choice.default.clone().map(Value::String),
-            Kind::Choices(choices) => choices
-                .default
-                .clone()
-                .map(|picked| picked.into_iter().map(Value::String).collect()),
+            Kind::Choice(choice) => choice.default_value(),
+            Kind::Choices(choices) => choices.default_value(),
+            Kind::Union(union) => union.default.clone(),
+            Kind::Lines(lines) => lines.default.clone().map(Value::Array),
         }
+    }
+
+    /// Returns `true` if the value breaks no rule.
+    pub(crate) fn accepts(&self, given: Given<'_>) -> bool {
+        let mut accepted = true;
+        self.check_one(given, &mut |_| accepted = false);
+        accepted
+    }
+
+    /// Calls [`check`](Self::check) for a value within a value: the alternative of a union, an item of a list.
+    pub(crate) fn check_one(&self, given: Given<'_>, broken: &mut dyn FnMut(Rule)) {
+        self.check(given, &mut |rule| broken(rule));
     }
 
     /// Calls `broken` with every rule that the value breaks.
@@ -50,6 +65,8 @@ impl Kind {
             Kind::Boolean(boolean) => boolean.check(given, broken),
             Kind::Choice(choice) => choice.check(given, broken),
             Kind::Choices(choices) => choices.check(given, broken),
+            Kind::Union(union) => union.check(given, broken),
+            Kind::Lines(lines) => lines.check(given, broken),
         }
     }
 }

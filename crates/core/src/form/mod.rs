@@ -2,7 +2,9 @@
 //!
 //! A [`Form`] is legal by construction. It comes from a text ([`Form::parse`]), a value ([`Form::from_value`]), a Rust
 //! type ([`Form::from_type`]) or a builder ([`Form::builder`]), all of which run the one parser. `parse` walks the
-//! schema; one file per kind of field has that kind's rules for reading, checking and emitting.
+//! schema; one file per kind of field has that kind's rules for reading, checking and emitting. `lenient` reads illegal
+//! schemas of servers that a person can still fill in ([`Form::parse_leniently`]); `emitted` reads answers to the legal
+//! spelling of such a form.
 
 mod boolean;
 mod build;
@@ -12,13 +14,18 @@ mod defect;
 #[cfg(feature = "schemars")]
 mod derive;
 mod emit;
+mod emitted;
+mod field_kind;
 mod format;
 mod kind;
+mod lenient;
 mod limits;
+mod lines;
 mod number;
 pub(crate) mod parse;
 mod pattern;
 pub(crate) mod text;
+mod union;
 
 use std::sync::Arc;
 
@@ -30,18 +37,25 @@ pub use self::choice::{Choice, ChoiceOption, ChoiceOptions};
 pub use self::choices::Choices;
 pub use self::defect::{Defect, DefectCode, Defects, Note, NoteCode};
 pub use self::emit::UnsupportedForm;
+pub use self::field_kind::{FieldKind, FieldKinds};
 pub use self::format::Format;
 pub use self::kind::Kind;
+pub use self::lenient::{Adjustment, AdjustmentKind};
 pub use self::limits::Limits;
+pub use self::lines::Lines;
 pub use self::number::Number;
 pub use self::pattern::Pattern;
 pub use self::text::Text;
+pub use self::union::Union;
 
 /// A requestedSchema: a flat list of fields (elicitation, "Requested Schema").
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
     fields: Vec<Field>,
     notes: Vec<Note>,
+    adjustments: Vec<Adjustment>,
+    /// The reason why the schema could not be read, in place of its fields.
+    unread: Option<Box<str>>,
     /// Positions of the fields sorted by name; empty for a form short enough for a linear search.
     by_name: Vec<u32>,
     /// `additionalProperties: false`.
@@ -85,6 +99,42 @@ impl Form {
         parse::value(schema, limits)
     }
 
+    /// Parses a requestedSchema as servers send them: an illegal schema that a person can still fill in becomes a form,
+    /// and [`adjustments`](Self::adjustments) lists the differences. A legal schema is the same form as with
+    /// [`parse`](Self::parse), without adjustments.
+    ///
+    /// ```
+    /// use mcp_elicit_core::form::{AdjustmentKind, Form};
+    ///
+    /// let schema = r#"{"type":"object","properties":{"level":{"type":"integer","enum":[1,2,3]}}}"#;
+    /// assert!(Form::parse(schema).is_err());
+    /// let form = Form::parse_leniently(schema)?;
+    /// assert_eq!(form.adjustments()[0].kind, AdjustmentKind::TypedOptions);
+    /// # Ok::<(), mcp_elicit_core::form::Defects>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The defects that no reading can remove, such as a nested object.
+    pub fn parse_leniently(text: &str) -> Result<Self, Defects> {
+        lenient::text(text, &Limits::default())
+    }
+
+    /// Parses a requestedSchema as servers send them, with other limits.
+    ///
+    /// # Errors
+    /// The defects that no reading can remove, such as a nested object.
+    pub fn parse_leniently_with(text: &str, limits: &Limits) -> Result<Self, Defects> {
+        lenient::text(text, limits)
+    }
+
+    /// Reads a requestedSchema as servers send them, from a value.
+    ///
+    /// # Errors
+    /// The defects that no reading can remove, such as a nested object.
+    pub fn from_value_leniently(schema: &Value) -> Result<Self, Defects> {
+        lenient::value(schema, &Limits::default())
+    }
+
     fn new(fields: Vec<Field>, closed: bool, content_bytes: usize) -> Self {
         let mut by_name = Vec::new();
         if fields.len() > LOOKED_THROUGH {
@@ -95,6 +145,8 @@ impl Form {
         Form {
             fields,
             notes: Vec::new(),
+            adjustments: Vec::new(),
+            unread: None,
             by_name,
             closed,
             content_bytes,
@@ -119,6 +171,54 @@ impl Form {
     /// Returns the notes on a legal form.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// Returns the differences between the schema and this form, if the schema is illegal and was
+    /// [read leniently](Self::parse_leniently). Empty for a legal schema.
+    pub fn adjustments(&self) -> &[Adjustment] {
+        &self.adjustments
+    }
+
+    /// Creates the form of a schema that cannot be read, for a question that another program shows. Its answers are not
+    /// checked, and contain no values. It is never shown.
+    pub fn unread(why: &str) -> Self {
+        let form = Self::new(Vec::new(), false, Limits::default().content_bytes);
+        Form {
+            unread: Some(why.into()),
+            ..form
+        }
+    }
+
+    /// Returns `true` if the schema could not be read, so that the form cannot be shown or emitted.
+    pub fn is_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Returns the reason why answers of another program that shows the schema itself are not checked by all of its
+    /// rules; `None` if they are.
+    pub fn unchecked(&self) -> Option<String> {
+        if let Some(why) = &self.unread {
+            return Some(format!("the form cannot be read: {why}"));
+        }
+        let all = self.adjustments.iter();
+        let mut open = all.filter(|adjustment| !adjustment.kind.is_exact());
+        let first = open.next()?;
+        Some(match open.count() {
+            0 => format!("checked as far as the form can be read: {first}"),
+            more => format!("checked as far as the form can be read: {first}, and {more} more"),
+        })
+    }
+
+    /// Returns `true` if the schema may accept a value of this field that the form refuses, or the other way round.
+    pub fn is_read_in_part(&self, field: &str) -> bool {
+        let mut all = self.adjustments.iter();
+        all.any(|one| !one.kind.is_exact() && one.field.as_deref() == Some(field))
+    }
+
+    /// Returns the adjustments that the person who answers should know: rules of the server that are not checked here.
+    pub fn remarks(&self) -> impl Iterator<Item = &Adjustment> {
+        let adjustments = self.adjustments.iter();
+        adjustments.filter(|adjustment| adjustment.kind.matters_to_a_person())
     }
 
     /// Returns `true` if fields that are not in the form are rejected (`additionalProperties: false`) and not merely
@@ -177,6 +277,10 @@ pub struct Field {
     title: Option<Box<str>>,
     description: Option<Box<str>>,
     required: bool,
+    /// `true` if the schema also accepts null, as it may if it was read leniently.
+    nullable: bool,
+    /// `true` if the schema requires the member and accepts null: left empty, it is sent as null.
+    null_when_empty: bool,
     kind: Kind,
 }
 
@@ -211,6 +315,18 @@ impl Field {
     /// Returns `true` if the field is required.
     pub fn required(&self) -> bool {
         self.required
+    }
+
+    /// Returns `true` if null in an answer means that the field was left empty: its schema lists null beside the type,
+    /// and was [read leniently](Form::parse_leniently).
+    pub fn nullable(&self) -> bool {
+        self.nullable
+    }
+
+    /// Returns `true` if the answers contain null for the field when it is left empty: its schema requires it and
+    /// accepts null.
+    pub fn null_when_empty(&self) -> bool {
+        self.null_when_empty
     }
 
     /// Returns the type of the field.

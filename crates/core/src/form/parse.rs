@@ -12,6 +12,11 @@ use super::{Boolean, Choice, Choices, Field, Form, Limits, Number, Text};
 use crate::json::Json;
 
 pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
+    read(&tree(text, limits)?, limits)
+}
+
+/// Parses the text of a schema, in which each member must be there once.
+pub(super) fn tree<'t>(text: &'t str, limits: &Limits) -> Result<Json<'t>, Defects> {
     if text.len() > limits.schema_bytes {
         let message = format!(
             "the schema has {} bytes; {} at most",
@@ -25,7 +30,7 @@ pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
             let mut found = Findings::default();
             refuse_duplicates(&schema, &At::ROOT, &mut found);
             if found.defects.is_empty() {
-                read(&schema, limits)
+                Ok(schema)
             } else {
                 Err(Defects(found.defects))
             }
@@ -72,11 +77,11 @@ fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
                 refuse_duplicates(item, &at.child(&index.to_string()), found);
             }
         }
-        Json::Null | Json::Boolean(_) | Json::Number(_) | Json::Text(_) => {}
+        Json::Null | Json::Boolean(_) | Json::Number(..) | Json::Text(_) => {}
     }
 }
 
-fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {
+pub(super) fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {
     let mut found = Findings::default();
     let form = read_root(schema, limits, &mut found);
     match form {
@@ -224,15 +229,17 @@ fn read_fields(
             title,
             description,
             required: false,
+            nullable: false,
+            null_when_empty: false,
             kind,
         });
     }
     Some(fields)
 }
 
-type Parts = (Option<Box<str>>, Option<Box<str>>, Kind);
+pub(super) type Parts = (Option<Box<str>>, Option<Box<str>>, Kind);
 
-fn read_field(schema: &Json<'_>, reader: &mut FieldReader<'_>) -> Option<Parts> {
+pub(super) fn read_field(schema: &Json<'_>, reader: &mut FieldReader<'_>) -> Option<Parts> {
     let Json::Object(entries) = schema else {
         let message = format!(
             "a field must be an object such as {{\"type\": \"string\"}}, not {}",

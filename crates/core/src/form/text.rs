@@ -21,6 +21,9 @@ pub struct Text {
     pub pattern: Option<Pattern>,
     /// One of the four formats.
     pub format: Option<Format>,
+    /// A format that forms do not have, by its name. It is not enforced. Only a form that was
+    /// [read leniently](super::Form::parse_leniently) has it.
+    pub other_format: Option<Box<str>>,
     /// The only accepted text (`const`).
     pub constant: Option<String>,
     /// The text that is filled in before the person answers.
@@ -36,6 +39,7 @@ impl Text {
             max_length: reader.count("maxLength", keywords.max_length),
             pattern: read_pattern(keywords.pattern, reader),
             format: read_format(keywords.format, reader),
+            other_format: None,
             constant: reader.text("const", keywords.constant).map(String::from),
             default: None,
         };
@@ -110,7 +114,9 @@ impl Text {
     pub(crate) fn emit(&self, out: &mut Emit) {
         out.put_some("minLength", self.min_length);
         out.put_some("maxLength", self.max_length);
-        out.put_some("pattern", self.pattern.as_ref().map(Pattern::as_str));
+        let pattern = self.pattern.as_ref();
+        let pattern = pattern.filter(|pattern| !pattern.is_foreign());
+        out.put_some("pattern", pattern.map(Pattern::as_str));
         out.put_some("format", self.format.map(Format::as_str));
         out.put_some("const", self.constant.as_deref());
         out.put_some("default", self.default.as_deref());

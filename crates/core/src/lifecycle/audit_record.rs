@@ -44,6 +44,8 @@ pub enum AuditEvent {
     InDoubt,
     /// The answer was erased: no call requested it in time, or it was refused twice.
     Lapsed,
+    /// The client's response is not a person's act.
+    ClientNotAPerson,
     /// A person proposed an answer that others have to confirm.
     Filled,
     /// A person replaced a proposed answer.
@@ -84,6 +86,8 @@ pub enum AuditEvent {
     GrantUsed,
     /// Granted approvals became void, because their rule was changed.
     GrantVoid,
+    /// A person read the arguments of a call that a rule keeps for auditors.
+    ArgumentsRead,
     /// A person logged in to the inbox.
     Login,
     /// A person ended sessions of the inbox.
@@ -119,6 +123,8 @@ pub enum AuditEvent {
     DeviceAdded,
     /// A person's browser was unregistered.
     DeviceRemoved,
+    /// The state folder was restored from a backup.
+    Restored,
 }
 
 impl AuditEvent {
@@ -138,7 +144,7 @@ impl AuditEvent {
     ];
 
     /// The events of a gateway.
-    pub const OF_GATEWAY: [Self; 49] = [
+    pub const OF_GATEWAY: [Self; 53] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -146,11 +152,13 @@ impl AuditEvent {
         Self::Cancelled,
         Self::TimedOut,
         Self::Withdrawn,
+        Self::Refused,
         Self::Failed,
         Self::Delivered,
         Self::DeliveryFailed,
         Self::InDoubt,
         Self::Lapsed,
+        Self::ClientNotAPerson,
         Self::Filled,
         Self::Edited,
         Self::Confirmed,
@@ -171,6 +179,7 @@ impl AuditEvent {
         Self::ApprovalGranted,
         Self::GrantUsed,
         Self::GrantVoid,
+        Self::ArgumentsRead,
         Self::Login,
         Self::SessionsRevoked,
         Self::CredentialAllowed,
@@ -188,7 +197,69 @@ impl AuditEvent {
         Self::LogoutToken,
         Self::DeviceAdded,
         Self::DeviceRemoved,
+        Self::Restored,
     ];
+
+    /// Returns the event in words, for pages and terminals.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Shown => "shown",
+            Self::Answered => "accepted",
+            Self::Wrong => "accepted wrongly",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed out",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+            Self::NoResponder => "no responder",
+            Self::Failed => "failed",
+            Self::Delivered => "delivered",
+            Self::DeliveryFailed => "answer refused by the server",
+            Self::InDoubt => "delivery in doubt",
+            Self::Lapsed => "answer erased",
+            Self::ClientNotAPerson => "no person at the client",
+            Self::Filled => "answer entered",
+            Self::Edited => "answer changed",
+            Self::Confirmed => "confirmed",
+            Self::VoteDropped => "vote dropped",
+            Self::ActRefused => "action refused",
+            Self::Claimed => "claimed",
+            Self::TakenOver => "claim taken over",
+            Self::Delegated => "delegated",
+            Self::Commented => "commented",
+            Self::Reminded => "reminded",
+            Self::Escalated => "escalated",
+            Self::Notified => "message sent",
+            Self::NotificationFailed => "message failed",
+            Self::NotificationRetried => "message sent again",
+            Self::RulesLoaded => "rules loaded",
+            Self::RulesRejected => "rules rejected",
+            Self::RefusedByRule => "refused by a rule",
+            Self::ApprovalGranted => "call approved",
+            Self::GrantUsed => "earlier approval used",
+            Self::GrantVoid => "earlier approval void",
+            Self::ArgumentsRead => "kept arguments read",
+            Self::Login => "owner signed in",
+            Self::SessionsRevoked => "sessions ended",
+            Self::CredentialAllowed => "credential accepted",
+            Self::Rotated => "key changed",
+            Self::TokenMade => "token made",
+            Self::TokenRevoked => "token revoked",
+            Self::CallerBlocked => "caller blocked",
+            Self::CallerUnblocked => "caller unblocked",
+            Self::CallerRefused => "caller refused",
+            Self::SignIn => "signed in",
+            Self::SignInRefused => "sign-in refused",
+            Self::PersonBound => "person bound",
+            Self::PersonUnbound => "person released",
+            Self::SessionEnded => "session ended",
+            Self::LogoutToken => "provider signed out",
+            Self::DeviceAdded => "browser registered",
+            Self::DeviceRemoved => "browser removed",
+            Self::Restored => "restored from a backup",
+        }
+    }
 
     /// Returns the word in records, logs and metrics.
     pub const fn as_str(self) -> &'static str {
@@ -208,6 +279,7 @@ impl AuditEvent {
             Self::DeliveryFailed => "delivery-failed",
             Self::InDoubt => "in-doubt",
             Self::Lapsed => "lapsed",
+            Self::ClientNotAPerson => "client-not-a-person",
             Self::Filled => "filled",
             Self::Edited => "edited",
             Self::Confirmed => "confirmed",
@@ -228,6 +300,7 @@ impl AuditEvent {
             Self::ApprovalGranted => "approval-granted",
             Self::GrantUsed => "grant-used",
             Self::GrantVoid => "grant-void",
+            Self::ArgumentsRead => "arguments-read",
             Self::Login => "login",
             Self::SessionsRevoked => "sessions-revoked",
             Self::CredentialAllowed => "insisted",
@@ -245,6 +318,7 @@ impl AuditEvent {
             Self::LogoutToken => "logout-token",
             Self::DeviceAdded => "device-added",
             Self::DeviceRemoved => "device-removed",
+            Self::Restored => "restored",
         }
     }
 }

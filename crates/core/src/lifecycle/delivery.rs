@@ -64,6 +64,8 @@ pub enum Lapse {
     RefusedTwice,
     /// No call can request it, because the call that asked is unknown.
     NoCall,
+    /// The record was restored from a backup, and the answer may have been delivered after the backup was made.
+    Restored,
 }
 
 impl Lapse {
@@ -73,6 +75,9 @@ impl Lapse {
             Self::Expired => "no call came for the answer in time",
             Self::RefusedTwice => "the server refused the answer twice",
             Self::NoCall => "no call can come for the answer",
+            Self::Restored => {
+                "the record was restored from a backup, and the answer may have been delivered since"
+            }
         }
     }
 }

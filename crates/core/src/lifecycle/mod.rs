@@ -13,6 +13,8 @@
 //!     +----------------+--> failed      (one of the peers failed)
 //! ```
 //!
+//! A question in a client's own dialog moves to people, once, if the client's response is not a person's act.
+//!
 //! A person's action never changes; the delivery of the answer is a separate state ([`Delivery`]):
 //!
 //! ```text
@@ -27,6 +29,7 @@
 //! | --- | --- |
 //! | `delivery` | the delivery of an answer |
 //! | `timestamp` | a point in time, passed as an argument |
+//! | `moved` | the move of a question from a client's dialog to people |
 //! | `phase` | the phases |
 //! | `transition` | transitions, and the reasons to refuse one |
 //! | `record` | one audit event of a question: who, which tool, which fields, what happened |
@@ -35,6 +38,7 @@
 mod audit_record;
 mod counters;
 mod delivery;
+mod moved;
 mod phase;
 mod timestamp;
 mod transition;
@@ -42,6 +46,7 @@ mod transition;
 pub use audit_record::{AuditEvent, AuditRecord};
 pub use counters::AuditCounters;
 pub use delivery::{Delivery, Lapse};
+pub use moved::{Moved, NotAPerson};
 pub use phase::{Phase, UnknownPhase};
 pub use timestamp::Timestamp;
 pub use transition::{PersonAction, Transition, TransitionError, Withdrawal};
@@ -74,6 +79,9 @@ pub struct Lifecycle {
     /// The reason why it is unknown whether the server has the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
+    /// The move from the client's own dialog to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moved: Option<Moved>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +107,7 @@ impl Lifecycle {
             lapsed: None,
             in_doubt: false,
             doubt: None,
+            moved: None,
         }
     }
 
@@ -136,6 +145,11 @@ impl Lifecycle {
     /// Returns the time at which a person first saw it.
     pub fn shown_at(&self) -> Option<Timestamp> {
         self.shown_at
+    }
+
+    /// Returns its move from the client's own dialog to people, if it was moved.
+    pub fn moved(&self) -> Option<Moved> {
+        self.moved
     }
 
     /// Returns the time at which it ended.
@@ -273,6 +287,7 @@ impl Lifecycle {
             Transition::Doubt { why } => self.doubt(why),
             Transition::Lapse { why } => self.lapse(*why, now),
             Transition::Show
+            | Transition::MoveToPeople { .. }
             | Transition::Act { .. }
             | Transition::Expire
             | Transition::Withdraw { .. }
@@ -283,10 +298,13 @@ impl Lifecycle {
                     phase: self.phase(),
                 })
             }
-            Transition::Show | Transition::Act { .. } if self.is_due(now) => {
+            Transition::Show | Transition::MoveToPeople { .. } | Transition::Act { .. }
+                if self.is_due(now) =>
+            {
                 Err(TransitionError::Late)
             }
             Transition::Show => Ok(self.show(now)),
+            Transition::MoveToPeople { why } => Ok(self.move_to_people(*why, now)),
             Transition::Act { act, by } => {
                 Ok(self.end(Phase::from_action(act.action()), now, Some(by), None))
             }
@@ -302,6 +320,13 @@ impl Lifecycle {
     fn show(&mut self, now: Timestamp) -> bool {
         let first = self.shown_at.is_none();
         self.shown_at.get_or_insert(now);
+        first
+    }
+
+    /// Records the first move to people; a later one changes nothing.
+    fn move_to_people(&mut self, why: NotAPerson, at: Timestamp) -> bool {
+        let first = self.moved.is_none();
+        self.moved.get_or_insert(Moved { at, why });
         first
     }
 

@@ -273,6 +273,9 @@ fn any_step() -> impl Strategy<Value = Transition> {
             why: "broke".into()
         }),
         Just(Transition::Deliver),
+        Just(Transition::MoveToPeople {
+            why: NotAPerson::Malformed
+        }),
     ]
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::delivery::Lapse;
+use super::moved::NotAPerson;
 use super::phase::Phase;
 use crate::answer::Outcome;
 use crate::wire::Action;
@@ -12,6 +13,11 @@ use crate::wire::Action;
 pub enum Transition {
     /// A frontend showed it to a person.
     Show,
+    /// It moves from the client's own dialog to people. This is not an action of a person.
+    MoveToPeople {
+        /// The evidence that no person answered in the dialog.
+        why: NotAPerson,
+    },
     /// A person acted.
     Act {
         /// The person's action. Only an [`Outcome`] creates one, so an accept's content has passed the form's check.

@@ -40,7 +40,12 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
         let options: &[ChoiceOption] = match field.kind() {
             Kind::Choice(choice) => &choice.options,
             Kind::Choices(choices) => &choices.options,
-            Kind::Text(_) | Kind::Number(_) | Kind::Integer(_) | Kind::Boolean(_) => &[],
+            Kind::Text(_)
+            | Kind::Number(_)
+            | Kind::Integer(_)
+            | Kind::Boolean(_)
+            | Kind::Union(_)
+            | Kind::Lines(_) => &[],
         };
         // A bare value is data, such as one of several URLs to choose from; a title is text for people.
         options

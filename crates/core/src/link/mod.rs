@@ -299,4 +299,46 @@ mod tests {
         );
         assert_eq!(clean.warnings(), []);
     }
+
+    /// A rule about the host must not see another host than the browser that opens the link (URL Standard).
+    #[test]
+    fn the_host_that_rules_see_is_the_one_that_browsers_open() {
+        let host = |text: &str| {
+            Link::parse(text)
+                .ok()
+                .map(|link| link.host().ascii().to_owned())
+        };
+        for (text, opened) in [
+            ("https://a.example.com\\@evil.test/", "a.example.com"),
+            ("https://a.example.com@evil.test/", "evil.test"),
+            ("https://a.example.com:443@evil.test/", "evil.test"),
+            ("https://a.example.com%40evil.test/", ""),
+            ("https://evil.test\\.example.com/", "evil.test"),
+            ("https://evil.test#.example.com", "evil.test"),
+            ("https://evil.test?.example.com", "evil.test"),
+            ("https:/\\evil.test/.example.com", "evil.test"),
+            ("https:evil.test/.example.com", "evil.test"),
+            ("https:///evil.test/.example.com", "evil.test"),
+            ("https://EVIL.test/", "evil.test"),
+            ("https://evil%2etest/", "evil.test"),
+            ("https://evil\u{3002}test/", "evil.test"),
+            ("https://\u{ff45}vil.test/", "evil.test"),
+            ("https://evil.test./", "evil.test."),
+            ("https://evil\u{ad}.test/", "evil.test"),
+            ("https://2130706433/", "127.0.0.1"),
+            ("https://0x7f.1/", "127.0.0.1"),
+            ("https://[::ffff:127.0.0.1]/", "[::ffff:7f00:1]"),
+        ] {
+            let seen = host(text);
+            // A link that is refused is opened by nobody.
+            assert!(
+                seen.is_none() || seen.as_deref() == Some(opened),
+                "{text}: {seen:?}"
+            );
+        }
+        assert_eq!(
+            host("https://a.example.com/").as_deref(),
+            Some("a.example.com")
+        );
+    }
 }

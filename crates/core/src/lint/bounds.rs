@@ -19,7 +19,7 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
         Kind::Number(number) => about_number(at, number, false, field.required(), findings),
         Kind::Integer(number) => about_number(at, number, true, field.required(), findings),
         Kind::Choices(choices) => about_choices(at, choices, findings),
-        Kind::Boolean(_) | Kind::Choice(_) => {}
+        Kind::Boolean(_) | Kind::Choice(_) | Kind::Union(_) | Kind::Lines(_) => {}
     }
 }
 

@@ -90,7 +90,12 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
                 );
             }
         }
-        Kind::Boolean(_) | Kind::Text(_) | Kind::Number(_) | Kind::Integer(_) => {}
+        Kind::Boolean(_)
+        | Kind::Text(_)
+        | Kind::Number(_)
+        | Kind::Integer(_)
+        | Kind::Union(_)
+        | Kind::Lines(_) => {}
     }
 }
 

@@ -1,57 +1,129 @@
-//! The revisions on which a legal form can be asked as written, and the parts that older ones lack.
+//! The revisions on which a form can be asked as written, and the parts that older ones lack.
+//!
+//! The verdict is that of the official schema of each revision (`official`), with the exceptions in [`EXCEPTIONS`].
 
 use serde_json::{Map, Value};
 
+use super::official::{accepts_field, accepts_root};
 use super::question::Question;
-use super::report::{Findings, Legal};
-use crate::form::{Form, Kind};
+use super::report::{Findings, Legal, Severity};
+use crate::form::{DefectCode, Defects, Form, Kind};
 use crate::wire::Revision;
 
 const OLD: Revision = Revision::V2025_06_18;
 
-/// Determines the revisions of a form. A form that the parser accepts is legal on 2025-11-25 and 2026-07-28, whose form
-/// language is the same. 2025-06-18 has no several choices and no `oneOf`; it has `default` for booleans only, and
-/// loses other defaults.
+/// The only findings that make a form illegal although the official schema of the revision accepts it, each with its
+/// reason.
+pub const EXCEPTIONS: &[(&str, &str)] = &[
+    (
+        "not-in-revision",
+        "2025-06-18, `EnumSchema`: titled options are `enum` with `enumNames`; its clients show `oneOf` as a text",
+    ),
+    (
+        "duplicate-field",
+        "RFC 8259, section 4: names should be unique, because readers differ in which one they take",
+    ),
+    (
+        "duplicate-member",
+        "RFC 8259, section 4: names should be unique, because readers differ in which one they take",
+    ),
+    ("not-json", "a limit of this program: 128 levels"),
+    ("too-large", "a limit of this program"),
+    ("too-many-fields", "a limit of this program"),
+    ("too-many-options", "a limit of this program"),
+    ("pattern-cost", "a limit of this program"),
+];
+
+/// The official verdicts on a form and its parts.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    written: Value,
+    root: [bool; Revision::ALL.len()],
+}
+
+impl Verdicts {
+    /// Judges the text of a schema.
+    pub(super) fn new(schema: &str) -> Self {
+        let written: Value = serde_json::from_str(schema).unwrap_or_default();
+        let root = Revision::ALL.map(|revision| accepts_root(&written, revision));
+        Self { written, root }
+    }
+
+    fn fields(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.written["properties"].as_object().into_iter().flatten()
+    }
+
+    /// Returns `true` if the part at this pointer, a field or the root, is accepted by the revision, or by any if there
+    /// is none.
+    pub(super) fn accept(&self, pointer: &str, revision: Option<Revision>) -> bool {
+        let field = field_of(pointer).and_then(|name| self.written["properties"].get(&name));
+        Revision::ALL
+            .into_iter()
+            .zip(self.root)
+            .filter(|(one, _)| revision.is_none_or(|asked| asked == *one))
+            .any(|(revision, root)| match field {
+                Some(field) => {
+                    accepts_field(field, revision) && !(revision == OLD && has_titles(field))
+                }
+                None => root,
+            })
+    }
+}
+
+/// Returns `true` for a text with `oneOf`, which the oldest revision does not know.
+fn has_titles(field: &Value) -> bool {
+    field["type"] == "string" && field["oneOf"].is_array()
+}
+
+/// Returns the name of the field that a pointer into a schema leads to or through (RFC 6901, section 4).
+pub(super) fn field_of(pointer: &str) -> Option<String> {
+    let inside = pointer.strip_prefix("/properties/")?;
+    let name = inside.split('/').next()?;
+    Some(name.replace("~1", "/").replace("~0", "~"))
+}
+
+/// Determines the revisions of a form, and adds the findings about those that it is not legal on.
 pub(super) fn look(
     question: &Question<'_>,
-    schema: &str,
-    form: &Form,
+    verdicts: &Verdicts,
+    form: Result<&Form, &Defects>,
     findings: &mut Findings,
 ) -> Legal {
-    let written: Value = serde_json::from_str(schema).unwrap_or_default();
-    let nothing = Map::new();
-    let mut on_old = true;
-    for field in form.fields() {
-        let at = question.field(field.name());
-        let keywords = written["properties"][field.name()]
-            .as_object()
-            .unwrap_or(&nothing);
-        if matches!(field.kind(), Kind::Choices(_)) {
-            on_old = false;
+    let excepted = form.is_err_and(|defects| {
+        let outside = |code: DefectCode| {
+            let named = |(exception, _): &(&str, &str)| *exception == code.as_str();
+            EXCEPTIONS.iter().any(named)
+        };
+        defects.iter().any(|defect| outside(defect.code))
+    });
+    let mut legal = Legal::judged_by(|revision| {
+        let root = Revision::ALL
+            .iter()
+            .position(|one| *one == revision)
+            .is_some_and(|at| verdicts.root[at]);
+        root && !excepted
+            && verdicts
+                .fields()
+                .all(|(_, field)| accepts_field(field, revision))
+    });
+    for (name, written) in verdicts.fields() {
+        let at = question.field(name);
+        let nothing = Map::new();
+        let keywords = written.as_object().unwrap_or(&nothing);
+        if written["type"] == "array" {
             not_on_old(
                 &at,
                 "cannot ask to pick several options",
                 "ask for one, or ask a yes/no question for each",
                 findings,
             );
-        } else if matches!(field.kind(), Kind::Choice(_)) && keywords.contains_key("oneOf") {
-            on_old = false;
+        } else if has_titles(written) {
+            legal = legal.and(Legal::judged_by(|revision| revision != OLD));
             not_on_old(
                 &format!("{at}/oneOf"),
                 "does not know `oneOf`",
                 "2025-06-18 spells titled options `enum` with `enumNames`",
                 findings,
-            );
-        }
-        if findings.revision() == Some(OLD)
-            && field.default().is_some()
-            && !matches!(field.kind(), Kind::Boolean(_))
-        {
-            findings.note(
-                &format!("{at}/default"),
-                "default-ignored",
-                format!("{OLD} has defaults for booleans only: clients may not show this one"),
-                "",
             );
         }
         if findings.revision() != Some(OLD) && keywords.contains_key("enumNames") {
@@ -63,7 +135,88 @@ pub(super) fn look(
             );
         }
     }
-    Legal::judged_by(|revision| revision != OLD || on_old)
+    look_at_dialect(question, verdicts, findings);
+    if let Ok(form) = form {
+        look_at_fields(question, verdicts, form, findings);
+    }
+    legal
+}
+
+/// Adds a finding for a `$schema` that is not a text, which only the oldest revision accepts: it does not name it.
+fn look_at_dialect(question: &Question<'_>, verdicts: &Verdicts, findings: &mut Findings) {
+    let is_text = verdicts.written.get("$schema").is_none_or(Value::is_string);
+    if is_text || findings.revision() == Some(OLD) || !verdicts.written.is_object() {
+        return;
+    }
+    let level = if findings.revision().is_some() {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let at = question.at("/$schema");
+    let message = format!("{} wants a text as `$schema`", Revision::LATEST);
+    findings.put(level, &at, "not-in-schema", message, "leave it out");
+}
+
+/// Adds the findings about the fields of a form that the parser accepts.
+fn look_at_fields(
+    question: &Question<'_>,
+    verdicts: &Verdicts,
+    form: &Form,
+    findings: &mut Findings,
+) {
+    for field in form.fields() {
+        let at = question.field(field.name());
+        if findings.revision() == Some(OLD)
+            && field.default().is_some()
+            && !matches!(field.kind(), Kind::Boolean(_))
+        {
+            findings.note(
+                &format!("{at}/default"),
+                "default-ignored",
+                format!("{OLD} has defaults for booleans only: clients may not show this one"),
+                "",
+            );
+        }
+        let Some(written) = verdicts.written["properties"].get(field.name()) else {
+            continue;
+        };
+        let latest = match findings.revision() {
+            // Several choices are reported as missing in the revision.
+            Some(OLD) if written["type"] == "array" => continue,
+            asked => asked.unwrap_or(Revision::LATEST),
+        };
+        if !accepts_field(written, latest) {
+            let (place, message, help) = beyond_the_schema(written);
+            findings.error(
+                &format!("{at}{place}"),
+                "not-in-schema",
+                format!("{latest} {message}"),
+                help,
+            );
+        }
+    }
+}
+
+/// Returns what the official schema lacks in a field that the parser accepts: the place, the message and the help.
+fn beyond_the_schema(written: &Value) -> (&'static str, &'static str, &'static str) {
+    let items = &written["items"];
+    if items["oneOf"].is_array() {
+        let help = "write `anyOf` with `const` and `title` (`TitledMultiSelectEnumSchema`)";
+        ("/items/oneOf", "has no `oneOf` in `items`", help)
+    } else if items["anyOf"].is_array() {
+        let help = "give each option a `title`, or list the values as `enum`";
+        ("/items/anyOf", "needs a `title` for each option", help)
+    } else if items["enum"].is_array() {
+        let help = "add \"type\": \"string\" to `items` (`UntitledMultiSelectEnumSchema`)";
+        ("/items", "needs a `type` for the options", help)
+    } else {
+        (
+            "",
+            "does not have this kind of field",
+            "see `PrimitiveSchemaDefinition`",
+        )
+    }
 }
 
 fn not_on_old(at: &str, what: &str, help: &str, findings: &mut Findings) {

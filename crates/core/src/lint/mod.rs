@@ -7,8 +7,9 @@
 //!
 //! - `question`: finds the questions in the text
 //! - `defects`: the parser's defects, with help for patterns
-//! - `legality`: the revisions, and the parts that older ones lack; `partial_form`: the readable parts of an illegal
-//!   form
+//! - `official`: the official schema of each revision; `legality`: the verdict, and the parts that older ones lack;
+//!   `partial_form`: the readable parts of an illegal form
+//! - `presentation`: the form that is read from a schema with defects, and the programs that show it
 //! - `texts`: title, description, message, and hidden characters in them
 //! - `options`, `bounds`, `defaults`: the choices, the possible values, and the preselected ones
 //! - `link`: a url-mode request's URL
@@ -18,17 +19,22 @@ mod defaults;
 mod defects;
 mod legality;
 mod link;
+mod official;
 mod options;
 mod partial_form;
+mod presentation;
 mod question;
 mod report;
 mod texts;
 
+pub use legality::EXCEPTIONS;
+pub use presentation::Presentation;
 pub use report::{Finding, Legal, Report, Severity};
 
 use crate::form::{Form, Note, NoteCode};
 use crate::secrecy;
 use crate::wire::Revision;
+use legality::Verdicts;
 use question::{Asked, Question};
 use report::Findings;
 
@@ -69,20 +75,40 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
     }
     match &question.asked {
         Asked::Url { url, has_id } => link::look(question, url, *has_id, findings),
-        Asked::Form { schema } => match Form::parse(schema) {
-            Ok(form) => {
-                look_at_form(question, &form, findings);
-                legality::look(question, schema, &form, findings)
-            }
-            Err(defects) => {
-                defects::look(question, schema, &defects, findings);
-                if let Some(form) = partial_form::form(schema, &defects) {
-                    look_at_form(question, &form, findings);
-                }
-                Legal::nowhere()
-            }
-        },
+        Asked::Form { schema } => look_at_schema(question, schema, findings),
     }
+}
+
+fn look_at_schema(question: &Question<'_>, schema: &str, findings: &mut Findings) -> Legal {
+    let verdicts = Verdicts::new(schema);
+    let strict = Form::parse(schema);
+    let lenient = Form::parse_leniently(schema);
+    if question.slip.is_some() {
+        let message = "`requestedSchema` is missing";
+        findings.error(
+            &question.params(),
+            "params",
+            message,
+            "see the parameters of elicitation/create",
+        );
+    } else if let Err(defects) = &strict {
+        defects::look(question, schema, defects, &verdicts, findings);
+    }
+    let reading = presentation::look(question, &lenient, findings);
+    findings.read(reading);
+    match (&lenient, &strict) {
+        (Ok(form), _) => look_at_form(question, form, findings),
+        (Err(_), Err(defects)) => {
+            if let Some(form) = partial_form::form(schema, defects) {
+                look_at_form(question, &form, findings);
+            }
+        }
+        (Err(_), Ok(_)) => {}
+    }
+    if question.slip.is_some() {
+        return Legal::nowhere();
+    }
+    legality::look(question, &verdicts, strict.as_ref(), findings)
 }
 
 fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {

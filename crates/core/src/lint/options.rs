@@ -13,7 +13,12 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
     let options: &[ChoiceOption] = match field.kind() {
         Kind::Choice(choice) => &choice.options,
         Kind::Choices(choices) => &choices.options,
-        Kind::Text(_) | Kind::Number(_) | Kind::Integer(_) | Kind::Boolean(_) => return,
+        Kind::Text(_)
+        | Kind::Number(_)
+        | Kind::Integer(_)
+        | Kind::Boolean(_)
+        | Kind::Union(_)
+        | Kind::Lines(_) => return,
     };
     if options.len() > MANY {
         let message = format!("{} options are many to look through", options.len());

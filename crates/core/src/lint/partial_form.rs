@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::legality::field_of;
 use crate::form::{Defects, Form};
 
 /// Returns the form without its defects: a defective field keeps only its name and texts, a defective root its fields.
@@ -20,13 +21,6 @@ pub(super) fn form(schema: &str, defects: &Defects) -> Option<Form> {
         return None;
     }
     Form::from_value(&json!({ "type": "object", "properties": properties })).ok()
-}
-
-/// Returns the name of the field that a pointer into a schema leads to or through (RFC 6901, section 4).
-fn field_of(pointer: &str) -> Option<String> {
-    let inside = pointer.strip_prefix("/properties/")?;
-    let name = inside.split('/').next()?;
-    Some(name.replace("~1", "/").replace("~0", "~"))
 }
 
 /// Returns a text field in place of a defective one, whose rules are unknown.

@@ -14,6 +14,17 @@ pub(super) struct Question<'a> {
     /// The message; `None` if only a schema was given.
     pub(super) message: Option<String>,
     pub(super) asked: Asked<'a>,
+    /// The member in place of `requestedSchema`.
+    pub(super) slip: Option<Slip>,
+}
+
+/// A form without `requestedSchema`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slip {
+    /// The schema is called `schema`.
+    OtherKey,
+    /// There is no schema.
+    Missing,
 }
 
 /// The question.
@@ -39,10 +50,19 @@ type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 impl Question<'_> {
     /// Returns a pointer into the whole text for one into the schema.
     pub(super) fn at(&self, in_schema: &str) -> String {
-        match self.message {
-            None => in_schema.to_owned(),
-            Some(_) => format!("{}/requestedSchema{in_schema}", self.params),
+        if self.message.is_none() {
+            return in_schema.to_owned();
         }
+        let key = match self.slip {
+            Some(Slip::OtherKey) => "schema",
+            Some(Slip::Missing) | None => "requestedSchema",
+        };
+        format!("{}/{key}{in_schema}", self.params)
+    }
+
+    /// Returns the pointer of the params.
+    pub(super) fn params(&self) -> String {
+        self.params.clone()
     }
 
     /// Returns the pointer of a field.
@@ -102,6 +122,7 @@ fn alone(schema: &str) -> Question<'_> {
         params: String::new(),
         message: None,
         asked: Asked::Form { schema },
+        slip: None,
     }
 }
 
@@ -141,7 +162,9 @@ fn from_request<'a>(members: &Members<'a>, at: &str) -> Option<Result<Question<'
 }
 
 fn is_params(members: &Members<'_>) -> bool {
+    let is_schema = members.contains_key("type") || members.contains_key("properties");
     members.contains_key("requestedSchema")
+        || (text(members.get("message").copied()).is_some() && !is_schema)
         || text(members.get("mode").copied()).is_some_and(|mode| mode == "url" || mode == "form")
 }
 
@@ -153,6 +176,7 @@ fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Un
         help: "see the parameters of elicitation/create",
     };
     let message = text(members.get("message").copied()).ok_or_else(|| need("message", "a text"))?;
+    let mut slip = None;
     let asked = if text(members.get("mode").copied()).is_some_and(|mode| mode == "url") {
         let url = text(members.get("url").copied()).ok_or_else(|| need("url", "a text"))?;
         Asked::Url {
@@ -160,17 +184,22 @@ fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Un
             has_id: members.contains_key("elicitationId"),
         }
     } else {
-        let schema = members
-            .get("requestedSchema")
-            .ok_or_else(|| need("requestedSchema", "an object"))?;
+        let schema = members.get("requestedSchema").or_else(|| {
+            let other = members
+                .get("schema")
+                .filter(|schema| schema.get().starts_with('{'));
+            slip = Some(other.map_or(Slip::Missing, |_| Slip::OtherKey));
+            other
+        });
         Asked::Form {
-            schema: schema.get(),
+            schema: schema.map_or("null", |schema| schema.get()),
         }
     };
     Ok(Question {
         params: at,
         message: Some(message),
         asked,
+        slip,
     })
 }
 
@@ -238,7 +267,6 @@ mod tests {
             ("{", "not-json"),
             (r#"{"requestedSchema":{}}"#, "params"),
             (r#"{"mode":"url","message":"m"}"#, "params"),
-            (r#"{"mode":"form","message":"m"}"#, "params"),
             (
                 r#"{"method":"elicitation/create","params":{"message":3}}"#,
                 "params",

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
+use super::presentation::Presentation;
 use crate::wire::Revision;
 
 /// The severity of a finding.
@@ -86,12 +87,15 @@ impl Serialize for Legal {
     }
 }
 
-/// All findings of a lint. Serializes as `{"legal":{..},"findings":[..]}`.
+/// All findings of a lint. Serializes as `{"legal":{..},"reading":"..","findings":[..]}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The revisions on which the question is legal.
     pub legal: Legal,
+    /// The programs that show the form; of several forms, those of the one that the fewest show. `None` without a form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Presentation>,
     /// The findings, the gravest first.
     pub findings: Vec<Finding>,
 }
@@ -112,6 +116,7 @@ const MAX_FINDINGS: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Findings {
     revision: Option<Revision>,
+    reading: Option<Presentation>,
     kept: Vec<Finding>,
 }
 
@@ -119,6 +124,7 @@ impl Findings {
     pub(super) fn new(revision: Option<Revision>) -> Self {
         Self {
             revision,
+            reading: None,
             kept: Vec::new(),
         }
     }
@@ -126,6 +132,19 @@ impl Findings {
     /// Returns the requested revision, if there is one.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.revision
+    }
+
+    /// Notes the programs that show one more form.
+    pub(super) fn read(&mut self, reading: Presentation) {
+        let rank = |reading: Presentation| match reading {
+            Presentation::AsWritten => 0,
+            Presentation::Leniently => 1,
+            Presentation::OnlyByClients => 2,
+        };
+        self.reading = self
+            .reading
+            .filter(|known| rank(*known) > rank(reading))
+            .or(Some(reading));
     }
 
     pub(super) fn put(
@@ -183,6 +202,7 @@ impl Findings {
             .sort_by_key(|finding| std::cmp::Reverse(finding.level));
         Report {
             legal,
+            reading: self.reading,
             findings: self.kept,
         }
     }

@@ -76,6 +76,9 @@ fn an_illegal_form_is_looked_at_for_the_rest_too() {
             "error asks-for-secret /properties/password",
             "warning link-in-form /properties/email/description",
             "warning risky-default /properties/a~1b/default",
+            "note read-as /properties/password/type",
+            "note read-as /properties/email/format",
+            "note read-as /required/0",
         ]
     );
 }
@@ -514,7 +517,9 @@ fn several_questions_of_a_result_are_all_looked_at() {
         told(&report),
         [
             "error no-properties /inputRequests/two/params/requestedSchema",
+            "warning read-as /inputRequests/two/params/requestedSchema",
             "note no-fields /inputRequests/one/params/requestedSchema/properties",
+            "note no-fields /inputRequests/two/params/requestedSchema/properties",
         ]
     );
     assert!(!report.legal.on(Revision::V2026_07_28));
@@ -530,6 +535,7 @@ fn a_report_reads_as_documented() {
         serde_json::to_value(&report).expect("a report is JSON"),
         json!({
             "legal": {"2025-06-18": true, "2025-11-25": true, "2026-07-28": true},
+            "reading": "as-written",
             "findings": [{
                 "level": "note", "code": "no-description", "pointer": "/properties/pin_code",
                 "message": "there is no description: a person is not told what it is for",
@@ -569,4 +575,107 @@ fn whatever_text_there_is_a_report() {
         assert!(report.findings.len() <= 1_000);
         assert!(!report.legal.on(Revision::LATEST));
     }
+}
+
+/// Returns the reading of a form, the levels and codes of its errors and warnings, and the sentences of `read-as`.
+fn reading(text: &str) -> (Option<Presentation>, Vec<String>, Vec<String>) {
+    let report = lint(text, None);
+    let graver = report
+        .findings
+        .iter()
+        .filter(|finding| finding.level != Severity::Note && !finding.code.starts_with("no-"));
+    let codes = graver.map(|finding| format!("{} {}", finding.level.as_str(), finding.code));
+    let read = report
+        .findings
+        .iter()
+        .filter(|finding| finding.code == "read-as")
+        .map(|finding| finding.message.clone());
+    (report.reading, codes.collect(), read.collect())
+}
+
+#[test]
+fn how_a_form_is_read_is_told() {
+    let field = |keywords: &str| {
+        reading(&format!(
+            r#"{{"type":"object","properties":{{"a":{keywords}}}}}"#
+        ))
+    };
+    let (who, codes, read) = field(r#"{"type":"string","title":"T"}"#);
+    assert_eq!(
+        (who, codes.len(), read.len()),
+        (Some(Presentation::AsWritten), 0, 0)
+    );
+
+    // Legal on every revision, and still not the same everywhere.
+    let (who, codes, read) = field(r#"{"type":"integer","title":"T","enum":[1,2,3]}"#);
+    assert_eq!(who, Some(Presentation::Leniently));
+    assert_eq!(codes, ["warning enum-not-string"]);
+    assert!(read[0].contains("sent as such"), "{read:?}");
+
+    let (who, codes, read) = field(r#"{"title":"T","anyOf":[{"type":"string"},{"type":"null"}]}"#);
+    assert_eq!(who, Some(Presentation::Leniently));
+    assert_eq!(codes, ["error unsupported-keyword", "error missing-type"]);
+    assert!(read[0].contains("may be left empty"), "{read:?}");
+
+    let (who, _, read) = field(r#"{"type":"object","properties":{}}"#);
+    assert_eq!((who, read.len()), (Some(Presentation::OnlyByClients), 0));
+    // Of several forms, the one that the fewest show counts.
+    let ask = |schema: Value| json!({"method": "elicitation/create", "params": {"message": "m", "requestedSchema": schema}});
+    let result = json!({"inputRequests": {
+        "one": ask(json!({"type": "object", "properties": {"a": {"type": "object"}}})),
+        "two": ask(json!({"type": "object", "properties": {}})),
+    }});
+    assert_eq!(
+        reading(&result.to_string()).0,
+        Some(Presentation::OnlyByClients)
+    );
+}
+
+#[test]
+fn a_question_without_its_schema_is_read_as_it_was_meant() {
+    for (text, at, read_as) in [
+        (r#"{"message":"m"}"#, "", "asks to confirm"),
+        (r#"{"mode":"form","message":"m"}"#, "", "asks to confirm"),
+        (
+            r#"{"message":"m","schema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+            "/schema",
+            "probably meant",
+        ),
+        (
+            r#"{"message":"m","requestedSchema":[]}"#,
+            "/requestedSchema",
+            "asks to confirm",
+        ),
+        (
+            r#"{"message":"m","requestedSchema":{}}"#,
+            "/requestedSchema",
+            "asks to confirm",
+        ),
+        (
+            r#"{"message":"m","requestedSchema":null}"#,
+            "/requestedSchema",
+            "asks to confirm",
+        ),
+    ] {
+        let report = lint(text, None);
+        assert!(report.has_errors(), "{text}: it is not legal");
+        assert!(!report.legal.on(Revision::LATEST), "{text}");
+        assert_eq!(report.reading, Some(Presentation::Leniently), "{text}");
+        let warned = report.findings.iter().any(|finding| {
+            finding.level == Severity::Warning
+                && finding.code == "read-as"
+                && finding.pointer == at
+                && finding.message.contains(read_as)
+        });
+        assert!(warned, "{text}: {:?}", report.findings);
+    }
+    let other = lint(
+        r#"{"message":"m","schema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+        None,
+    );
+    let titles = other
+        .findings
+        .iter()
+        .filter(|finding| finding.pointer == "/schema/properties/a");
+    assert_eq!(titles.count(), 2, "the fields are looked at in their place");
 }

@@ -78,7 +78,11 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
             }
             (
                 Some(field),
-                TextSource::Name | TextSource::Option | TextSource::Pattern | TextSource::Message,
+                TextSource::Name
+                | TextSource::Option
+                | TextSource::Pattern
+                | TextSource::Format
+                | TextSource::Message,
             ) => question.field(field),
         };
         findings.warn(
@@ -157,6 +161,7 @@ pub(super) fn field(at: &str, field: &Field, findings: &mut Findings) {
     );
     if let Kind::Text(text) = field.kind()
         && text.format.is_none()
+        && text.other_format.is_none()
         && text.pattern.is_none()
         && let Some(format) = fitting_format(field.name())
     {

@@ -36,8 +36,10 @@ impl ParsedQuestion {
         let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
         let body = match &request {
             ElicitRequest::Form { schema, .. } => ParsedBody::Form(match form {
+                // Another program shows it.
+                Some(form) if form.is_unread() => return None,
                 Some(form) => form,
-                None => Arc::new(Form::parse(schema.get()).ok()?),
+                None => Arc::new(Form::parse_leniently(schema.get()).ok()?),
             }),
             ElicitRequest::Url { url, .. } => ParsedBody::Link(Box::new(Link::parse(url).ok()?)),
         };

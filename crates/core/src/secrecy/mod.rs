@@ -63,6 +63,8 @@ struct Subject<'a> {
     title: Option<&'a str>,
     description: Option<&'a str>,
     pattern: Option<&'a str>,
+    /// A format that forms do not have.
+    format: Option<&'a str>,
     /// `true` if only a number can be entered.
     numeric: bool,
 }
@@ -70,19 +72,35 @@ struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Returns the parts of a field; `None` for a field without typed input, whose options the server already knows.
     fn from_field(field: &'a Field) -> Option<Self> {
-        let (pattern, numeric) = match field.kind() {
-            Kind::Text(text) => (text.pattern.as_ref().map(Pattern::as_str), false),
-            Kind::Number(_) | Kind::Integer(_) => (None, true),
-            Kind::Boolean(_) | Kind::Choice(_) | Kind::Choices(_) => return None,
-        };
+        let (pattern, format, numeric) = typed_rules(field.kind())?;
         let (name, title, description) = (field.name(), field.title(), field.description());
         Some(Self {
             name,
             title,
             description,
             pattern,
+            format,
             numeric,
         })
+    }
+}
+
+/// Returns the pattern and the format of a kind, and `true` if only a number can be entered. `None` for a kind without
+/// typed input.
+fn typed_rules(kind: &Kind) -> Option<(Option<&str>, Option<&str>, bool)> {
+    match kind {
+        Kind::Text(text) => {
+            let pattern = text.pattern.as_ref().map(Pattern::as_str);
+            Some((pattern, text.other_format.as_deref(), false))
+        }
+        Kind::Number(_) | Kind::Integer(_) => Some((None, None, true)),
+        Kind::Boolean(_) | Kind::Choice(_) | Kind::Choices(_) => None,
+        // The alternative that accepts most: a text, then a number.
+        Kind::Union(union) => {
+            let rules = union.alternatives.iter().filter_map(typed_rules);
+            rules.min_by_key(|(_, _, numeric)| *numeric)
+        }
+        Kind::Lines(lines) => typed_rules(&lines.item),
     }
 }
 
@@ -123,10 +141,15 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         .pattern
         .and_then(shapes::from_pattern)
         .map(|found| (TextSource::Pattern, found));
+    let format = subject
+        .format
+        .and_then(shapes::from_format)
+        .map(|found| (TextSource::Format, found));
     let found: Vec<(TextSource, Found)> = scans
         .iter()
         .filter_map(|(source, scan)| Some((*source, scan.found?)))
         .chain(shape)
+        .chain(format)
         .filter(|(_, found)| !subject.numeric || found.secret.is_numeric())
         .collect();
     // The first of the gravest, so that the name is reported before texts that repeat it.
@@ -169,6 +192,7 @@ mod tests {
             title,
             description,
             pattern: None,
+            format: None,
             numeric: false,
         }
     }
@@ -313,6 +337,7 @@ mod tests {
     fn a_pattern_gives_a_key_away() {
         let keyed = Subject {
             pattern: Some("^ghp_[A-Za-z0-9]{36}$"),
+            format: None,
             ..text("value", None, None)
         };
         assert_eq!(

@@ -51,6 +51,9 @@ const DIGITS: &[(&str, CredentialKind, Confidence)] = &[
 
 /// Returns the credential that a pattern describes.
 pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
+    // The spellings of other languages, which forms that are read leniently may have.
+    let pattern = pattern.trim_start_matches("(?i)");
+    let pattern = pattern.strip_prefix("\\A").unwrap_or(pattern);
     let body = pattern
         .trim_start_matches('^')
         .trim_start_matches("(?:")
@@ -73,6 +76,15 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
     Some(Found {
         secret: *secret,
         level: *level,
+        intent: Intent::Asked,
+    })
+}
+
+/// Returns the credential that a format names, although forms have no such format.
+pub(super) fn from_format(name: &str) -> Option<Found> {
+    name.eq_ignore_ascii_case("password").then_some(Found {
+        secret: CredentialKind::Password,
+        level: Confidence::Certain,
         intent: Intent::Asked,
     })
 }

@@ -129,6 +129,8 @@ pub enum TextSource {
     Description,
     /// The field's pattern.
     Pattern,
+    /// The field's format, which forms do not have.
+    Format,
     /// The title of one of the field's options.
     Option,
     /// The message above the form.
@@ -143,6 +145,7 @@ impl TextSource {
             Self::Title => "title",
             Self::Description => "description",
             Self::Pattern => "pattern",
+            Self::Format => "format",
             Self::Option => "option",
             Self::Message => "message",
         }

@@ -153,6 +153,11 @@ impl CallView {
             || self.joined(short).chars().count() > sanitize::LABEL * 2
     }
 
+    /// Returns the number of arguments; `None` if any of several calls may be meant, each with arguments of its own.
+    pub fn argument_count(&self) -> Option<usize> {
+        self.candidates.is_empty().then(|| self.own_members().len())
+    }
+
     fn members(&self) -> Vec<(Option<String>, Member)> {
         if self.candidates.is_empty() {
             return self.own_members();

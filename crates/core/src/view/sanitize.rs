@@ -14,12 +14,16 @@ pub const DESCRIPTION: usize = 4_000;
 /// The longest name, title, label or option shown, in characters.
 pub const LABEL: usize = 200;
 
+/// The number of characters over a limit that are shown anyway: leaving them out would need about as many.
+const TOLERANCE: usize = 24;
+
 /// The longest arguments of a call shown in full, in characters.
 pub const ARGUMENTS: usize = 1 << 20;
 
 /// Sanitizes text of several lines: line breaks stay, everything else that acts on a screen becomes visible.
 ///
-/// At most `most` characters of `raw` are shown; the number of omitted ones is appended.
+/// At most `most` characters of `raw` are shown, and the number of omitted ones is appended. A text that is longer by no
+/// more than this note is shown whole.
 pub fn text(raw: &str, most: usize) -> String {
     neutral(raw, most, Style::Text)
 }
@@ -83,7 +87,11 @@ enum Style {
 
 fn neutral(raw: &str, most: usize, style: Style) -> String {
     let is_exact = style == Style::Exact;
-    let mut out = String::with_capacity(raw.len().min(most));
+    let most = match raw.chars().nth(most.saturating_add(TOLERANCE)) {
+        Some(_) => most,
+        None => usize::MAX,
+    };
+    let mut out = String::with_capacity(raw.len().min(most.saturating_mul(4)));
     let mut chars = raw.chars().peekable();
     let mut before = None;
     let mut taken = 0;
@@ -391,7 +399,7 @@ mod tests {
         assert_eq!(name("a ", LABEL), r#""a ""#);
         assert_ne!(name(r#""a ""#, LABEL), name("a ", LABEL));
         assert_eq!(name("a\u{202e}b\u{a0}c", LABEL), "a‹U+202E›b‹U+00A0›c");
-        assert_eq!(name("abcdef", 4), "abcd… (2 more characters)");
+        assert_eq!(name(&"abcdef".repeat(5), 4), "abcd… (26 more characters)");
     }
 
     #[test]
@@ -411,7 +419,13 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_and_says_so() {
-        assert_eq!(text("abcdef", 4), "abcd… (2 more characters)");
+        assert_eq!(text(&"abcdef".repeat(5), 4), "abcd… (26 more characters)");
+        for style in [text, exact, line, name] {
+            let whole = "x".repeat(4 + TOLERANCE);
+            assert_eq!(style(&whole, 4), whole);
+            let cut = style(&format!("{whole}y"), 4);
+            assert_eq!(cut, "xxxx… (25 more characters)");
+        }
         assert_eq!(text("abcd", 4), "abcd");
     }
 }

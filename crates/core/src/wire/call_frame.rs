@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
 use super::frame::FrameIndex;
 use super::members::token_text;
 use crate::digest::{MAX_ARGUMENT_DEPTH, canonical};
@@ -26,6 +28,11 @@ pub enum CallDefect {
     /// The arguments are not JSON, or hold text that is not Unicode.
     #[error("the arguments are not JSON text that can be shown")]
     Unreadable,
+    /// An object in the arguments has a member with a name of [`RESERVED`].
+    #[error(
+        "the arguments have a member named __proto__, constructor or prototype, which a server in JavaScript may take for something else: leave it out, and call again"
+    )]
+    Reserved,
     /// An object in the arguments has a duplicate member.
     #[error("the arguments have a member twice: write each once, and call again")]
     Duplicate,
@@ -36,6 +43,10 @@ pub enum CallDefect {
     #[error("the arguments have a number that is too large to be shown")]
     Number,
 }
+
+/// The names of members that a program in JavaScript may take for the prototype of the object: it then sees members that a
+/// reader of the arguments does not.
+pub const RESERVED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 impl fmt::Debug for CallFrame<'_> {
     /// Hides the arguments.
@@ -62,6 +73,29 @@ impl<'a> CallFrame<'a> {
         })
     }
 
+    /// Checks that no object in the arguments has a member with a name of [`RESERVED`].
+    ///
+    /// # Errors
+    /// [`CallDefect::Reserved`]; [`CallDefect::Unreadable`] if the arguments are not JSON.
+    pub fn check_reserved(&self) -> Result<(), CallDefect> {
+        let Some(arguments) = self.arguments else {
+            return Ok(());
+        };
+        // Without a backslash, each name is spelled as it is.
+        let may_have =
+            arguments.contains('\\') || RESERVED.iter().any(|name| arguments.contains(name));
+        if !may_have {
+            return Ok(());
+        }
+        match serde_json::from_str(arguments) {
+            Ok(Names {
+                has_reserved: false,
+            }) => Ok(()),
+            Ok(Names { has_reserved: true }) => Err(CallDefect::Reserved),
+            Err(_) => Err(CallDefect::Unreadable),
+        }
+    }
+
     /// Returns the arguments in canonical spelling: members sorted by name, numbers as written. Empty without
     /// arguments.
     pub fn canonical_arguments(&self) -> Result<String, CallDefect> {
@@ -69,9 +103,100 @@ impl<'a> CallFrame<'a> {
     }
 }
 
+/// The names of all members in a value.
+struct Names {
+    has_reserved: bool,
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NamesVisitor)
+    }
+}
+
+struct NamesVisitor;
+
+const NONE: Names = Names {
+    has_reserved: false,
+};
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = Names;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Names, E> {
+        Ok(NONE)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
+        let mut all = NONE;
+        while let Some(item) = items.next_element::<Names>()? {
+            all.has_reserved |= item.has_reserved;
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Names, A::Error> {
+        let mut all = NONE;
+        while let Some((name, value)) = members.next_entry::<Cow<'de, str>, Names>()? {
+            all.has_reserved |= value.has_reserved || RESERVED.contains(&&*name);
+        }
+        Ok(all)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_that_javascript_takes_for_a_prototype_is_found_however_spelled() {
+        let check = |arguments: &str| {
+            CallFrame {
+                target: Cow::Borrowed("t"),
+                arguments: Some(arguments),
+            }
+            .check_reserved()
+        };
+        for reserved in [
+            r#"{"__proto__":{"path":"/etc"}}"#,
+            r#"{"\u005f_proto__":1}"#,
+            r#"{"a":[{"b":{"constructor":{"prototype":{"x":1}}}}]}"#,
+            r#"{"prototyp\u0065":null}"#,
+        ] {
+            assert_eq!(check(reserved), Err(CallDefect::Reserved), "{reserved}");
+        }
+        for good in [
+            "{}",
+            r#"{"path":"__proto__","list":["constructor","prototype"],"n":1.5,"m":-2,"t":true,"z":null}"#,
+            r#"{"constructors":1,"__proto":2,"_prototype_":3,"\"prototype\"":4}"#,
+        ] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+    }
 
     #[test]
     fn a_call_says_what_it_calls() {

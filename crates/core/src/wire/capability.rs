@@ -40,10 +40,14 @@ impl Capability {
     /// - 2025-06-18 has no modes: any object means forms.
     /// - On later revisions, `{}` means forms; otherwise the members `form` and `url` count. An object with neither
     ///   (only unknown members) is read like `{}`. A member counts if it is an object.
-    /// - A value that is not an object declares nothing; `null` counts as absent.
+    /// - An empty list is an empty object: PHP writes both as `[]`.
+    /// - Any other value declares nothing; `null` counts as absent.
     pub fn read(elicitation: Option<&Value>, revision: Revision) -> Self {
-        let Some(Value::Object(declared)) = elicitation else {
-            return Self::NONE;
+        let empty = Map::new();
+        let declared = match elicitation {
+            Some(Value::Object(declared)) => declared,
+            Some(Value::Array(list)) if list.is_empty() => &empty,
+            Some(_) | None => return Self::NONE,
         };
         match revision {
             Revision::V2025_06_18 => Self::FORM,
@@ -57,8 +61,8 @@ impl Capability {
             return Self::FORM;
         }
         Self {
-            form: says(Mode::Form).is_some_and(Value::is_object),
-            url: says(Mode::Url).is_some_and(Value::is_object),
+            form: says(Mode::Form).is_some_and(is_declared),
+            url: says(Mode::Url).is_some_and(is_declared),
         }
     }
 
@@ -125,6 +129,11 @@ impl Capability {
     pub const fn is_none(self) -> bool {
         !self.form && !self.url
     }
+}
+
+/// Returns `true` for an object, or an empty list, which PHP writes for an empty object.
+fn is_declared(value: &Value) -> bool {
+    value.is_object() || value.as_array().is_some_and(Vec::is_empty)
 }
 
 #[cfg(test)]

@@ -73,6 +73,25 @@ impl Id {
         }
     }
 
+    /// Returns the id in the other JSON type: the text of a whole number, or the whole number that a text writes. `None`
+    /// for any other id.
+    ///
+    /// A string and a number are two ids, but some peers respell one as the other.
+    pub fn in_other_type(&self) -> Option<Self> {
+        match &self.meaning {
+            Meaning::Integer(whole) => Some(Self::text(&whole.to_string())),
+            Meaning::Text(text) => {
+                let whole: i128 = text.parse().ok()?;
+                let raw = RawValue::from_string(whole.to_string()).ok()?;
+                (raw.get() == &**text).then_some(Self {
+                    raw,
+                    meaning: Meaning::Integer(whole),
+                })
+            }
+            Meaning::Number(_) => None,
+        }
+    }
+
     /// Returns the id as a raw JSON value.
     pub fn to_raw(&self) -> Box<RawValue> {
         self.raw.clone()
@@ -159,6 +178,25 @@ mod tests {
         for token in ["null", "true", "{}", "[1]"] {
             let raw = RawValue::from_string(token.to_owned()).unwrap();
             assert!(Id::read(&raw).is_none(), "{token}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_written_in_the_other_type_only_if_it_means_a_whole_number() {
+        for (token, other) in [
+            ("1", "\"1\""),
+            ("1.0", "\"1\""),
+            ("-7", "\"-7\""),
+            ("\"0\"", "0"),
+            ("\"12345678901234567890\"", "12345678901234567890"),
+        ] {
+            let found = id(token).in_other_type();
+            assert_eq!(found.as_ref().map(Id::as_json), Some(other), "{token}");
+        }
+        for token in [
+            "\"01\"", "\"+1\"", "\" 1\"", "\"1.0\"", "\"a\"", "\"\"", "1.5",
+        ] {
+            assert!(id(token).in_other_type().is_none(), "{token}");
         }
     }
 

@@ -275,8 +275,21 @@ fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a,
 /// Levels of nesting allowed where a value is taken out of a frame. Forms have four, answers two.
 pub const MAX_DEPTH: usize = 64;
 
+/// Levels of nesting allowed in a schema. No form has them, but a client may show another; `serde_json` reads at most
+/// 127.
+pub const MAX_SCHEMA_DEPTH: usize = 120;
+
 /// Rejects a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
 pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireError> {
+    within(MAX_DEPTH, value, member)
+}
+
+/// Rejects a value nested deeper than `limit`, before anything recursive reads it.
+pub(super) fn within(
+    limit: usize,
+    value: &RawValue,
+    member: &'static str,
+) -> Result<(), WireError> {
     let mut depth = 0_usize;
     let text = value.get().as_bytes();
     let mut at = 0;
@@ -292,11 +305,8 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
             _ => {}
         }
         at += 1;
-        if depth > MAX_DEPTH {
-            return Err(WireError::TooDeep {
-                member,
-                limit: MAX_DEPTH,
-            });
+        if depth > limit {
+            return Err(WireError::TooDeep { member, limit });
         }
     }
     Ok(())
@@ -310,6 +320,20 @@ pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 /// Returns `true` if the value is `null`.
 pub fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
+}
+
+/// Returns `true` if the value is `true` or `false`.
+pub fn is_boolean(value: &RawValue) -> bool {
+    matches!(value.get(), "true" | "false")
+}
+
+/// Returns `true` if the value is a list without entries.
+pub fn is_empty_list(value: &RawValue) -> bool {
+    let entries = value
+        .get()
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    entries.is_some_and(|entries| entries.trim_ascii().is_empty())
 }
 
 /// Returns `true` if the text starts an object.

@@ -21,6 +21,8 @@
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
+//! | `every_era` | the declaration of a server that its tools ask in every era |
+//! | `session_version` | the version of a session, for clients of any date |
 //! | [`sse`] | server-sent events, reading and writing |
 //! | `notice` | cancellation and progress |
 //! | [`spelling`] | names as lenient readers take them |
@@ -31,6 +33,7 @@ mod call_kind;
 mod capability;
 mod envelope;
 mod error;
+mod every_era;
 pub mod frame;
 mod id;
 mod lenient;
@@ -44,14 +47,16 @@ mod request;
 mod result;
 mod revision;
 pub mod rounds;
+mod session_version;
 pub mod spelling;
 pub mod sse;
 
-pub use call_frame::{CallDefect, CallFrame};
+pub use call_frame::{CallDefect, CallFrame, RESERVED};
 pub use call_kind::{CallKind, UnknownCallKind};
 pub use capability::Capability;
 pub use envelope::{ElicitationMessage, Envelope, Kind, MAX_MESSAGE};
 pub use error::{JsonProblem, WireError};
+pub use every_era::{ASKS_IN_EVERY_ERA, asks_in_every_era};
 pub use frame::{Frame, FrameDefect, FrameIndex, FramePart};
 pub use id::Id;
 pub use lenient::LenientMembers;
@@ -62,3 +67,4 @@ pub use request::{ElicitRequest, UnsupportedQuestion};
 pub use result::{Action, ElicitResult};
 pub use revision::{Era, Mode, Revision, UnknownMode, UnknownRevision};
 pub use rounds::{InputRequest, InputRequired, InputResponses};
+pub use session_version::SessionVersion;

@@ -62,10 +62,12 @@ pub enum UnsupportedQuestion {
 
 impl ElicitRequest {
     /// The members of the params that any revision has.
-    pub const MEMBERS: [&str; 7] = [
+    pub const MEMBERS: [&str; 8] = [
         "mode",
         "message",
         "requestedSchema",
+        // Written by mistake in place of `requestedSchema`.
+        "schema",
         "url",
         "elicitationId",
         "task",
@@ -92,13 +94,10 @@ impl ElicitRequest {
         let message = members.need_text("message")?.into_owned();
         match mode {
             Mode::Form => {
-                let schema = members.need_object("requestedSchema")?;
-                members::within_depth(schema, "requestedSchema")?;
-                schema_names::refuse_like(schema)?;
-                Ok(Self::Form {
-                    message,
-                    schema: schema.to_owned(),
-                })
+                let schema = read_schema(members)?;
+                members::within(members::MAX_SCHEMA_DEPTH, &schema, "requestedSchema")?;
+                schema_names::refuse_like(&schema)?;
+                Ok(Self::Form { message, schema })
             }
             Mode::Url => Ok(Self::Url {
                 message,
@@ -158,7 +157,7 @@ impl ElicitRequest {
     pub fn to_params(&self, revision: Revision) -> Result<Value, UnsupportedQuestion> {
         let raw = self.to_raw_params(revision)?;
         serde_json::from_str(raw.get()).map_err(|_| UnsupportedQuestion::TooDeep {
-            limit: members::MAX_DEPTH,
+            limit: members::MAX_SCHEMA_DEPTH,
         })
     }
 
@@ -209,6 +208,22 @@ impl ElicitRequest {
             ("method", &*method),
             ("params", &*params),
         ]))
+    }
+}
+
+/// Returns the schema as it is written. Servers also send none, null, an empty list for an empty object, and the member
+/// `schema`: an absent schema is that of a confirmation.
+fn read_schema(members: &Members<'_>) -> Result<Box<RawValue>, WireError> {
+    let there = |name| members.get(name).filter(|value| !members::is_null(value));
+    match there("requestedSchema") {
+        None if there("schema").is_some() => Ok(members.need_object("schema")?.to_owned()),
+        None => Ok(members::raw_value(&Value::Object(Map::new()))),
+        Some(value) if members::is_empty_list(value) => {
+            Ok(members::raw_value(&Value::Object(Map::new())))
+        }
+        // A schema of JSON Schema, and no form: only a client can show it.
+        Some(value) if members::is_boolean(value) => Ok(value.to_owned()),
+        Some(_) => Ok(members.need_object("requestedSchema")?.to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::error::WireError;
 use super::members::{self, Members};
 use super::revision::Mode;
-use crate::answer::{CheckError, Outcome, judge};
+use crate::answer::{Answers, CheckError, Outcome, judge};
 use crate::form::Form;
 
 /// A person's action on a question. Only a person causes one: a timeout or a crash never does.
@@ -67,19 +67,26 @@ impl ElicitResult {
     /// Reads an `ElicitResult` that answers a question of `mode`.
     ///
     /// - An action other than accept, decline or cancel is [`WireError::UnknownAction`], never treated as another.
-    /// - `content` that is not an object is an error where it counts; `null` counts as absent.
+    /// - `content` that is not an object is an error where it counts; `null` and `[]` count as absent.
     /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] returns `{}`, which is an error
     ///   in a form with required fields and valid in one without.
     /// - Content on decline, on cancel, and in url mode has no meaning: it is dropped, and
-    ///   [`ElicitResult::dropped_content`] returns `true`.
+    ///   [`ElicitResult::dropped_content`] returns `true`. The same applies to `null`, which some servers refuse.
     pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
         members.refuse_like(&["action", "content"], "result")?;
         let action: Action = members.need_text("action")?.parse()?;
-        let content = members
-            .get("content")
-            .filter(|content| !members::is_null(content));
+        let written = members.get("content");
+        let content = written.filter(|content| !members::is_null(content));
         match (action, mode, content) {
+            // PHP writes an empty object so. It is not sent on.
+            (Action::Accept, Mode::Form, Some(content)) if members::is_empty_list(content) => {
+                Ok(Self {
+                    action,
+                    content: None,
+                    dropped_content: true,
+                })
+            }
             (Action::Accept, Mode::Form, Some(_)) => {
                 let content = members.need_object("content")?;
                 members::within_depth(content, "content")?;
@@ -89,15 +96,13 @@ impl ElicitResult {
                     dropped_content: false,
                 })
             }
-            (
-                Action::Accept | Action::Decline | Action::Cancel,
-                Mode::Form | Mode::Url,
-                content,
-            ) => Ok(Self {
-                action,
-                content: None,
-                dropped_content: content.is_some(),
-            }),
+            (Action::Accept | Action::Decline | Action::Cancel, Mode::Form | Mode::Url, _) => {
+                Ok(Self {
+                    action,
+                    content: None,
+                    dropped_content: written.is_some(),
+                })
+            }
         }
     }
 
@@ -197,10 +202,19 @@ impl ElicitResult {
 impl From<&Outcome> for ElicitResult {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Accept(answers) => Self::accept(&answers.to_value()),
+            Outcome::Accept(answers) => Self {
+                action: Action::Accept,
+                content: Some(members::raw(content_text(answers))),
+                dropped_content: false,
+            },
             Outcome::Visit | Outcome::Decline | Outcome::Cancel => Self::bare(outcome.action()),
         }
     }
+}
+
+/// Returns the content in the spelling that is sent.
+fn content_text(answers: &Answers) -> String {
+    serde_json::to_string(answers).expect("checked values, written to memory")
 }
 
 impl fmt::Debug for ElicitResult {

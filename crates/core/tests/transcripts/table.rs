@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use mcp_elicit_core::answer::{CheckError, Outcome};
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Lifecycle, Phase, Timestamp, Transition, Withdrawal};
 use mcp_elicit_core::wire::{
@@ -87,20 +87,20 @@ impl<'s> Table<'s> {
         }
         match self.outcome_of(&result)? {
             // An answer that the form rejects is asked for again: the question stays open.
-            Err(_) => Ok(()),
-            Ok(outcome) => self.step(&Transition::acted(&outcome, "person")),
+            None => Ok(()),
+            Some(outcome) => self.step(&Transition::acted(&outcome, "person")),
         }
     }
 
-    /// Returns the last question's outcome for a reply.
-    fn outcome_of(&self, result: &Value) -> Result<Result<Outcome, CheckError>, String> {
+    /// Returns the last question's outcome for a reply; `None` if the form rejects it.
+    fn outcome_of(&self, result: &Value) -> Result<Option<Outcome>, String> {
         let request = self.asked.as_ref().ok_or("nothing was asked")?;
         let reply = ElicitResult::from_value(result, request.mode()).map_err(told)?;
         match request {
-            ElicitRequest::Url { .. } => Ok(Ok(reply.visited())),
+            ElicitRequest::Url { .. } => Ok(Some(reply.visited())),
             ElicitRequest::Form { schema, .. } => {
                 let form = Form::parse(schema.get()).map_err(|defects| defects.to_string())?;
-                Ok(reply.against(&form))
+                Ok(reply.against(&form).ok())
             }
         }
     }

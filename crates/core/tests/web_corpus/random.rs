@@ -153,16 +153,16 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
 
     /// Returns `true` once in `times` calls, on average.
-    fn once_in(&mut self, times: usize) -> bool {
+    pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+    pub(super) fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
         list[self.below(list.len())]
     }
 
@@ -173,7 +173,7 @@ impl Random {
         serde_json::from_str(self.pick(NUMBERS)).expect("a number")
     }
 
-    fn text(&mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         match self.below(4) {
             0 => (0..self.below(6))
                 .map(|_| {
@@ -288,7 +288,7 @@ impl Random {
         }
     }
 
-    fn field(&mut self) -> Map<String, Value> {
+    pub(super) fn field(&mut self) -> Map<String, Value> {
         let mut field = Map::new();
         let kind = self.pick(&[
             "string", "string", "number", "integer", "boolean", "enum", "oneOf", "array", "array",

@@ -16,6 +16,9 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
         _ => None,
     };
     let mut here: Vec<(&str, &str)> = match controller.state.stage() {
+        Stage::Field(_) if controller.sends_at_once() => {
+            vec![("y n", "choose"), ("↑↓", "move"), ("Enter", "send")]
+        }
         Stage::Field(index) if controller.wide => match several(index) {
             Some(true) => vec![
                 ("Tab ↑↓", "move"),
@@ -66,7 +69,7 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
         Stage::Confirm => vec![("y n", "choose"), ("←→", "move"), ("Enter", "press")],
         Stage::Warnings => vec![("←→", "move"), ("Enter", "press")],
     };
-    if matches!(controller.state.stage(), Stage::Field(_)) {
+    if matches!(controller.state.stage(), Stage::Field(_)) && !controller.sends_at_once() {
         here.push(("Ctrl-S", "to the review"));
     }
     if controller.scrolls() {

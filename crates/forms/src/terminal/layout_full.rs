@@ -32,17 +32,9 @@ struct Columns {
 /// Returns the page with every field.
 pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(WIDEST);
-    let question = controller.state.question();
     let fields = controller.state.fields();
-    let head = widgets::head(controller, width, now);
+    let head = widgets::head(controller, width, height / 4, now);
     let mut body = Body::default();
-    body.extend(widgets::opening(
-        &question.message(),
-        width,
-        height / 4,
-        Style::Plain,
-    ));
-    body.gap();
     widgets::warnings(controller.state.warnings(), width, &mut body);
     body.gap();
     let label = widgets::label_column(fields, width / 2) + 2;
@@ -72,15 +64,13 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
             .into_iter()
             .map(|line| pad.clone().followed_by(line)),
     );
-    if let Some(notice) = controller.notice {
-        body.gap();
-        body.push(Line::of(format!("  {notice}"), Style::Warn));
-    }
     let last = body.lines.len() - 1;
     body.focus = focus.or(Some((last, last)));
     Page {
-        head,
+        head: head.lines,
+        question: head.question,
         body,
+        pinned: widgets::pinned(controller, width, height, true),
         foot: keys::here(controller, width),
         ..Page::default()
     }

@@ -6,6 +6,7 @@ use mcp_elicit_core::link::Link;
 
 use super::controller::{Controller, FieldInput};
 use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
+use super::widgets::Head;
 use super::{keys, widgets};
 use crate::view::{Stage, phrases};
 
@@ -13,16 +14,19 @@ use crate::view::{Stage, phrases};
 const OPENING: usize = 10;
 /// Rows that a message or list keeps on the smallest screen.
 const LEAST: usize = 3;
+/// The rows of a screen below which a field shows only its label and its input.
+const LOW: usize = 9;
 /// Rows for the marks above and below a list that is shown in part.
 const MARKS: usize = 2;
 
 /// Returns the page of the current stage, for a screen of `width` by `height`.
 pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(widgets::READABLE);
-    let head = widgets::head(controller, width, now);
     if let Some(row) = controller.reading {
+        let head = widgets::head(controller, width, 1, now);
         return Page {
-            head,
+            head: head.lines,
+            question: head.question,
             body: widgets::reader(controller, width, row),
             foot: keys::reader(width, controller.charset),
             ..Page::default()
@@ -33,31 +37,40 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
         controller.state.stage(),
         controller.state.question().as_link(),
     ) {
+        let head = widgets::head(controller, width, LEAST, now);
         return link_page(controller, link, head, foot, width);
     }
-    let room = height.saturating_sub(head.len() + foot.len());
-    let mut rows = Rows {
-        opening: OPENING,
-        list: room.max(LEAST),
-    };
-    let mut body = laid_out(controller, width, rows);
-    // The list is shortened first, then the message: both can be scrolled.
-    let over = body.lines.len().saturating_sub(room);
+    let mut opening = OPENING;
+    let mut head = widgets::head(controller, width, opening, now);
+    let room =
+        |head: &Head, pinned: usize| height.saturating_sub(head.lines.len() + foot.len() + pinned);
+    let mut list = room(&head, 0).max(LEAST);
+    let mut body = laid_out(controller, width, list, Space::Enough);
+    let mut pinned = widgets::pinned(controller, width, height, true);
+    // The list is shortened first, then the question: both can be scrolled.
+    let over = body.lines.len().saturating_sub(room(&head, pinned.len()));
     if over > 0 {
-        let (list, opening) = (
-            listed(controller).min(rows.list),
-            rows.opening.min(opening_rows(controller, width)),
-        );
-        rows.list = list.saturating_sub(over + MARKS).max(LEAST);
-        let saved = list.saturating_sub(rows.list);
-        rows.opening = opening
+        pinned = widgets::pinned(controller, width, height, false);
+        let listed = listed(controller).min(list);
+        list = listed.saturating_sub(over + MARKS).max(LEAST);
+        let saved = listed.saturating_sub(list);
+        opening = head
+            .question
             .saturating_sub(over.saturating_sub(saved))
             .max(LEAST);
-        body = laid_out(controller, width, rows);
+        head = widgets::head(controller, width, opening, now);
+        let space = if height < LOW {
+            Space::Low
+        } else {
+            Space::Scrolled
+        };
+        body = laid_out(controller, width, list, space);
     }
     Page {
-        head,
+        head: head.lines,
+        question: head.question,
         body,
+        pinned,
         foot,
         ..Page::default()
     }
@@ -67,14 +80,17 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
 fn link_page(
     controller: &Controller,
     link: &Link,
-    head: Vec<Line>,
+    head: Head,
     foot: Vec<Line>,
     width: usize,
 ) -> Page {
     let mut body = Body::default();
-    let message = controller.state.question().message();
-    body.extend(widgets::opening(&message, width, OPENING, Style::Plain));
-    body.gap();
+    // What the head leaves out has to be seen before the link is agreed to.
+    if widgets::question_length(controller, width) > head.question {
+        let message = controller.state.question().message();
+        body.extend(widgets::opening(&message, width, OPENING, Style::Plain));
+        body.gap();
+    }
     let shown = link.shown();
     let address = Line::of(shown.before, Style::Plain)
         .and(shown.domain, Style::Chosen)
@@ -105,19 +121,13 @@ fn link_page(
     buttons.extend(wrap(say, column, style).into_iter().map(widgets::indent));
     widgets::buttons(controller, 0, width, &mut buttons);
     Page {
-        head,
+        head: head.lines,
+        question: head.question,
         body,
         pinned: buttons.lines,
         foot,
         scroll: Some(controller.scroll),
     }
-}
-
-/// The rows for the parts that can be shortened.
-#[derive(Clone, Copy)]
-struct Rows {
-    opening: usize,
-    list: usize,
 }
 
 /// Returns the number of entries in the list of this stage, if there is one.
@@ -131,39 +141,25 @@ fn listed(controller: &Controller) -> usize {
     }
 }
 
-fn opening_rows(controller: &Controller, width: usize) -> usize {
-    widgets::opening(
-        &controller.state.question().message(),
-        width,
-        OPENING,
-        Style::Plain,
-    )
-    .len()
+/// The room for a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Space {
+    /// All of it is in sight.
+    Enough,
+    /// It is scrolled, and errors that stopped the person are pinned.
+    Scrolled,
+    /// So few rows that a field shows only its label and its input.
+    Low,
 }
 
-fn laid_out(controller: &Controller, width: usize, rows: Rows) -> Body {
+/// Lays out the stage, with at most `list` entries of a list.
+fn laid_out(controller: &Controller, width: usize, list: usize, space: Space) -> Body {
     let mut body = Body::default();
-    body.extend(widgets::opening(
-        &controller.state.question().message(),
-        width,
-        rows.opening,
-        Style::Plain,
-    ));
-    body.gap();
     match controller.state.stage() {
         Stage::Warnings => warnings(controller, width, &mut body),
         Stage::Confirm => confirm(controller, width, &mut body),
         Stage::Review => review(controller, width, &mut body),
-        Stage::Field(index) => field(controller, index, width, rows.list, &mut body),
-    }
-    if let Some(notice) = controller.notice {
-        body.gap();
-        body.push(Line::of(format!("  {notice}"), Style::Warn));
-        let last = body.lines.len() - 1;
-        body.focus = body
-            .focus
-            .map(|(first, _)| (first, last))
-            .or(Some((last, last)));
+        Stage::Field(index) => field(controller, index, width, list, space, &mut body),
     }
     body
 }
@@ -220,7 +216,14 @@ fn review(controller: &Controller, width: usize, body: &mut Body) {
     widgets::buttons(controller, fields.len(), width, body);
 }
 
-fn field(controller: &Controller, index: usize, width: usize, list: usize, body: &mut Body) {
+fn field(
+    controller: &Controller,
+    index: usize,
+    width: usize,
+    list: usize,
+    space: Space,
+    body: &mut Body,
+) {
     let (Some(field), Some(tool)) = (
         controller.state.fields().get(index),
         controller.inputs.get(index),
@@ -232,8 +235,11 @@ fn field(controller: &Controller, index: usize, width: usize, list: usize, body:
         body.gap();
     }
     let mut first = body.lines.len();
-    body.push(widgets::progress(index, controller.state.fields().len()));
-    body.gap();
+    let is_low = space == Space::Low;
+    if !controller.sends_at_once() && !is_low {
+        body.push(widgets::progress(index, controller.state.fields().len()));
+        body.gap();
+    }
     let need = if field.required {
         Style::Accent
     } else {
@@ -244,7 +250,7 @@ fn field(controller: &Controller, index: usize, width: usize, list: usize, body:
             .and(&field.label, Style::Strong)
             .and(format!("  {}", field.need()), need),
     );
-    if let Some(description) = &field.description {
+    if let Some(description) = field.description.as_ref().filter(|_| !is_low) {
         body.extend(widgets::opening(
             description,
             width,
@@ -252,17 +258,20 @@ fn field(controller: &Controller, index: usize, width: usize, list: usize, body:
             Style::Plain,
         ));
     }
-    if !field.hints.is_empty() {
+    if !field.hints.is_empty() && !is_low {
         body.extend(
             wrap(&field.hint(), width.saturating_sub(4), Style::Dim)
                 .into_iter()
                 .map(widgets::indent),
         );
     }
-    body.gap();
+    if !is_low {
+        body.gap();
+    }
     // Above the typed text, so that a low screen shows both.
     let complaints = widgets::complaints(controller, index, width);
-    if !complaints.is_empty() {
+    let is_pinned = space != Space::Enough && controller.state.was_tried(index);
+    if !complaints.is_empty() && !is_pinned {
         first = body.lines.len();
         body.extend(complaints);
     }

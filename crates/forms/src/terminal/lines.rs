@@ -13,14 +13,17 @@ const LONGEST: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Lines {
     wanted: Sender<()>,
-    read: Receiver<io::Result<Option<String>>>,
+    read: Receiver<io::Result<Waited>>,
     /// `true` if a line was requested and has not come yet.
     underway: bool,
 }
 
 /// The result of waiting for a line.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     Line(String),
+    /// The last line, which has no line end: its writer may have ended in the middle of it.
+    Cut(String),
     End,
     NotYet,
 }
@@ -56,7 +59,7 @@ impl Lines {
         match self.read.recv_timeout(wait) {
             Ok(line) => {
                 self.underway = false;
-                Ok(line?.map_or(Waited::End, Waited::Line))
+                line
             }
             Err(RecvTimeoutError::Timeout) => Ok(Waited::NotYet),
             Err(RecvTimeoutError::Disconnected) => Ok(Waited::End),
@@ -64,15 +67,15 @@ impl Lines {
     }
 }
 
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+fn read_line(input: &mut impl BufRead) -> io::Result<Waited> {
     let mut bytes = Vec::new();
-    loop {
+    let is_whole = loop {
         let chunk = input.fill_buf()?;
         if chunk.is_empty() {
             if bytes.is_empty() {
-                return Ok(None);
+                return Ok(Waited::End);
             }
-            break;
+            break false;
         }
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(chunk.len(), |at| at + 1);
@@ -85,17 +88,22 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
             ));
         }
         if end.is_some() {
-            break;
+            break true;
         }
-    }
+    };
     if bytes.last() == Some(&b'\r') {
         bytes.pop();
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| {
+    let line = String::from_utf8(bytes).map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             "a line of the input is not UTF-8",
         )
+    })?;
+    Ok(if is_whole {
+        Waited::Line(line)
+    } else {
+        Waited::Cut(line)
     })
 }
 
@@ -105,12 +113,12 @@ mod tests {
     use std::io::{Cursor, Read};
 
     #[test]
-    fn lines_come_without_their_breaks_and_a_last_one_needs_none() {
+    fn lines_come_without_their_breaks_and_a_last_one_without_a_break_is_told_apart() {
         let mut input = Cursor::new(b"a\r\n\nb".to_vec());
-        assert_eq!(read_line(&mut input).unwrap(), Some("a".to_owned()));
-        assert_eq!(read_line(&mut input).unwrap(), Some(String::new()));
-        assert_eq!(read_line(&mut input).unwrap(), Some("b".to_owned()));
-        assert_eq!(read_line(&mut input).unwrap(), None);
+        assert_eq!(read_line(&mut input).unwrap(), Waited::Line("a".to_owned()));
+        assert_eq!(read_line(&mut input).unwrap(), Waited::Line(String::new()));
+        assert_eq!(read_line(&mut input).unwrap(), Waited::Cut("b".to_owned()));
+        assert_eq!(read_line(&mut input).unwrap(), Waited::End);
     }
 
     #[test]

@@ -199,11 +199,15 @@ impl Body {
 const MARKED: usize = 3;
 /// The number of body rows that a person can work with.
 const ENOUGH: usize = 10;
+/// The rows of a screen below which the pinned rows take the place of the line about who asks.
+const TINY: usize = 8;
 
 /// The rows of a screen.
 #[derive(Clone, Default)]
 pub(super) struct Page {
     pub(super) head: Vec<Line>,
+    /// The number of rows of the question, with which the head begins. After them comes who asks.
+    pub(super) question: usize,
     pub(super) body: Body,
     /// Rows below the body that are never omitted.
     pub(super) pinned: Vec<Line>,
@@ -224,11 +228,12 @@ pub(super) struct Frame {
 }
 
 impl Page {
-    /// Cuts the page to `width` by `height`. On a low screen the head shrinks to the server and the foot to the keys
-    /// that leave, before the body loses important rows.
+    /// Cuts the page to `width` by `height`. On a low screen the head shrinks to one row of the question and one about who
+    /// asks, and the foot to the keys that leave, before the body loses important rows.
     pub(super) fn fit(self, width: usize, height: usize) -> Frame {
         let Self {
             mut head,
+            question,
             body,
             mut pinned,
             mut foot,
@@ -238,7 +243,18 @@ impl Page {
         let spare = |head: &[Line], foot: &[Line]| {
             (head.len() + foot.len() + wanted).saturating_sub(height)
         };
-        head.truncate(head.len().saturating_sub(spare(&head, &foot)).max(1));
+        let about = (question + 1).min(head.len());
+        head.truncate(head.len().saturating_sub(spare(&head, &foot)).max(about));
+        let extra = spare(&head, &foot).min(question.saturating_sub(1));
+        head.drain(question - extra..question);
+        if extra > 0
+            && let Some(first) = head.first_mut()
+        {
+            *first = first.clone().and(" …", Style::Dim);
+        }
+        if height < TINY && question > 0 && !pinned.is_empty() {
+            head.truncate(1);
+        }
         let extra = spare(&head, &foot).min(foot.len().saturating_sub(1));
         foot.drain(..extra);
         head.truncate(height.saturating_sub(foot.len()));
@@ -323,6 +339,7 @@ impl Page {
         };
         Self {
             head: spelled(self.head),
+            question: self.question,
             body: Body {
                 lines: rows,
                 ..body

@@ -150,14 +150,34 @@ impl Picker {
         self.at = Some(self.matching().count().saturating_sub(1));
     }
 
-    /// Adds a character to the type-ahead text, unless no entry would match.
-    pub(super) fn type_ahead(&mut self, c: char) {
+    /// Adds a character to the type-ahead text. Returns `false`, and leaves it out, if no entry would match.
+    pub(super) fn type_ahead(&mut self, c: char) -> bool {
         let here = self.here();
         self.typed.push(c);
-        if self.matching().next().is_none() {
+        let has_matches = self.matching().next().is_some();
+        if !has_matches {
             self.typed.pop();
         }
         self.stay_at(here);
+        has_matches
+    }
+
+    /// Moves to yes or no. Returns `false` if this is another list.
+    pub(super) fn go_to_flag(&mut self, flag: bool) -> bool {
+        let at = self
+            .entries
+            .iter()
+            .position(|entry| entry.gives == Gives::Flag(flag));
+        if at.is_some() {
+            self.typed.clear();
+            self.at = at;
+        }
+        at.is_some()
+    }
+
+    /// Selects no entry: a key that is held down must not answer.
+    pub(super) fn leave(&mut self) {
+        self.at = None;
     }
 
     /// Removes one character of the type-ahead text; returns `false` if it is empty.
@@ -282,6 +302,7 @@ mod tests {
             hints: Vec::new(),
             default: DraftValue::Nothing,
             is_secret: false,
+            is_list: false,
         }
     }
 
@@ -306,7 +327,8 @@ mod tests {
     #[test]
     fn typing_narrows_and_never_empties_the_list() {
         let mut picker = Picker::from_field(&field(false, true), &DraftValue::Nothing).unwrap();
-        "prx".chars().for_each(|c| picker.type_ahead(c));
+        let found = ["p", "r", "x"].map(|c| c.chars().all(|c| picker.type_ahead(c)));
+        assert_eq!(found, [true, true, false]);
         assert_eq!((picker.typed(), picker.counts()), ("pr", (3, 2)));
         picker.down();
         assert_eq!(here(&picker), "Preview");

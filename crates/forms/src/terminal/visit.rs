@@ -137,7 +137,7 @@ pub(super) fn by_lines(
         }
         if person {
             match lines.next(TICK)? {
-                Waited::Line(_) => return Ok(()),
+                Waited::Line(_) | Waited::Cut(_) => return Ok(()),
                 Waited::End => return Err(FrontendError::EndOfInput { field: None }),
                 Waited::NotYet => {}
             }

@@ -13,8 +13,6 @@ use crate::view::{CallView, FieldView, Stage, Warning, countdown, phrases};
 
 /// The widest text, in columns: longer rows are hard to read.
 pub(super) const READABLE: usize = 80;
-/// The most rows for one fact about the question.
-const ABOUT: usize = 2;
 /// The most waiting questions that are listed.
 const LISTED: usize = 50;
 
@@ -27,58 +25,72 @@ pub(super) fn rule(width: usize) -> Line {
     Line::of("─".repeat(width), Style::Dim)
 }
 
-/// Returns the origin, the caller, the call and the time left.
-pub(super) fn head(controller: &Controller, width: usize, now: SystemTime) -> Vec<Line> {
+/// The rows above a page: the question, who asks it for which call, and the time left.
+pub(super) struct Head {
+    pub(super) lines: Vec<Line>,
+    /// The number of rows of the question, with which it begins.
+    pub(super) question: usize,
+}
+
+/// Returns the head, with at most `most` rows of the question.
+pub(super) fn head(controller: &Controller, width: usize, most: usize, now: SystemTime) -> Head {
+    let mut lines = question_rows(controller, width, most);
+    let question = lines.len();
+    lines.extend(who(controller, width, now));
+    lines.extend(queue(controller, width));
+    lines.push(rule(width));
+    Head { lines, question }
+}
+
+/// Returns the beginning of the question, its first paragraph as the strongest text of the page.
+fn question_rows(controller: &Controller, width: usize, most: usize) -> Vec<Line> {
+    let message = controller.state.question().message();
+    let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+    let column = width.saturating_sub(4);
+    let mut rows = wrap(first, column, Style::Strong);
+    rows.extend(wrap(rest, column, Style::Plain));
+    let rows = rows.into_iter().map(indent).collect();
+    shortened(rows, most)
+}
+
+/// Returns the number of rows of the whole question.
+pub(super) fn question_length(controller: &Controller, width: usize) -> usize {
+    question_rows(controller, width, usize::MAX).len()
+}
+
+/// Returns one line: who asks, for which call, and the time left. What does not fit is opened by a key, which is named on
+/// a line of its own if a part of the call is not shown.
+fn who(controller: &Controller, width: usize, now: SystemTime) -> Vec<Line> {
     let question = controller.state.question();
     let origin = question.origin();
-    let mut lines = Vec::new();
     let left = question.remaining(now);
     let clock = left.map(countdown::left).unwrap_or_default();
     let room = width.saturating_sub(clock.width() + 3);
-    let title = Line::of("  ", Style::Plain)
-        .and(origin.title(), Style::Chosen)
-        .and(" asks", Style::Plain)
-        .cut(room);
-    let gap = width.saturating_sub(title.width() + clock.width() + 1);
+    let mut line = Line::of("  ", Style::Plain).and(origin.title(), Style::Accent);
+    let call = question.call();
+    if let Some(call) = call {
+        line = line.and(format!(" · {}", phrases::for_call(call)), Style::Dim);
+    }
+    let is_cut = line.width() > room;
+    let more = [phrases::on_behalf_of(question), origin.connection_line()];
+    for fact in more.into_iter().flatten() {
+        let longer = line.clone().and(format!(" · {fact}"), Style::Dim);
+        if longer.width() <= room {
+            line = longer;
+        }
+    }
+    let line = line.cut(room);
+    let gap = width.saturating_sub(line.width() + clock.width() + 1);
     let hurry = if left.is_some_and(countdown::is_short) {
         Style::Bad
     } else {
         Style::Dim
     };
-    lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
-    let about = [
-        question.call().map(phrases::for_call),
-        phrases::on_behalf_of(question),
-        origin.connection_line(),
-    ];
-    let mut cut = question.call().is_some_and(CallView::is_shortened);
-    for about in together(about.into_iter().flatten(), width.saturating_sub(3)) {
-        let mut rows = wrap(&about, width.saturating_sub(3), Style::Dim);
-        cut |= rows.len() > ABOUT;
-        rows.truncate(ABOUT);
-        lines.extend(rows.into_iter().map(indent));
-        if std::mem::take(&mut cut) {
-            lines.push(Line::of("  … all of it: Ctrl-O", Style::Warn));
-        }
+    let mut lines = vec![line.and(" ".repeat(gap), Style::Plain).and(clock, hurry)];
+    if is_cut || call.is_some_and(CallView::is_shortened) {
+        lines.push(Line::of("  … all of it: Ctrl-O", Style::Warn));
     }
-    lines.extend(queue(controller, width));
-    lines.push(rule(width));
     lines
-}
-
-/// Combines facts into as few rows as possible, each fact whole.
-fn together(facts: impl Iterator<Item = String>, width: usize) -> Vec<String> {
-    let mut rows: Vec<String> = Vec::new();
-    for fact in facts {
-        match rows.last_mut() {
-            Some(row) if row.width() + fact.width() + 3 <= width => {
-                row.push_str(" · ");
-                row.push_str(&fact);
-            }
-            _ => rows.push(fact),
-        }
-    }
-    rows
 }
 
 /// Returns a line about waiting questions: the next one, and the key that lists the others.
@@ -95,17 +107,22 @@ fn queue(controller: &Controller, width: usize) -> Option<Line> {
 
 /// Returns the beginning of a longer text, with the key that opens all of it.
 pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Vec<Line> {
-    let mut rows: Vec<_> = wrap(text, width.saturating_sub(4), style)
-        .into_iter()
-        .map(indent)
-        .collect();
-    if rows.len() > most {
-        let more = rows.len() + 1 - most;
-        rows.truncate(most.saturating_sub(1));
-        rows.push(Line::of(
-            format!("  … {more} more lines, Ctrl-O to read"),
-            Style::Dim,
-        ));
+    let rows = wrap(text, width.saturating_sub(4), style);
+    shortened(rows.into_iter().map(indent).collect(), most)
+}
+
+/// Returns at most `most` rows, the last of which says how many more there are, if there are.
+fn shortened(mut rows: Vec<Line>, most: usize) -> Vec<Line> {
+    if rows.len() <= most {
+        return rows;
+    }
+    let more = rows.len() + 1 - most;
+    rows.truncate(most.saturating_sub(1).max(1));
+    if most > 1 {
+        let more = format!("  … {more} more lines, Ctrl-O to read");
+        rows.push(Line::of(more, Style::Dim));
+    } else if let Some(first) = rows.pop() {
+        rows.push(first.and(" …", Style::Dim));
     }
     rows
 }
@@ -269,6 +286,35 @@ pub(super) fn understood(controller: &Controller, index: usize, width: usize) ->
     };
     let rows = wrap(&understood, width.saturating_sub(6), Style::Warn);
     signed("  → ", rows, Style::Warn).collect()
+}
+
+/// Returns the rows that stay above the foot: a question that a key has to answer, or else on a screen on which the page
+/// does not fit, the errors that stopped the person.
+pub(super) fn pinned(
+    controller: &Controller,
+    width: usize,
+    height: usize,
+    fits: bool,
+) -> Vec<Line> {
+    if let Some(notice) = controller.notice {
+        let rows = wrap(notice, width.saturating_sub(4), Style::Warn);
+        return rows.into_iter().map(indent).collect();
+    }
+    let Stage::Field(index) = controller.state.stage() else {
+        return Vec::new();
+    };
+    if fits || !controller.state.was_tried(index) {
+        return Vec::new();
+    }
+    let most = if height < 10 { 2 } else { 3 };
+    let mut rows = complaints(controller, index, width);
+    if rows.len() > most {
+        rows.truncate(most);
+        if let Some(last) = rows.pop() {
+            rows.push(last.and(" …", Style::Dim));
+        }
+    }
+    rows
 }
 
 /// Returns the errors of the field: gently during input, plainly after the person tried to continue.

@@ -59,7 +59,7 @@ impl AnswerState {
     pub fn new(question: QuestionView) -> Self {
         let mut fields: Vec<_> = question
             .as_form()
-            .map(|form| form.fields().iter().map(FieldView::from_field).collect())
+            .map(FieldView::of_form)
             .unwrap_or_default();
         hide_secrets(&question, &mut fields);
         let entries = fields

@@ -1,5 +1,9 @@
+use std::collections::HashMap;
+
 use mcp_elicit_core::answer::DraftValue;
-use mcp_elicit_core::form::{Choice, ChoiceOption, Field, Format, Kind, Text};
+use mcp_elicit_core::form::{
+    AdjustmentKind, Choice, ChoiceOption, Field, Form, Format, Kind, Text,
+};
 use serde_json::{Number, Value};
 
 use super::{hints, sanitize};
@@ -88,6 +92,8 @@ impl Control {
                 least: choices.min_items,
                 most: choices.max_items,
             },
+            Kind::Union(_) => Self::Text { long: false },
+            Kind::Lines(_) => Self::Text { long: true },
         }
     }
 
@@ -106,12 +112,22 @@ impl Control {
 }
 
 fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
+    let mut titles: HashMap<String, usize> = HashMap::with_capacity(options.len());
+    for option in options {
+        *titles
+            .entry(sanitize::line(option.label(), TEXT))
+            .or_default() += 1;
+    }
     options
         .iter()
         .map(|option| {
             let shown = sanitize::line(option.label(), TEXT);
             let label = if shown.is_empty() {
                 sanitize::line(&option.value, TEXT)
+            } else if titles.get(&shown).is_some_and(|count| *count > 1) && *option.value != *shown
+            {
+                // Options of one title are told apart by their values.
+                format!("{shown} ({})", sanitize::line(&option.value, TEXT))
             } else {
                 shown
             };
@@ -147,6 +163,8 @@ pub struct FieldView {
     pub default: DraftValue,
     /// `true` if it certainly asks for a credential, so that typed text is not shown.
     pub is_secret: bool,
+    /// `true` for a list that is written, one value per line.
+    pub is_list: bool,
 }
 
 /// The longest label, description or option shown, in characters. No schema is longer, so that no part of a question is
@@ -182,7 +200,28 @@ impl FieldView {
             hints: hints::from_kind(field.kind()),
             default: default_of(field),
             is_secret: false,
+            is_list: matches!(field.kind(), Kind::Lines(_)),
         }
+    }
+
+    /// Creates the views of a form's fields. Rules of the server that are not checked are among the hints.
+    pub fn of_form(form: &Form) -> Vec<Self> {
+        let mut views: Vec<_> = form.fields().iter().map(Self::from_field).collect();
+        for remark in form.remarks() {
+            let is_hint = matches!(
+                remark.kind,
+                AdjustmentKind::FormatNotEnforced | AdjustmentKind::PatternNotEnforced
+            );
+            let view = views
+                .iter_mut()
+                .find(|view| Some(&view.name) == remark.field.as_ref());
+            if let Some(view) = view
+                && !is_hint
+            {
+                view.hints.push(sanitize::line(&remark.message, TEXT));
+            }
+        }
+        views
     }
 
     /// Returns `required` or `optional`.
@@ -218,12 +257,18 @@ impl FieldView {
     /// it. Safe to show.
     pub fn sent(&self, value: &Value) -> Vec<String> {
         match value {
+            Value::Bool(flag) if !self.control.options().is_empty() => {
+                vec![self.label_of(&flag.to_string())]
+            }
             Value::Bool(flag) => vec![if *flag { "Yes" } else { "No" }.to_owned()],
             Value::String(_) | Value::Number(_) if self.is_secret => vec![HIDDEN.to_owned()],
             Value::String(text) if self.control.options().is_empty() => {
                 vec![sanitize::text(text, sanitize::ARGUMENTS)]
             }
             Value::String(value) => vec![self.label_of(value)],
+            Value::Number(_) if !self.control.options().is_empty() => {
+                vec![self.label_of(&value.to_string())]
+            }
             Value::Array(items) if items.is_empty() => vec!["none of them".to_owned()],
             Value::Array(items) => items.iter().flat_map(|item| self.sent(item)).collect(),
             other => vec![sanitize::line(&other.to_string(), sanitize::LABEL)],

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use mcp_elicit_core::form::{Choices, Format, Kind, Number, Text};
+use mcp_elicit_core::form::{Choices, Format, Kind, Lines, Number, Text};
 
 /// Returns the limits that a person must obey, the most important first. Empty if there are none.
 pub(super) fn from_kind(kind: &Kind) -> Vec<String> {
@@ -12,6 +12,8 @@ pub(super) fn from_kind(kind: &Kind) -> Vec<String> {
         Kind::Integer(number) => of_number("a whole number", number),
         Kind::Boolean(_) | Kind::Choice(_) => Vec::new(),
         Kind::Choices(choices) => of_choices(choices),
+        Kind::Union(union) => vec![union.types()],
+        Kind::Lines(lines) => of_lines(lines),
     }
 }
 
@@ -33,13 +35,32 @@ fn of_text(text: &Text) -> Vec<String> {
         let one = text.max_length.or(text.min_length) == Some(1);
         format!("{range} {}", if one { "character" } else { "characters" })
     }));
-    if let Some(pattern) = &text.pattern {
-        hints.push(format!(
-            "matches {}",
-            super::sanitize::line(pattern.as_str(), super::sanitize::LABEL)
-        ));
+    if let Some(format) = &text.other_format {
+        let format = super::sanitize::line(format, super::sanitize::LABEL);
+        hints.push(format!("format {format} (not checked)"));
+    }
+    if let Some(example) = example(text) {
+        hints.push(format!("such as {example}"));
+    } else if let Some(pattern) = &text.pattern {
+        let source = super::sanitize::line(pattern.as_str(), super::sanitize::LABEL);
+        let unchecked = if pattern.enforced() {
+            ""
+        } else {
+            " (not checked)"
+        };
+        hints.push(format!("matches {source}{unchecked}"));
     }
     hints
+}
+
+/// Returns a text that the pattern takes, if it fits the other limits and shows the pattern's form.
+fn example(text: &Text) -> Option<String> {
+    let example = text.pattern.as_ref()?.example()?;
+    let length = u64::try_from(example.chars().count()).ok()?;
+    let is_long_enough = text.min_length.is_none_or(|least| length >= least);
+    let is_short_enough = text.max_length.is_none_or(|most| length <= most);
+    let shown = super::sanitize::line(&example, super::sanitize::LABEL);
+    (is_long_enough && is_short_enough && shown == example).then_some(example)
 }
 
 fn of_number(what: &str, number: &Number) -> Vec<String> {
@@ -80,6 +101,24 @@ fn of_choices(choices: &Choices) -> Vec<String> {
     .map(|range| format!("choose {range}"))
     .into_iter()
     .collect()
+}
+
+fn of_lines(lines: &Lines) -> Vec<String> {
+    let mut hints = vec!["one value per line".to_owned()];
+    let range = range(lines.min_items.filter(|least| *least > 0), lines.max_items);
+    hints.extend(range.map(|range| {
+        let one = lines.max_items.or(lines.min_items) == Some(1);
+        format!("{range} {}", if one { "line" } else { "lines" })
+    }));
+    // A line of text needs no explanation.
+    if !matches!(&*lines.item, Kind::Text(text) if *text == Text::default()) {
+        hints.extend(
+            from_kind(&lines.item)
+                .into_iter()
+                .map(|hint| format!("each line: {hint}")),
+        );
+    }
+    hints
 }
 
 fn range<T: Display + PartialEq>(least: Option<T>, most: Option<T>) -> Option<String> {
@@ -132,7 +171,16 @@ mod tests {
             ),
             (
                 json!({"type": "string", "pattern": "^[a-z]+$"}),
-                vec!["matches ^[a-z]+$"],
+                vec!["such as abc"],
+            ),
+            // Without an example, or with one that another limit refuses, the pattern itself is shown.
+            (
+                json!({"type": "string", "pattern": "^[^a]+$"}),
+                vec!["matches ^[^a]+$"],
+            ),
+            (
+                json!({"type": "string", "pattern": "^[a-z]+$", "maxLength": 2}),
+                vec!["at most 2 characters", "matches ^[a-z]+$"],
             ),
             (
                 json!({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}),

@@ -2,6 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+/// The first second after the year 9999, since 1970: HTTP has no date for it (RFC 9110, 5.6.7), and the library that writes
+/// the `Date` of responses panics.
+const AFTER_LAST_DATE: u64 = 253_402_300_800;
+
 /// Returns the system's time.
 #[expect(
     clippy::disallowed_methods,
@@ -9,6 +13,12 @@ use std::time::{Duration, SystemTime};
 )]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// Returns `true` for a time that the `Date` of a response cannot name.
+pub(super) fn is_beyond_dates(now: SystemTime) -> bool {
+    now.duration_since(SystemTime::UNIX_EPOCH)
+        .is_ok_and(|since| since.as_secs() >= AFTER_LAST_DATE)
 }
 
 /// Returns the time between `then` and `now` in words: `just now`, `4 min ago`, `3 h ago`, `2 days ago`.
@@ -58,6 +68,17 @@ mod tests {
             assert_eq!(ago(then, then + Duration::from_secs(seconds)), words);
         }
         assert_eq!(ago(then + Duration::from_secs(9), then), "just now");
+    }
+
+    #[test]
+    fn a_response_has_a_date_up_to_the_year_9999() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert!(!is_beyond_dates(at(0)));
+        assert!(!is_beyond_dates(at(AFTER_LAST_DATE - 1)));
+        assert!(is_beyond_dates(at(AFTER_LAST_DATE)));
+        assert!(is_beyond_dates(at(400_000_000_000)));
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        assert!(!is_beyond_dates(before));
     }
 
     #[test]

@@ -24,9 +24,12 @@ use hyper::server::conn::http1;
 use hyper::service::Service as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+
+use super::clock;
 
 /// Limits on the connections of one server. The default suits pages on this machine, to which browsers open few
 /// connections.
@@ -402,10 +405,30 @@ pub async fn serve(
     }
 }
 
+/// Responds that the clock is wrong, without a date.
+async fn refuse_for_clock(mut stream: impl AsyncWrite + Unpin) {
+    let why = "the clock of the gateway's machine is beyond the year 9999: set it right\n";
+    let response = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{why}",
+        why.len()
+    );
+    let written = async {
+        stream.write_all(response.as_bytes()).await?;
+        stream.shutdown().await
+    };
+    let _the_client_has_left = written.await;
+}
+
 async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
     // A short message must not wait for more data; a socket without this option still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
+    }
+    if clock::is_beyond_dates(clock::now()) {
+        tracing::error!(
+            "the clock of this machine is beyond the year 9999: no connection can be served until it is set right"
+        );
+        return refuse_for_clock(stream).await;
     }
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

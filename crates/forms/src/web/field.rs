@@ -53,6 +53,8 @@ pub(super) struct FieldPart {
     pub key: String,
     pub label: String,
     pub required: bool,
+    /// The word beside the label.
+    pub mark: Option<&'static str>,
     pub about: Option<String>,
     pub limit: String,
     pub errors: Vec<String>,

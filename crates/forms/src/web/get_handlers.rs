@@ -13,8 +13,8 @@ use mcp_elicit_core::link::Link;
 use super::form_decode::{self, Wrong};
 use super::markdown::Message;
 use super::page::{
-    Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, Step, TeamPart, ViewLink,
-    VisitPage,
+    Act, Asked, Leaving, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, Step,
+    TeamPart, ViewLink, VisitPage,
 };
 use super::phrases::{self, Phrases};
 use super::question_store::{
@@ -24,6 +24,7 @@ use super::question_store::{
 use super::router::{AppState, go, page, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
 use super::viewer::Viewer;
+use super::yes_no::YesNoPart;
 use super::{notices, page_model};
 use crate::view::date_time::zone_here;
 use crate::view::{FieldView, QuestionBody, QuestionView, sanitize, warnings};
@@ -202,6 +203,7 @@ struct Open<'a> {
     now: SystemTime,
     always: bool,
     team: Option<TeamPart>,
+    takes_reasons: bool,
 }
 
 impl Open<'_> {
@@ -221,11 +223,18 @@ impl Open<'_> {
             QuestionBody::Url(_) => ("asks you to visit a page", CARE_LINK),
         };
         let warnings = warnings(&self.question);
+        let mut message = Message::read(&self.question.message());
+        let title = if is_approval {
+            Vec::new()
+        } else {
+            message.take_title()
+        };
         Asked {
-            asker: page_model::asker(&self.question, self.asked, self.now, is_approval),
+            asker: page_model::asker(&self.question, self.asked, self.now, self.team.as_ref()),
             verb,
             left: page_model::left(self.question.deadline(), self.now),
-            message: Message::read(&self.question.message()),
+            title,
+            message,
             care,
             note: self.note.clone(),
             must_allow: warnings.iter().any(|warning| warning.asks_for_credential),
@@ -237,6 +246,7 @@ impl Open<'_> {
             ),
             always: self.always,
             team: self.team.clone(),
+            takes_reasons: self.takes_reasons,
             step: match self.question.as_form() {
                 Some(form) if form.fields().is_empty() => Step::Plain,
                 Some(_) | None => Step::Answer,
@@ -247,7 +257,7 @@ impl Open<'_> {
     fn form_page(&self, form: &Form, saved: Option<Draft>, query: Option<&str>) -> QuestionPage {
         let has = |name| asked_for(query, name).is_some();
         let (check, unsure) = (has("check"), has("allow"));
-        let views: Vec<_> = form.fields().iter().map(FieldView::from_field).collect();
+        let views: Vec<_> = FieldView::of_form(form);
         let typed = saved.is_some();
         let draft = page_model::draft_of(&views, saved);
         let wrong = if check {
@@ -272,13 +282,16 @@ impl Open<'_> {
         }
         let asked = self.asked();
         let is_approval = asked.is_approval();
-        let leave = asked_for(query, "leave").filter(|_| typed || asked.others_needed() > 0);
-        let leaving = leave.and_then(|act| {
+        let leave = asked_for(query, "leave").filter(|_| typed || asked.team.is_some());
+        let leaving: Option<Leaving> = leave.and_then(|act| {
             let mut leavings = asked.leavings().into_iter();
             leavings.find(|leaving| leaving.act == act)
         });
+        let asks_plainly = leaving.is_none() && problems.is_empty();
+        let yes_no = YesNoPart::of(&views, &asked).filter(|_| asks_plainly);
         QuestionPage {
             shell: self.shell(),
+            yes_no,
             asked,
             typed,
             leaving,
@@ -338,9 +351,27 @@ async fn open<'a, D: QuestionStore>(
             let team = app.store.team(viewer, &id).await.map_err(failed)?;
             let shell = shell(site, viewer, pending_total);
             let is_approval = team.as_ref().is_some_and(|team| team.is_approval);
-            let mut ended = notices::ended(shell, &summary, late, next, note, is_approval);
+            let mut ended = notices::ended(
+                shell,
+                &summary,
+                late,
+                next,
+                note,
+                is_approval,
+                (site.clock)(),
+            );
             if let Some(team) = team {
                 let now = (site.clock)();
+                let reasons = team.reasons.iter();
+                let reasons = reasons.map(|why| sanitize::line(why, sanitize::DESCRIPTION));
+                let reasons = reasons.map(|why| format!("Why: \u{201c}{why}\u{201d}"));
+                if team.good_for.is_some() && team.may_end_grant {
+                    ended.acts.push(Act {
+                        href: format!("{}/grants", site.base),
+                        label: "Standing approvals".to_owned(),
+                    });
+                }
+                ended.lines.extend(reasons.chain(team.good_for));
                 ended.history = page_model::history(team.history);
                 ended.comments = page_model::comments(team.comments, now);
             }
@@ -384,6 +415,7 @@ async fn open<'a, D: QuestionStore>(
                     now,
                     always,
                     team,
+                    takes_reasons: app.store.takes_reasons(),
                 },
                 draft,
             ))
@@ -405,7 +437,11 @@ pub(super) async fn question<D: QuestionStore>(
     };
     if let Some(team) = &mut open.team {
         let act = asked_for(query.as_deref(), "did").unwrap_or_default();
-        team.did = phrases::did(&act, team.is_approval);
+        let did = phrases::did(&act, team.is_approval).map(str::to_owned);
+        team.did = match team.handed_on_to.as_deref().filter(|_| act == "delegate") {
+            Some(to) => Some(format!("You have handed the question on to {to}.")),
+            None => did,
+        };
     }
     match open.question.ask() {
         QuestionBody::Form(form) => page(
@@ -435,7 +471,7 @@ pub(super) async fn review<D: QuestionStore>(
     else {
         return go(&here);
     };
-    let views: Vec<_> = form.fields().iter().map(FieldView::from_field).collect();
+    let views: Vec<_> = FieldView::of_form(form);
     let draft = page_model::draft_of(&views, draft);
     let Ok(answers) = form_decode::answers(form, &views, &draft) else {
         return go(&format!("{here}?check"));

@@ -56,12 +56,15 @@ pub(super) enum Block {
 pub(super) struct Message {
     /// Its blocks, top to bottom.
     pub blocks: Vec<Block>,
-    /// `true` if it is so long that it gets its own scroll bar.
+    /// `true` if it is so long that only its beginning is shown until the reader opens it.
     pub long: bool,
 }
 
-/// The number of characters, or lines, above which a message gets its own scroll bar.
+/// The number of characters, or lines, above which only the beginning of a message is shown at first.
 const LONG: (usize, usize) = (1_800, 24);
+
+/// The longest first line, in characters, that becomes the title of a page.
+const TITLE: usize = 300;
 
 impl Message {
     /// Parses `text`. The parser's output, with character references such as `&#x202e;` decoded, is made safe to show.
@@ -76,6 +79,26 @@ impl Message {
             blocks: reader.blocks,
             long,
         }
+    }
+
+    /// Takes the first line out of a message that begins with a paragraph or a heading, as the title of its page. Empty
+    /// if the message begins otherwise, or if its first line is too long for a title.
+    pub(super) fn take_title(&mut self) -> Vec<Span> {
+        let Some(Block::Paragraph(spans) | Block::Heading(spans)) = self.blocks.first_mut() else {
+            return Vec::new();
+        };
+        let (title, rest) = split_line(std::mem::take(spans));
+        if joined(&title).chars().count() > TITLE || joined(&title).trim().is_empty() {
+            *spans = title;
+            spans.extend(rest);
+            return Vec::new();
+        }
+        if rest.is_empty() {
+            self.blocks.remove(0);
+        } else {
+            *spans = rest;
+        }
+        title
     }
 
     /// Returns the text alone, on one line.
@@ -104,6 +127,25 @@ impl Message {
 /// Returns text from the parser, made safe to show. Its length is limited by that of the message.
 fn harmless(text: &str) -> String {
     sanitize::text(text, usize::MAX)
+}
+
+/// Splits a paragraph after its first line. The line break itself is in neither part.
+fn split_line(spans: Vec<Span>) -> (Vec<Span>, Vec<Span>) {
+    let (mut line, mut rest) = (Vec::new(), Vec::new());
+    for span in spans {
+        match span {
+            Span::Plain(text) if rest.is_empty() => match text.split_once('\n') {
+                Some((before, after)) => {
+                    line.push(Span::Plain(before.trim_end().to_owned()));
+                    rest.push(Span::Plain(after.to_owned()));
+                }
+                None => line.push(Span::Plain(text)),
+            },
+            span if rest.is_empty() => line.push(span),
+            span => rest.push(span),
+        }
+    }
+    (line, rest)
 }
 
 fn joined(spans: &[Span]) -> String {
@@ -293,7 +335,7 @@ impl Reader {
 }
 
 impl Span {
-    fn text(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         match self {
             Self::Plain(text) | Self::Strong(text) | Self::Emphasis(text) | Self::Code(text) => {
                 text

@@ -24,6 +24,7 @@
 //! # Ok(()) }
 //! ```
 
+mod audit_page;
 mod browser;
 mod clock;
 mod connections;
@@ -43,13 +44,18 @@ mod router;
 mod sessions;
 mod site;
 mod site_pages;
+mod site_templates;
 mod sse;
 mod stepper;
 mod streams;
 mod team;
 mod user_agent;
 mod viewer;
+mod yes_no;
 
+pub use audit_page::{
+    Audit, AuditChoice, AuditFilters, AuditLine, AuditQuestion, AuditRows, OutcomeTone, audit,
+};
 pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
 pub use question_store::{
@@ -60,9 +66,11 @@ pub use router::{router, with_headers};
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 pub use site::Site;
 pub use site_pages::{
-    Account, Audit, AuditLine, DeviceLine, Notice, PushAccount, SessionLine, account, audit,
+    Account, DeviceLine, GrantLine, Grants, Notice, PushAccount, SessionLine, account, grants,
     not_taken, notice,
 };
 pub use streams::{EventStream, EventStreams, LoginCheck};
-pub use team::{ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView};
+pub use team::{
+    ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView, ToolView,
+};
 pub use viewer::{OnlyViewer, Viewer};

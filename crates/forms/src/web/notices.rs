@@ -1,6 +1,9 @@
 //! The pages with a single notice.
 
-use super::page::{Act, NoticePage, Shell};
+use std::time::{Duration, SystemTime};
+
+use super::page::{Act, ClosePart, NoticePage, Shell};
+use super::page_model::without_session;
 use super::question_store::{Ended, Ending, QuestionSummary};
 use super::site::Site;
 use crate::theme::Tone;
@@ -22,6 +25,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
         head: head.to_owned(),
         lines: vec![line.to_owned()],
         acts,
+        close: None,
         forward: None,
         enter: None,
         history: Vec::new(),
@@ -37,6 +41,7 @@ pub(super) fn ended(
     next: Option<&QuestionSummary>,
     note: Option<String>,
     is_approval: bool,
+    now: SystemTime,
 ) -> NoticePage {
     let Some(end) = &summary.ended else {
         return expired(shell, &summary.server, late);
@@ -49,6 +54,10 @@ pub(super) fn ended(
     // The store's note is more precise about the delivery of the answer.
     let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
+    if let Some(call) = &summary.call {
+        page.lines
+            .insert(0, format!("{call} on {}", summary.server));
+    }
     if late {
         page.tone = Tone::Warn;
         page.lines.insert(
@@ -61,13 +70,28 @@ pub(super) fn ended(
             Ending::Answered | Ending::Declined | Ending::Cancelled => head,
             _ => "Ended",
         };
-        let by = sanitize::line(by, sanitize::LABEL);
+        let by = sanitize::line(without_session(by), sanitize::LABEL);
         let stop = if by.ends_with('.') { "" } else { "." };
         page.lines.push(format!("{done} {by}{stop}"));
     }
-    go_on(&mut page, next);
+    if let Some(next) = next {
+        let act = Act {
+            href: format!("{}/q/{}", page.shell.base, next.id),
+            label: format!("Next question, from {}", next.server),
+        };
+        page.acts.insert(0, act);
+    } else {
+        let since = now.duration_since(end.at).unwrap_or_default();
+        page.close = Some(ClosePart {
+            server: summary.server.clone(),
+            is_early: since < NEXT_QUESTION,
+        });
+    }
     page
 }
+
+/// The time after an answer in which its server usually asks the next question, if it has one.
+const NEXT_QUESTION: Duration = Duration::from_secs(5);
 
 /// The text that a person typed for a refused action.
 pub(super) enum Words {
@@ -113,6 +137,10 @@ pub(super) fn outline(shell: Shell, summary: &QuestionSummary) -> NoticePage {
     };
     page.lines.push(format!("{} asks{call}.", summary.server));
     page.lines.push(state);
+    if let Some(arguments) = &summary.arguments {
+        let arguments = sanitize::text(arguments, sanitize::ARGUMENTS);
+        page.lines.push(format!("Kept for auditors: {arguments}"));
+    }
     page
 }
 
@@ -174,19 +202,6 @@ pub(super) fn expired(shell: Shell, server: &str, late: bool) -> NoticePage {
     page
 }
 
-fn go_on(page: &mut NoticePage, next: Option<&QuestionSummary>) {
-    match next {
-        Some(next) => page.acts.insert(
-            0,
-            Act {
-                href: format!("{}/q/{}", page.shell.base, next.id),
-                label: format!("Next question, from {}", next.server),
-            },
-        ),
-        None => page.lines.push("You can close this page.".to_owned()),
-    }
-}
-
 /// Builds the notice for an unknown question or another person's, which look the same.
 pub(super) fn unknown(shell: Shell) -> NoticePage {
     notice(
@@ -234,9 +249,9 @@ fn questions(site: &Site) -> Act {
 /// any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let (head, line) = if site.logins {
-        ("Log in", "This browser is not logged in, or not any more.")
+        ("Log in", "This browser is not logged in.")
     } else {
-        ("Sign in", "This browser is not signed in, or not any more.")
+        ("Sign in", "This browser is not signed in.")
     };
     let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines.push(site.sign_in.clone());

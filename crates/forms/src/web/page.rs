@@ -8,6 +8,7 @@ use super::clock::Moment;
 use super::field::{Entry, FieldPart};
 use super::markdown::{Block, Message, Span};
 use super::page_model::Words;
+use super::yes_no::YesNoPart;
 use crate::theme::{self, Tone};
 
 /// The frame of every page.
@@ -53,10 +54,15 @@ pub(super) struct CallPart {
     pub kind: &'static str,
     pub name: String,
     pub doubt: Option<&'static str>,
-    /// All arguments, in full.
+    /// The arguments, in full.
     pub arguments: Vec<(String, String)>,
+    /// Further arguments of a call that waits for approval, which are opened: its rule does not read them, and nobody
+    /// may change them.
+    pub others: Vec<(String, String)>,
     /// The label of arguments without a name: those that are not an object, or not JSON.
     pub raw: &'static str,
+    /// Their number, in words.
+    pub called_with: String,
     /// `true` if they are short enough to be shown without being opened.
     pub open: bool,
 }
@@ -108,6 +114,9 @@ pub(super) struct Asked {
     pub asker: Asker,
     pub verb: &'static str,
     pub left: Option<Left>,
+    /// The first line of the message, as the heading of the page; empty if the message begins otherwise.
+    pub title: Vec<Span>,
+    /// The message, without the title.
     pub message: Message,
     /// A note besides the question's own text.
     pub note: Option<String>,
@@ -122,6 +131,8 @@ pub(super) struct Asked {
     pub always: bool,
     /// The team's view, if several people may answer.
     pub team: Option<TeamPart>,
+    /// `true` if a reason for a decline, and a comment on an approval, are passed on.
+    pub takes_reasons: bool,
     pub step: Step,
 }
 
@@ -146,9 +157,20 @@ pub(super) struct Leaving {
     /// The text about the message to the server.
     pub told: &'static str,
     pub yes: &'static str,
+    /// The places that a reason reaches, if one can be given.
+    pub reason: Option<String>,
 }
 
+/// The number of characters above which a title is set smaller.
+const LONG_TITLE: usize = 90;
+
 impl Asked {
+    /// Returns `true` if the title takes several lines.
+    pub(super) fn title_is_long(&self) -> bool {
+        let characters = self.title.iter().map(|span| span.text().chars().count());
+        characters.sum::<usize>() > LONG_TITLE
+    }
+
     /// Returns every way to leave.
     pub(super) fn leavings(&self) -> Vec<Leaving> {
         let [head, told, yes] = self.phrases().decline;
@@ -164,6 +186,7 @@ impl Asked {
                 head,
                 told,
                 yes,
+                reason: self.reasons_reach(),
             },
             Leaving {
                 act: "cancel",
@@ -171,6 +194,7 @@ impl Asked {
                 head: "Cancel this question?",
                 told: "The server is told that you made no choice.",
                 yes: "Cancel the question",
+                reason: None,
             },
         ];
         if self.always {
@@ -180,6 +204,7 @@ impl Asked {
                 head: "Decline this server permanently?",
                 told: "The server is told no, now and to every later question.",
                 yes: "Decline all from this server",
+                reason: None,
             });
         }
         leavings
@@ -195,6 +220,12 @@ impl Asked {
 pub(super) struct TeamPart {
     pub is_approval: bool,
     pub lines: Vec<String>,
+    pub reasons_reach: String,
+    pub explain: Option<String>,
+    pub link: Option<String>,
+    pub good_for: Option<String>,
+    pub tool: Option<ToolPart>,
+    pub reads: Option<Vec<String>>,
     pub version: u32,
     pub entered: Option<EnteredPart>,
     pub may_act: bool,
@@ -206,11 +237,23 @@ pub(super) struct TeamPart {
     pub has_handed_on: bool,
     pub others_needed: u8,
     /// The action that the reader has just done, in words.
-    pub did: Option<&'static str>,
+    pub did: Option<String>,
+    /// The person or group to whom the reader has delegated the question last, in words.
+    pub handed_on_to: Option<String>,
     pub delegates: Vec<(String, String)>,
     pub may_comment: bool,
     pub comments: Vec<CommentPart>,
     pub history: Vec<HistoryPart>,
+}
+
+/// A server's claims about a tool, safe to show.
+#[derive(Clone)]
+pub(super) struct ToolPart {
+    pub description: Option<String>,
+    pub hints: Vec<String>,
+    /// The arguments that the call leaves out, each with the default that the server names, if any.
+    pub absent: Vec<(String, Option<String>)>,
+    pub more_absent: usize,
 }
 
 /// Another person's claim, which closes the form.
@@ -226,7 +269,10 @@ pub(super) struct ClaimPart {
 #[derive(Clone)]
 pub(super) struct EnteredPart {
     pub by: String,
+    /// The answers; of a call that waits for approval, the changed arguments.
     pub rows: Vec<ReviewRow>,
+    /// The number of arguments that may change and are as the call has them.
+    pub unchanged: usize,
     pub digest: String,
     pub may_confirm: bool,
 }
@@ -256,9 +302,34 @@ impl Asked {
         self.team.as_ref().is_none_or(|team| team.may_act)
     }
 
+    /// Returns the places that a reason for a decline reaches, if one can be given.
+    fn reasons_reach(&self) -> Option<String> {
+        if !self.takes_reasons {
+            return None;
+        }
+        let team = self.team.as_ref().map(|team| team.reasons_reach.clone());
+        Some(team.unwrap_or_else(|| "The server is told it, too.".to_owned()))
+    }
+
+    /// Returns the places that a comment on an approval reaches, if one can be given.
+    pub(super) fn comments_reach(&self) -> Option<&str> {
+        let team = self.team.as_ref().filter(|team| team.is_approval)?;
+        self.takes_reasons.then_some(team.reasons_reach.as_str())
+    }
+
     /// Returns `true` if a call waits for approval, and no server has asked.
     pub(super) fn is_approval(&self) -> bool {
         self.team.as_ref().is_some_and(|team| team.is_approval)
+    }
+
+    /// Returns the call that waits for approval.
+    pub(super) fn approved_call(&self) -> Option<&CallPart> {
+        self.asker.call.as_ref().filter(|_| self.is_approval())
+    }
+
+    /// Returns the server's claims about the tool of a call that waits for approval.
+    pub(super) fn tool(&self) -> Option<&ToolPart> {
+        self.team.as_ref()?.tool.as_ref()
     }
 
     /// Returns another person's claim, which closes the form.
@@ -312,6 +383,22 @@ impl Asked {
             && self.claim().is_none()
     }
 
+    /// Returns `true` if the form is folded: the reader has confirmed the entered answers, or may confirm beside their
+    /// list.
+    pub(super) fn folds_form(&self) -> bool {
+        let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
+        self.has_agreed()
+            || self.is_approval()
+                && self.step == Step::Answer
+                && entered.is_some_and(|entered| entered.may_confirm)
+                && self.claim().is_none()
+    }
+
+    /// Returns `true` if the reader declines beside the list of confirmations.
+    pub(super) fn declines_above(&self) -> bool {
+        self.decides_above() || self.folds_form() && !self.has_agreed()
+    }
+
     /// Returns the label of the button that sends the reviewed answers.
     pub(super) fn send(&self) -> &'static str {
         let phrases = self.phrases();
@@ -348,6 +435,8 @@ pub(super) struct QuestionPage {
     pub problems: Vec<Problem>,
     pub fields: Vec<FieldPart>,
     pub zones: Vec<String>,
+    /// The two buttons in place of the form, if it asks for nothing but a yes or no.
+    pub yes_no: Option<YesNoPart>,
 }
 
 /// One answer as it will be sent.
@@ -500,11 +589,35 @@ impl QueuePage {
     }
 }
 
+/// The line that lets the reader go.
+#[derive(Clone, Debug)]
+pub(super) struct ClosePart {
+    /// The server that has the answer, and may ask again.
+    pub server: String,
+    /// `true` for a moment after the end, in which the server may ask its next question.
+    pub is_early: bool,
+}
+
 /// A link at the foot of a notice.
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub href: String,
     pub label: String,
+}
+
+impl NoticePage {
+    /// Returns a line with its commands, which stand between backticks, set as code. Pages for a signed-in reader quote
+    /// servers and people, whose text stays as it is.
+    fn spans(&self, line: &str) -> Vec<Span> {
+        if self.shell.inside {
+            return vec![Span::Plain(line.to_owned())];
+        }
+        let span = |(index, text): (usize, &str)| match index % 2 {
+            0 => Span::Plain(text.to_owned()),
+            _ => Span::Code(text.to_owned()),
+        };
+        line.split('`').enumerate().map(span).collect()
+    }
 }
 
 /// A notice: the end of a question, a missing page, a login.
@@ -516,6 +629,8 @@ pub(super) struct NoticePage {
     pub head: String,
     pub lines: Vec<String>,
     pub acts: Vec<Act>,
+    /// The last line, if nothing else waits for the reader.
+    pub close: Option<ClosePart>,
     /// The address of an automatic redirect.
     pub forward: Option<String>,
     /// The page to which a signed-in browser is sent, below its stored path.
@@ -524,97 +639,4 @@ pub(super) struct NoticePage {
     pub history: Vec<HistoryPart>,
     /// The comments on it.
     pub comments: Vec<CommentPart>,
-}
-
-/// One session on the page of sessions.
-#[derive(Clone, Debug)]
-pub(super) struct SessionRow {
-    pub id: String,
-    pub of: Option<String>,
-    pub browser: String,
-    pub signed_in: String,
-    pub last_used: String,
-    pub is_this: bool,
-}
-
-/// Sessions under one heading.
-#[derive(Clone, Debug)]
-pub(super) struct SessionPart {
-    pub anchor: &'static str,
-    pub head: &'static str,
-    pub may_end: bool,
-    pub sessions: Vec<SessionRow>,
-}
-
-/// A browser that is notified of questions.
-#[derive(Clone, Debug)]
-pub(super) struct DeviceRow {
-    pub id: String,
-    pub browser: String,
-    pub added: String,
-    pub reached: String,
-    pub failed: Option<String>,
-    pub is_this: bool,
-}
-
-/// Web push, and the devices of a person.
-#[derive(Clone, Debug)]
-pub(super) struct PushPart {
-    pub key: String,
-    pub devices: Vec<DeviceRow>,
-}
-
-impl PushPart {
-    /// Returns `true` if the reader's browser is among the devices.
-    pub(super) fn has_this(&self) -> bool {
-        self.devices.iter().any(|device| device.is_this)
-    }
-}
-
-/// One event on the page of the audit.
-#[derive(Clone, Debug)]
-pub(super) struct AuditRow {
-    pub number: u64,
-    pub event: String,
-    pub text: String,
-    pub at: Option<Moment>,
-    /// The id of its question.
-    pub question: Option<String>,
-}
-
-impl AuditRow {
-    /// Returns the beginning of the question's id, as the command shows it.
-    fn short_id(&self) -> String {
-        let id = self.question.as_deref().unwrap_or_default();
-        id.chars().take(8).collect()
-    }
-}
-
-/// The audit, the latest first.
-#[derive(Template)]
-#[template(path = "audit.html")]
-pub(super) struct AuditTemplate {
-    pub shell: Shell,
-    pub rows: Vec<AuditRow>,
-    /// The kinds of events, each with `true` if it is chosen.
-    pub events: Vec<(&'static str, bool)>,
-    pub question: String,
-    pub server: String,
-    /// The address of the events before these; `None` if there are none.
-    pub older: Option<String>,
-    /// `true` if there is no event at all.
-    pub is_empty: bool,
-}
-
-/// The sessions of a person and, for those who may see them, of all.
-#[derive(Template)]
-#[template(path = "account.html")]
-pub(super) struct AccountTemplate {
-    pub shell: Shell,
-    pub name: String,
-    pub known_as: Option<String>,
-    pub csrf: String,
-    pub push: Option<PushPart>,
-    pub may_audit: bool,
-    pub parts: Vec<SessionPart>,
 }

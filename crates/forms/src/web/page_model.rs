@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{Draft, DraftValue};
-use mcp_elicit_core::argument::changed_from;
+use mcp_elicit_core::argument::{Original, changed_from};
 use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::view::exact_argument;
@@ -13,11 +13,11 @@ use super::field::{Entry, FieldPart, OptionPart};
 use super::form_decode::{self, Wrong, key, moment_controls};
 use super::page::{
     Asker, CallPart, ClaimPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left,
-    Problem, ReviewRow, Row, TeamPart,
+    Problem, ReviewRow, Row, TeamPart, ToolPart,
 };
 use super::phrases::Phrases;
 use super::question_store::{Ended, Ending, QuestionSummary};
-use super::team::{CommentView, HistoryLine, TeamView};
+use super::team::{CommentView, HistoryLine, TeamView, ToolView};
 use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
 };
@@ -27,6 +27,13 @@ const HISTORY_LINE: usize = 4_000;
 
 /// The most short arguments of a call that are shown without being opened.
 const OPEN: usize = 4;
+
+/// The most arguments of a call that waits for approval that are all shown, and the fewest that are folded.
+const MANY: usize = 8;
+const FOLDED: usize = 3;
+
+/// The name and value of an argument, safe to show.
+type Argument = (String, String);
 
 /// The longest arguments in a row of a list, in characters.
 const EXCERPT: usize = 160;
@@ -44,8 +51,9 @@ pub(super) fn asker(
     question: &QuestionView,
     asked: SystemTime,
     now: SystemTime,
-    is_approval: bool,
+    team: Option<&TeamPart>,
 ) -> Asker {
+    let is_approval = team.is_some_and(|team| team.is_approval);
     let origin = question.origin();
     let server = origin.name();
     let command = origin.command();
@@ -60,16 +68,61 @@ pub(super) fn asker(
         ago: Some(ago(asked, now)),
         call: question.call().map(|call| {
             let arguments = call.arguments_in_full();
+            let reads = team.filter(|_| is_approval);
+            let reads = reads.and_then(|team| team.reads.as_deref());
+            let open = is_approval || arguments.len() <= OPEN && !call.is_shortened();
+            let (arguments, others) = match reads {
+                Some(reads) => without_others(arguments, reads, question),
+                None => (arguments, Vec::new()),
+            };
             CallPart {
                 kind: call.kind().word(),
                 name: call.name_in_full(),
                 doubt: call.doubt(),
                 raw: "as sent",
-                open: is_approval || arguments.len() <= OPEN && !call.is_shortened(),
+                called_with: match call.argument_count() {
+                    None => "with the arguments of each call".to_owned(),
+                    Some(0) => "without arguments".to_owned(),
+                    Some(1) => "with 1 argument".to_owned(),
+                    Some(count) => format!("with {count} arguments"),
+                },
+                open,
                 arguments,
+                others,
             }
         }),
     }
+}
+
+/// Splits many arguments of a call that waits for approval: first those that its rule may read or that approvers may
+/// change, then the others. A few are all shown.
+fn without_others(
+    arguments: Vec<Argument>,
+    reads: &[String],
+    question: &QuestionView,
+) -> (Vec<Argument>, Vec<Argument>) {
+    if arguments.len() <= MANY {
+        return (arguments, Vec::new());
+    }
+    let fields = question.as_form().map(Form::fields).unwrap_or_default();
+    // The fields' names are JSON Pointers.
+    let editable = fields.iter().filter_map(|field| {
+        let name = field.name().strip_prefix('/')?.split('/').next()?;
+        Some(name.replace("~1", "/").replace("~0", "~"))
+    });
+    let first: Vec<String> = editable
+        .chain(reads.iter().cloned())
+        .map(|name| sanitize::name(&name, sanitize::ARGUMENTS))
+        .collect();
+    let (mut shown, mut others): (Vec<Argument>, Vec<Argument>) = arguments
+        .into_iter()
+        .partition(|(name, _)| first.contains(name));
+    if others.len() < FOLDED {
+        shown.append(&mut others);
+    } else if shown.is_empty() {
+        shown.extend(others.drain(..OPEN));
+    }
+    (shown, others)
 }
 
 /// Returns the first letter of a name, for its badge.
@@ -100,6 +153,7 @@ pub(super) fn fields(
         key: key(index),
         label: view.label.clone(),
         required: view.required,
+        mark: mark(views, view.required),
         about: view.description.clone(),
         limit: {
             let hidden = is_approval.then(|| hidden(draft.get(&view.name))).flatten();
@@ -111,6 +165,17 @@ pub(super) fn fields(
         entry: entry(view, draft.get(&view.name), zone, is_approval),
     };
     views.iter().enumerate().map(part).collect()
+}
+
+/// Returns the mark of a field that is required, or is not: only the rarer kind of the form's fields has one.
+fn mark(views: &[FieldView], is_required: bool) -> Option<&'static str> {
+    let required = views.iter().filter(|view| view.required).count();
+    let marks_required = required < views.len() - required && required > 0;
+    match is_required {
+        true if marks_required => Some("required"),
+        false if !marks_required => Some("optional"),
+        _ => None,
+    }
 }
 
 fn of(wrong: &Wrong, index: usize) -> impl Iterator<Item = String> {
@@ -352,9 +417,11 @@ fn before(
     let before = field
         .filter(|_| words == Words::Argument)
         .and_then(|field| changed_from(field, value));
-    before
-        .map(|before| shown(view, &before, words))
-        .unwrap_or_default()
+    match before {
+        Some(Original::Given(before)) => shown(view, &before, words),
+        Some(Original::LeftOut) => vec![Phrases::of(true).none.to_owned()],
+        None => Vec::new(),
+    }
 }
 
 /// Returns the team's view of a question, safe to show.
@@ -362,29 +429,45 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
     let fields = question.as_form().map(Form::fields).unwrap_or_default();
     let words = Words::for_others(team.is_approval);
-    let rows = |content: &serde_json::Map<String, serde_json::Value>| {
-        let row = |field: &Field| {
-            let (view, value) = (FieldView::from_field(field), content.get(field.name()));
-            ReviewRow {
-                before: before(Some(field), &view, value, words),
-                values: match value {
-                    Some(value) => shown(&view, value, words),
-                    None => vec![Phrases::of(team.is_approval).none.to_owned()],
-                },
-                label: view.label,
-                typed: None,
-                caveat: None,
-            }
-        };
-        fields.iter().map(row).collect()
+    let row = |content: &serde_json::Map<String, serde_json::Value>, field: &Field| {
+        let (view, value) = (FieldView::from_field(field), content.get(field.name()));
+        ReviewRow {
+            before: before(Some(field), &view, value, words),
+            values: match value {
+                Some(value) => shown(&view, value, words),
+                None => vec![Phrases::of(team.is_approval).none.to_owned()],
+            },
+            label: view.label,
+            typed: None,
+            caveat: None,
+        }
     };
     TeamPart {
         is_approval: team.is_approval,
         lines: team.lines,
+        reasons_reach: team.reasons_reach,
+        explain: team
+            .explain
+            .map(|text| sanitize::line(&text, sanitize::LABEL)),
+        link: team.link,
+        good_for: team.good_for,
+        tool: team.tool.map(tool),
+        reads: team.reads,
         version: team.version,
         entered: team.entered.map(|entered| EnteredPart {
             by: name(&entered.by),
-            rows: rows(&entered.content),
+            rows: {
+                let rows = fields.iter().map(|field| row(&entered.content, field));
+                // The call's own arguments stand above.
+                rows.filter(|row| !team.is_approval || !row.before.is_empty())
+                    .collect()
+            },
+            unchanged: if team.is_approval {
+                let same = fields.iter().map(|field| row(&entered.content, field));
+                same.filter(|row| row.before.is_empty()).count()
+            } else {
+                0
+            },
             digest: entered.digest,
             may_confirm: entered.may_confirm,
         }),
@@ -406,10 +489,27 @@ pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> 
         has_handed_on: team.has_handed_on,
         others_needed: team.others_needed,
         did: None,
+        handed_on_to: team.handed_on_to.as_deref().map(name),
         delegates: team.delegates,
         may_comment: team.may_comment,
         comments: comments(team.comments, now),
         history: history(team.history),
+    }
+}
+
+/// Returns a server's claims about a tool, safe to show.
+fn tool(tool: ToolView) -> ToolPart {
+    let argument = |(name, default): (String, Option<String>)| {
+        let default = default.map(|default| sanitize::line(&default, sanitize::LABEL));
+        (sanitize::name(&name, sanitize::LABEL), default)
+    };
+    ToolPart {
+        description: tool
+            .description
+            .map(|text| sanitize::text(text.trim(), sanitize::DESCRIPTION)),
+        hints: tool.hints,
+        absent: tool.absent.into_iter().map(argument).collect(),
+        more_absent: tool.more_absent,
     }
 }
 
@@ -523,7 +623,15 @@ fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
         by: ended
             .by
             .as_deref()
-            .map(|by| sanitize::line(by, sanitize::LABEL)),
+            .map(|by| sanitize::line(without_session(by), sanitize::LABEL)),
+    }
+}
+
+/// Returns the responder without the id of the browser's session, which is for the audit.
+pub(super) fn without_session(by: &str) -> &str {
+    match by.split_once(", session ") {
+        Some((browser @ "in the browser", _)) => browser,
+        _ => by,
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Phrases {
     pub declined_for_all: &'static str,
     /// Replaces a missing value.
     pub none: &'static str,
+    /// The option that leaves a field without a value.
+    pub no_choice: &'static str,
     /// The button that sends the reviewed answers.
     pub send: &'static str,
 }
@@ -83,6 +85,7 @@ const QUESTION: Phrases = Phrases {
     declined_for_all: "The server is told no, and the question ends for everyone.",
     change: "Change answers",
     none: "no answer",
+    no_choice: "No answer",
     send: "Send answers",
 };
 
@@ -117,6 +120,7 @@ const APPROVAL: Phrases = Phrases {
     declined_for_all: "The call ends for everyone, and its server never hears of it.",
     change: "Change arguments",
     none: "left out",
+    no_choice: "Left out",
     send: "Approve",
 };
 

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Outcome};
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::question::{MAX_REASON, reason_line};
 use serde_json::{Map, Value, json};
 
 use super::form_decode::{self, Posted, key};
@@ -25,6 +26,7 @@ use super::stepper::{Direction, stepped};
 use super::streams::LoginCheck;
 use super::team::{TeamAct, TeamResult};
 use super::viewer::Viewer;
+use super::yes_no::only_field;
 use super::{notices, page_model};
 use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 
@@ -162,10 +164,7 @@ impl<D: QuestionStore> Press<'_, D> {
     /// Returns the form, and its fields as they are shown.
     fn form(&self) -> Option<(&Form, Vec<FieldView>)> {
         let form = self.question.as_form()?;
-        Some((
-            form,
-            form.fields().iter().map(FieldView::from_field).collect(),
-        ))
+        Some((form, FieldView::of_form(form)))
     }
 
     /// Stores the draft. Returns the page for a person who may not answer, whose draft is not stored.
@@ -274,14 +273,11 @@ impl<D: QuestionStore> Press<'_, D> {
     async fn accept(&self) -> Result<Response, QuestionStoreError> {
         let (form, views) = match self.question.ask() {
             QuestionBody::Url(_) => return self.submit(Outcome::Visit).await,
-            QuestionBody::Form(form) => (
-                form,
-                form.fields()
-                    .iter()
-                    .map(FieldView::from_field)
-                    .collect::<Vec<_>>(),
-            ),
+            QuestionBody::Form(form) => (form, FieldView::of_form(form)),
         };
+        if let Some(answered) = self.pressed_yes_or_no(form, &views).await? {
+            return Ok(answered);
+        }
         let allowed = self.posted.get("allow") == Some("yes");
         let unsure = !allowed
             && warnings(&self.question)
@@ -311,12 +307,43 @@ impl<D: QuestionStore> Press<'_, D> {
         self.submit(Outcome::Accept(answers)).await
     }
 
+    /// Sends the answer of one of the two buttons of a form that asks for one yes or no. `None` if the press is not
+    /// the whole answer: it is of another form, others must agree to it, or a warning must be confirmed first.
+    async fn pressed_yes_or_no(
+        &self,
+        form: &Form,
+        views: &[FieldView],
+    ) -> Result<Option<Response>, QuestionStoreError> {
+        let is_press = only_field(views).is_some()
+            && self.posted.get(&key(0)).is_some()
+            && self.posted.get("seen").is_none();
+        let is_warned = warnings(&self.question)
+            .iter()
+            .any(|warning| warning.asks_for_credential);
+        if !is_press || is_warned {
+            return Ok(None);
+        }
+        let team = self.app.store.team(&self.viewer, &self.id).await?;
+        let needs_more = team.is_some_and(|team| {
+            team.is_approval || team.others_needed > 0 || team.entered.is_some()
+        });
+        if needs_more {
+            return Ok(None);
+        }
+        let draft = self.posted.draft(views);
+        if let Ok(answers) = form_decode::answers(form, views, &draft) {
+            return self.submit(Outcome::Accept(answers)).await.map(Some);
+        }
+        let refused = self.keep(draft).await?;
+        Ok(Some(refused.unwrap_or_else(|| self.here("?check"))))
+    }
+
     /// Declines or cancels. Dropping a draft, or declining a form that several people must confirm, needs a
     /// confirmation.
     async fn leave(&self, act: &str) -> Result<Response, QuestionStoreError> {
         if self.posted.get("drop") != Some("yes") {
             let draft = self.filled_in();
-            let asks_again = draft.is_some() || self.ends_for_others().await?;
+            let asks_again = draft.is_some() || self.asks_for_a_reason(act).await?;
             if let Some(draft) = draft
                 && let Some(refused) = self.keep(draft).await?
             {
@@ -337,13 +364,31 @@ impl<D: QuestionStore> Press<'_, D> {
         .await
     }
 
-    /// Returns `true` if it is a form that others must confirm too.
-    async fn ends_for_others(&self) -> Result<bool, QuestionStoreError> {
+    /// Returns `true` if it is a form that several people are asked: declining it asks for a reason, and if it ends the
+    /// question for others, leaving is confirmed.
+    async fn asks_for_a_reason(&self, act: &str) -> Result<bool, QuestionStoreError> {
         if self.question.as_form().is_none() {
             return Ok(false);
         }
         let team = self.app.store.team(&self.viewer, &self.id).await?;
-        Ok(team.is_some_and(|team| team.may_act && team.others_needed > 0))
+        let takes_reason = act == "decline" && self.app.store.takes_reasons();
+        Ok(team.is_some_and(|team| team.may_act && (takes_reason || team.others_needed > 0)))
+    }
+
+    /// Returns the text of this control that came with the action, `reason` or `comment`; the page if it is too long.
+    fn reason(&self, control: &str) -> Result<Option<String>, Box<Response>> {
+        // Of the dialog and of the page, one is filled in.
+        let mut written = self.posted.all(control).map(str::trim);
+        let Some(text) = written.find(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        match reason_line(text) {
+            Some(line) => Ok(Some(line)),
+            None => Err(Box::new(self.refused(
+                &format!("The text is too long: {MAX_REASON} characters at most."),
+                Words::Back(text.to_owned()),
+            ))),
+        }
     }
 
     /// Returns the draft, if it differs from the form's defaults.
@@ -352,6 +397,9 @@ impl<D: QuestionStore> Press<'_, D> {
         // The review has no fields; its answers were stored.
         let draft = if self.posted.get("seen").is_some() {
             self.draft.clone()?
+        } else if only_field(&views).is_some() && self.posted.get(&key(0)).is_none() {
+            // Of two buttons, neither was pressed.
+            return None;
         } else {
             self.posted.draft(&views)
         };
@@ -365,6 +413,10 @@ impl<D: QuestionStore> Press<'_, D> {
         let act = match act {
             "confirm" => TeamAct::Confirm {
                 digest: text("digest"),
+                comment: match self.reason("comment") {
+                    Ok(comment) => comment,
+                    Err(too_long) => return Ok(*too_long),
+                },
             },
             "claim" => TeamAct::Claim,
             "takeover" => TeamAct::TakeOver,
@@ -412,11 +464,19 @@ impl<D: QuestionStore> Press<'_, D> {
             .get("version")
             .and_then(|text| text.parse().ok());
         let version = version.unwrap_or_default();
+        let control = match outcome {
+            Outcome::Decline => "reason",
+            Outcome::Accept(_) | Outcome::Visit | Outcome::Cancel => "comment",
+        };
+        let reason = match self.reason(control) {
+            Ok(reason) => reason,
+            Err(too_long) => return Ok(*too_long),
+        };
         Ok(
             match self
                 .app
                 .store
-                .submit(&self.viewer, &self.id, outcome, version)
+                .submit_with_reason(&self.viewer, &self.id, outcome, version, reason)
                 .await?
             {
                 SubmitResult::Won => self.here(""),

@@ -323,10 +323,16 @@ pub enum DraftResult {
     Refused(String),
 }
 
-/// An error of the store. It is unrelated to any single question.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
-#[error("the questions cannot be reached")]
-pub struct QuestionStoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+pub enum QuestionStoreError {
+    /// The questions cannot be reached. It is unrelated to any single question.
+    #[error("the questions cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The question is there, and its values cannot be decrypted. Trying again does not help.
+    #[error("the question cannot be decrypted")]
+    Sealed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
 
 /// A store of questions, which the pages show and submit answers to.
 ///
@@ -384,6 +390,25 @@ pub trait QuestionStore: Send + Sync + 'static {
         outcome: Outcome,
         version: u32,
     ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
+
+    /// Returns `true` if the store passes on a person's reason for a decline, and comment on an approval.
+    fn takes_reasons(&self) -> bool {
+        false
+    }
+
+    /// Like [`submit`](Self::submit), with a reason for a decline or a comment on an approval: one line, of at most
+    /// [`MAX_REASON`](mcp_elicit_core::question::MAX_REASON) characters. A store that takes none drops it.
+    fn submit_with_reason(
+        &self,
+        viewer: &Self::Viewer,
+        id: &QuestionId,
+        outcome: Outcome,
+        version: u32,
+        reason: Option<String>,
+    ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send {
+        let _ = reason;
+        self.submit(viewer, id, outcome, version)
+    }
 
     /// Returns the team's view of the question for this viewer; `None` if only one person answers it.
     fn team(

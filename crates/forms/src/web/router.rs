@@ -75,17 +75,30 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
         .with_state(app)
 }
 
-/// Returns the pages of a site where people log in: at plain paths, with everything that a login needs beside them.
+/// Returns the pages of a site where people log in: at plain paths, or below the secret one, with everything that a login
+/// needs beside them.
 fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
-    let base = app.site.base.clone();
+    let (prefix, base) = (app.site.prefix.clone(), app.site.base.clone());
     let inside = |path: &str| format!("{base}{path}");
-    let pages = pages_of_people(inside);
-    let pages = if base.is_empty() {
+    let mut pages = pages_of_people(inside);
+    if prefix != base {
+        // Browsers send the session inside only; the guard leads them from here to the login. A program that sends it to
+        // every path needs no other address.
+        pages = pages.merge(pages_of_people(|path: &str| format!("{prefix}{path}")));
+    }
+    if !base.is_empty() {
+        pages = pages
+            .route(&base, get(queue_is_below))
+            .route(&inside("/{*rest}"), any(nowhere::<D>));
+    }
+    let pages = if prefix.is_empty() {
         pages.fallback(nowhere::<D>)
+    } else if prefix == base {
+        pages
     } else {
         pages
-            .route(&base, get(queue_is_below))
-            .route(&inside("/{*rest}"), any(nowhere::<D>))
+            .route(&prefix, get(queue_is_below))
+            .route(&format!("{prefix}/{{*rest}}"), any(nowhere::<D>))
     };
     pages
         .method_not_allowed_fallback(not_taken::<D>)
@@ -167,10 +180,12 @@ async fn guard<D: QuestionStore>(
 /// Redirects a browser that opens a page to the login, and rejects everything else.
 fn to_login(site: &Site, request: &Request) -> Response {
     let path = request.uri().path();
-    let path = path.strip_prefix(site.base.as_str()).unwrap_or(path);
+    let inside = path.strip_prefix(site.base.as_str());
+    let path = inside.or_else(|| path.strip_prefix(site.prefix.as_str()));
+    let path = path.unwrap_or(request.uri().path());
     let is_page = *request.method() == Method::GET && (path == "/" || path.starts_with("/q/"));
     if is_page && login::is_plain(path) {
-        return go(&format!("{}/login?next={path}", site.base));
+        return go(&format!("{}/login?next={path}", site.prefix));
     }
     page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None))
 }
@@ -282,13 +297,21 @@ pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
 
 /// Reports a store error: to the person without its details, and to the log with them.
 pub(super) fn store_failed(site: &Site, error: &QuestionStoreError) -> Response {
-    tracing::error!(error = %error.0, "the questions cannot be reached");
-    let line =
-        "The questions cannot be reached right now. Nothing was sent; try again in a moment.";
-    page(
-        StatusCode::SERVICE_UNAVAILABLE,
-        &notices::refused(site, "Not right now", line),
-    )
+    match error {
+        QuestionStoreError::Unreachable(source) => {
+            tracing::error!(error = %source, "the questions cannot be reached");
+            let line = "The questions cannot be reached right now. Nothing was sent; try again in a moment.";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            page(status, &notices::refused(site, "Not right now", line))
+        }
+        QuestionStoreError::Sealed(source) => {
+            tracing::error!(error = %source, "a question cannot be decrypted");
+            let line = "This question cannot be read, because the key that encrypted it is missing. Nothing was sent. \
+                Tell the operator of the gateway, whose log names the key.";
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            page(status, &notices::refused(site, "Cannot be read", line))
+        }
+    }
 }
 
 /// Reads the controls of one of our forms, within the limits of size and time.

@@ -42,6 +42,8 @@ pub struct Site {
     pub(super) secure: bool,
     /// `true` if people log in by other means than links.
     pub(super) logins: bool,
+    /// `true` if the pages of people who log in are below the secret path, too.
+    hides_logins: bool,
     pub(super) body_limit: usize,
     pub(super) clock: fn() -> SystemTime,
     pub(super) sign_in: String,
@@ -147,6 +149,7 @@ impl Site {
             loopback,
             secure: false,
             logins: false,
+            hides_logins: false,
             by: "in the browser".to_owned(),
             names_sessions: false,
             on_login: None,
@@ -196,7 +199,7 @@ impl Site {
 
     /// Leaves the identification of viewers to the application: a layer outside of the [`router`](super::router) puts
     /// the store's viewer into the extensions of each request, and pages for `/login` are merged beside it. Links sign
-    /// no one in, and the pages are at guessable paths, since only the login grants access.
+    /// no one in, and the pages are at guessable paths: for a login that needs no cookie, such as a proxy's.
     #[must_use]
     pub fn with_logins(mut self) -> Self {
         self.logins = true;
@@ -204,8 +207,17 @@ impl Site {
         self
     }
 
+    /// The same for a login that a cookie keeps: the pages are below the secret path, for which alone the cookie is set
+    /// ([`path`](Self::path)). A page outside of it leads to `/login`, which is outside, too
+    /// ([`outer_path`](Self::outer_path)).
+    #[must_use]
+    pub fn with_hidden_logins(mut self) -> Self {
+        self.hides_logins = true;
+        self.with_logins()
+    }
+
     fn set_base(&mut self) {
-        self.base = if self.logins {
+        self.base = if self.logins && !self.hides_logins {
             self.prefix.clone()
         } else {
             format!("{}/{}", self.prefix, self.secret_path)
@@ -220,6 +232,11 @@ impl Site {
     /// Returns the path below which the pages are; empty at the root.
     pub fn path(&self) -> &str {
         &self.base
+    }
+
+    /// Returns the path of the pages that need no session; empty at the root. It may be given away.
+    pub fn outer_path(&self) -> &str {
+        &self.prefix
     }
 
     /// Returns the token for forms of this session about `what`.
@@ -354,8 +371,8 @@ impl Site {
     }
 
     fn below_assets<'p>(&self, path: &'p str) -> Option<&'p str> {
-        path.strip_prefix(self.base.as_str())?
-            .strip_prefix("/assets/")
+        let below = |base: &str| path.strip_prefix(base)?.strip_prefix("/assets/");
+        below(&self.base).or_else(|| below(&self.prefix))
     }
 
     /// Returns `true` if the request carries the cookie of a session that has not ended. Browsers send it to the pages

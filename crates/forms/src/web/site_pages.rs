@@ -1,20 +1,20 @@
-//! Pages that an application shows beside the questions: notices, sessions and the audit.
+//! Pages that an application shows beside the questions: notices and sessions.
 
 use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::clock::{ago, moment};
-use super::page::{
-    AccountTemplate, Act, AuditRow, AuditTemplate, DeviceRow, NoticePage, PushPart, SessionPart,
-    SessionRow, Shell,
-};
+use super::clock::ago;
+use super::page::{Act, NoticePage, Shell};
 use super::router::{other_method, page};
 use super::site::Site;
+use super::site_templates::{
+    AccountTemplate, DeviceRow, GrantRow, GrantsTemplate, PushPart, SessionPart, SessionRow,
+};
 use super::user_agent::browser_name;
 use crate::theme::Tone;
-use crate::view::sanitize;
+use crate::view::{countdown, sanitize};
 
 /// A notice.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +47,7 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         head: notice.head,
         lines: notice.lines,
         acts: acts.map(|(href, label)| Act { href, label }).collect(),
+        close: None,
         forward: notice.forward,
         enter: None,
         history: Vec::new(),
@@ -124,74 +125,14 @@ pub struct Account {
     pub may_audit: bool,
 }
 
-/// One event of the audit.
-#[derive(Clone, Debug)]
-pub struct AuditLine {
-    /// Its number in the chain.
-    pub number: u64,
-    /// Its kind.
-    pub event: String,
-    /// Its details, in words.
-    pub text: String,
-    /// The time, in milliseconds since 1970.
-    pub at: u64,
-    /// The id of its question.
-    pub question: Option<String>,
-}
-
-/// The page of the audit.
-#[derive(Clone, Debug)]
-pub struct Audit {
-    /// The reader's name.
-    pub name: String,
-    /// The latest events that match, the latest first.
-    pub lines: Vec<AuditLine>,
-    /// The kinds of events, each with `true` if it is chosen.
-    pub events: Vec<(&'static str, bool)>,
-    /// The beginning of the id of the question; empty for all.
-    pub question: String,
-    /// The server; empty for all.
-    pub server: String,
-    /// The query of the events before these; `None` if there are none.
-    pub older: Option<String>,
-}
-
 /// Returns the frame of a page beside the questions, for the person of this name.
-fn signed_in(site: &Site, name: &str) -> Shell {
+pub(super) fn signed_in(site: &Site, name: &str) -> Shell {
     Shell {
         base: site.base.clone(),
         inside: true,
         pending: 0,
         name: Some(sanitize::line(name, sanitize::LABEL)),
     }
-}
-
-/// Returns the page of the audit.
-pub fn audit(site: &Site, audit: Audit) -> Response {
-    let rows = audit.lines.into_iter().map(|line| AuditRow {
-        number: line.number,
-        event: sanitize::line(&line.event, sanitize::LABEL),
-        text: sanitize::line(&line.text, sanitize::ARGUMENTS),
-        at: SystemTime::UNIX_EPOCH
-            .checked_add(Duration::from_millis(line.at))
-            .and_then(moment),
-        question: line.question,
-    });
-    let is_chosen = audit.events.iter().any(|(_, is_chosen)| *is_chosen)
-        || !audit.question.is_empty()
-        || !audit.server.is_empty();
-    let template = AuditTemplate {
-        is_empty: rows.len() == 0 && audit.older.is_none() && !is_chosen,
-        shell: signed_in(site, &audit.name),
-        rows: rows.collect(),
-        events: audit.events,
-        question: audit.question,
-        server: audit.server,
-        older: audit
-            .older
-            .map(|query| format!("{}/audit?{query}", site.base)),
-    };
-    page(StatusCode::OK, &template)
 }
 
 /// Returns the page of a person's sessions.
@@ -258,6 +199,72 @@ pub fn account(site: &Site, account: Account) -> Response {
     page(StatusCode::OK, &template)
 }
 
+/// An approval that applies for a while, on the page of these.
+#[derive(Clone, Debug)]
+pub struct GrantLine {
+    /// Its id.
+    pub id: String,
+    /// The call that was approved.
+    pub call: String,
+    /// The server, if known.
+    pub server: Option<String>,
+    /// The caller, if known.
+    pub caller: Option<String>,
+    /// The rule by name.
+    pub rule: String,
+    /// The time of the approval.
+    pub approved: SystemTime,
+    /// The time until which it applies.
+    pub until: SystemTime,
+    /// `true` if the reader may end it.
+    pub may_end: bool,
+}
+
+/// The page of approvals that apply for a while.
+#[derive(Clone, Debug)]
+pub struct Grants {
+    /// The reader's name.
+    pub name: String,
+    /// The token of its forms.
+    pub token: String,
+    /// The reader's last action, in words.
+    pub told: Option<String>,
+    /// The approvals.
+    pub grants: Vec<GrantLine>,
+}
+
+/// Returns the page of approvals that apply for a while.
+pub fn grants(site: &Site, grants: Grants) -> Response {
+    let now = (site.clock)();
+    let line = |text: &str| sanitize::line(text, sanitize::LABEL);
+    let row = |grant: GrantLine| {
+        let left = grant.until.duration_since(now).unwrap_or_default();
+        GrantRow {
+            facts: format!(
+                "approved {} under the rule {}, {}",
+                ago(grant.approved, now),
+                line(&grant.rule),
+                match left.as_secs() {
+                    0 => "over".to_owned(),
+                    _ => format!("{} left", countdown::left(left)),
+                }
+            ),
+            id: grant.id,
+            call: line(&grant.call),
+            server: grant.server.as_deref().map(line),
+            called_by: grant.caller.as_deref().map(line),
+            may_end: grant.may_end,
+        }
+    };
+    let template = GrantsTemplate {
+        shell: signed_in(site, &grants.name),
+        csrf: grants.token,
+        told: grants.told,
+        grants: grants.grants.into_iter().map(row).collect(),
+    };
+    page(StatusCode::OK, &template)
+}
+
 fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
@@ -288,30 +295,5 @@ mod tests {
         assert!(page.contains("Ada‹U+202E›‹U+200B›x"), "{page}");
         assert!(!page.contains(['\u{202e}', '\u{200b}']), "{page}");
         assert!(!page.contains(&"x".repeat(500)), "{page}");
-    }
-
-    #[tokio::test]
-    async fn an_empty_audit_says_so_and_a_search_without_a_hit_says_that() {
-        let site = Site::loopback(([127, 0, 0, 1], 7878).into()).unwrap();
-        for (server, older, says) in [
-            ("", None, "Nothing has happened yet."),
-            ("deploy", None, "There is no such event."),
-            ("", Some("before=7"), "There is no such event."),
-        ] {
-            let page = audit(
-                &site,
-                Audit {
-                    name: "Ada".to_owned(),
-                    lines: Vec::new(),
-                    events: vec![("sign-in", false)],
-                    question: String::new(),
-                    server: server.to_owned(),
-                    older: older.map(str::to_owned),
-                },
-            );
-            let page = axum::body::to_bytes(page.into_body(), usize::MAX).await;
-            let page = String::from_utf8(page.unwrap().to_vec()).unwrap();
-            assert!(page.contains(says), "{page}");
-        }
     }
 }

@@ -16,6 +16,22 @@ pub struct TeamView {
     pub is_approval: bool,
     /// Whole sentences about the people who are asked, and the number who must confirm.
     pub lines: Vec<String>,
+    /// The places that a reason for a decline or a comment on an approval reaches: a whole sentence.
+    pub reasons_reach: String,
+    /// The operator's explanation of the rule.
+    pub explain: Option<String>,
+    /// The address of a page with more of it.
+    pub link: Option<String>,
+    /// The later calls that an approval also lets through: a whole sentence.
+    pub good_for: Option<String>,
+    /// The reason or the comments that people gave with the end.
+    pub reasons: Vec<String>,
+    /// `true` if the reader may end an approval that applies for a while, on the page of these.
+    pub may_end_grant: bool,
+    /// The server's claims about the tool of a call that waits for approval.
+    pub tool: Option<ToolView>,
+    /// The names of the arguments that the rule's condition may read; `None` if it may read all of them.
+    pub reads: Option<Vec<String>>,
     /// The version of the entered answers, which an action on them names.
     pub version: u32,
     /// The answers that wait for the confirmation of others.
@@ -32,6 +48,8 @@ pub struct TeamView {
     pub has_agreed: bool,
     /// `true` if the reader has delegated the question, and a line says so.
     pub has_handed_on: bool,
+    /// The person or group to whom the reader has delegated it last, in words.
+    pub handed_on_to: Option<String>,
     /// The number of people who must confirm, besides the person who enters answers.
     pub others_needed: u8,
     /// The people to whom the reader may delegate the question: value and label.
@@ -42,6 +60,19 @@ pub struct TeamView {
     pub comments: Vec<CommentView>,
     /// The history of the question, the earliest first.
     pub history: Vec<HistoryLine>,
+}
+
+/// A server's claims about a tool, which nothing checks. The page sanitizes its texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolView {
+    /// The description.
+    pub description: Option<String>,
+    /// The hints, in words.
+    pub hints: Vec<String>,
+    /// The arguments that the call leaves out, each with the default in the tool's schema (JSON), if it has one.
+    pub absent: Vec<(String, Option<String>)>,
+    /// The number of further ones.
+    pub more_absent: usize,
 }
 
 /// The claim of a person, which keeps others from entering answers.
@@ -113,6 +144,8 @@ pub enum TeamAct {
     Confirm {
         /// The digest.
         digest: String,
+        /// The person's comment on it.
+        comment: Option<String>,
     },
     /// Claim the question.
     Claim,

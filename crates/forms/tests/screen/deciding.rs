@@ -10,14 +10,14 @@ fn held(key: &str) -> String {
 #[test]
 fn a_held_key_answers_nothing() {
     let mut terminal = ask("yesno", 80, 24);
-    terminal.wait_for("1 of 1");
-    terminal.press_for(&held(ENTER), "✗ a value is required");
+    terminal.wait_for("Enter send");
+    terminal.press_for(&held(ENTER), "Choose with the arrow keys first");
     let seen = terminal.press_for(DOWN, "❯ ○ Yes");
     assert!(!seen.contains('●'), "nothing is chosen: {seen}");
-    terminal.press_for(&held(ENTER), "Nothing is sent yet");
-    terminal.press_for(&held("y"), "▸ Send");
+    terminal.press_for(&held("y"), "Press Enter to send Yes");
+    terminal.press_for(&held("n"), "Press Enter to send No");
     terminal.press(ENTER);
-    assert_eq!(ended(&mut terminal), r#"ENDED accept {"go":true}"#);
+    assert_eq!(ended(&mut terminal), r#"ENDED accept {"go":false}"#);
 
     let mut terminal = ask("confirm", 80, 24);
     terminal.wait_for("Esc cancel");
@@ -222,4 +222,78 @@ fn a_locale_without_utf_8_gets_ascii() {
             assert!(seen.is_ascii(), "{seen}");
         }
     }
+}
+
+#[test]
+fn a_form_that_only_asks_yes_or_no_takes_one_choice() {
+    for (keys, end) in [
+        ("y\r", r#"ENDED accept {"go":true}"#),
+        ("n\r", r#"ENDED accept {"go":false}"#),
+        ("\x1b[B\x1b[B\r", r#"ENDED accept {"go":false}"#),
+    ] {
+        let mut terminal = ask("yesno", 80, 24);
+        terminal.wait_for("Enter send");
+        terminal.press(keys);
+        assert_eq!(ended(&mut terminal), end, "{keys:?}");
+    }
+    // A default is marked, and still has to be chosen.
+    let mut terminal = ask("default", 80, 24);
+    terminal.wait_for("● Yes");
+    terminal.press_for(&held(ENTER), "Choose with the arrow keys first");
+    terminal.press_for("y", "Press Enter to send Yes");
+    terminal.press(ENTER);
+    assert_eq!(ended(&mut terminal), r#"ENDED accept {"go":true}"#);
+}
+
+#[test]
+fn the_error_and_a_pending_question_stay_in_sight_on_a_low_screen() {
+    for (columns, rows) in [(40, 10), (20, 6)] {
+        let mut terminal = ask("deploy", columns, rows);
+        terminal.wait_for("Esc");
+        terminal.press_for(ENTER, "Replicas");
+        terminal.press_for(ENTER, "Note");
+        terminal.press(&format!("\x1b[200~{}Z\x1b[201~", "word ".repeat(60)));
+        terminal.wait_for("Z");
+        let seen = terminal.press_for(ENTER, "✗ must have at");
+        assert!(seen.contains("┃"), "and the text: {seen}");
+        assert!(seen.contains("Where should"), "and the question: {seen}");
+        let seen = terminal.press_for(ESC, "Cancel and drop");
+        assert!(seen.contains("stay."), "all of it: {seen}");
+        terminal.press_for("y", "filtered out");
+        assert!(terminal.is_given_back(), "the terminal is not as it was");
+    }
+}
+
+#[test]
+fn the_question_is_the_strongest_text_and_one_line_says_who_asks() {
+    for (columns, rows) in [(120, 30), (80, 24), (40, 10), (20, 6)] {
+        let terminal = ask("deploy", columns, rows);
+        terminal.wait_for("Esc");
+        let (rows, strong) = terminal.look(|screen| {
+            let rows: Vec<String> = screen.rows(0, columns).collect();
+            let strong: Vec<bool> = (0..3)
+                .map(|row| matches!(screen.cell(row, 2), Some(cell) if cell.bold()))
+                .collect();
+            (rows, strong)
+        });
+        assert!(rows[0].starts_with("  Where should"), "{rows:?}");
+        let who = rows.iter().position(|row| row.starts_with("  demo 0.1.0"));
+        let who = who.unwrap_or_else(|| panic!("{rows:?}"));
+        assert!(
+            strong[0] && (who > 2 || !strong[who]),
+            "{rows:?} {strong:?}"
+        );
+        if columns > 40 {
+            assert_eq!(who, 1);
+            assert!(rows[1].contains("for the tool deploy"), "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn a_letter_that_no_option_has_is_told() {
+    let mut terminal = ask("deploy", 80, 24);
+    terminal.wait_for("1 of 6");
+    terminal.press_for("q", "No option matches this letter");
+    terminal.press_for("pro", "1 of 3");
 }

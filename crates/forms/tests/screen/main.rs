@@ -60,6 +60,7 @@ fn question(case: &str) -> QuestionView {
             Link::parse("https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42&redirect=https://example.com/").unwrap(),
         ),
         "yesno" => form("Go?", r#"{"type":"object","required":["go"],"properties":{"go":{"type":"boolean","title":"Deploy to production?"}}}"#),
+        "default" => form("Go?", r#"{"type":"object","properties":{"go":{"type":"boolean","title":"Deploy to production?","default":true}}}"#),
         "longlink" => QuestionView::url(
             origin.clone(),
             "Connect your account",

@@ -7,6 +7,7 @@
 mod acts;
 mod attacks;
 mod browser;
+mod decision;
 mod endings;
 mod filling;
 mod fixtures;

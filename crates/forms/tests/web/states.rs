@@ -23,6 +23,10 @@ impl Look {
     }
 }
 
+fn yes_or_no() -> serde_json::Value {
+    json!({"type": "object", "properties": {"confirm": {"type": "boolean", "title": "Yes, deploy to production"}}, "required": ["confirm"]})
+}
+
 fn arabic() -> QuestionView {
     let schema = json!({"type": "object", "properties": {
         "name": {"type": "string", "title": "اسم الإصدار", "description": "يظهر في سجل التغييرات.", "minLength": 3},
@@ -166,6 +170,13 @@ async fn every_state(look: &mut Look) {
             "confirm",
             asks("Delete the preview of branch `old-login`?", &nothing()),
         ),
+        (
+            "yes-no",
+            asks(
+                "Deploy build 4812 to production?\n\nIt takes about four minutes.",
+                &yes_or_no(),
+            ),
+        ),
         ("secret", asks("Enter your password", &secret)),
         ("rtl", arabic()),
         ("long", long()),
@@ -186,7 +197,7 @@ async fn every_state(look: &mut Look) {
         look.page.open(&asked.link).await;
         look.at(state).await;
         look.page
-            .run("document.querySelector('.always').open = true")
+            .run("for (const part of document.querySelectorAll('.always, .neither, details.call')) part.open = true; document.querySelector('#whole')?.click()")
             .await;
         look.at(&format!("{state}-for-good")).await;
         waiting.push(asked);

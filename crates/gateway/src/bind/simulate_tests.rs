@@ -1,7 +1,7 @@
 //! The gateway and `mcp-elicit rules simulate` decide alike: about callers of all kinds, and with the same plans.
 
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_policy::rules::{CallOutcome, DEFAULT_DEADLINE};
+use mcp_elicit_policy::rules::{Approval as RuleApproval, CallOutcome, DEFAULT_DEADLINE};
 use mcp_elicit_record::IdentityKey;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -197,14 +197,19 @@ fn decided(
 
 /// Returns the same outcome as `simulate` reports it.
 fn simulated(rules: &Rules, outcome: Option<CallOutcome<'_>>) -> Value {
-    let asked = |rule: &str, plan: &Plan, is_approval: bool| {
+    let asked = |rule: &str, plan: &Plan, approval: Option<&RuleApproval>| {
         let people = rules.people().named(&plan.ask.to);
         let caller = TeamCaller::default();
         let team = Team::new(rule, "", caller, plan, people, DEFAULT_DEADLINE);
-        let team = if is_approval {
-            team.for_approval()
-        } else {
-            team
+        let team = match approval {
+            Some(approval) => {
+                let named = rules
+                    .rule(rule)
+                    .and_then(mcp_elicit_policy::rules::Rule::arguments_named);
+                let team = team.for_approval().with_good_for(approval.good_for);
+                team.with_reads(named)
+            }
+            None => team,
         };
         let hands_back = plan.on_timeout == OnTimeout::HandBack;
         let open_for = plan.open_for(DEFAULT_DEADLINE).as_secs();
@@ -218,10 +223,11 @@ fn simulated(rules: &Rules, outcome: Option<CallOutcome<'_>>) -> Value {
     match outcome {
         Some(CallOutcome::Refused(rule, reason)) => json!(["refused", rule, reason]),
         Some(CallOutcome::Approve(rule, approval)) => {
-            json!(["approval", asked(rule, &approval.plan, true), approval.edit])
+            let asked = asked(rule, &approval.plan, Some(approval));
+            json!(["approval", asked, approval.edit])
         }
         Some(CallOutcome::Ask(Some(rule), plan)) if !plan.ask.is_caller() => {
-            json!(["people", asked(rule, plan, false)])
+            json!(["people", asked(rule, plan, None)])
         }
         Some(CallOutcome::Ask(_, plan)) => {
             json!(["caller", plan.deadline.map(|time| time.as_secs())])

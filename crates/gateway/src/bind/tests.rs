@@ -6,7 +6,7 @@ use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
 
 use super::*;
-use crate::current_rules::RulesChange;
+use crate::current_rules::{RulesChange, digest_of_rules};
 
 const FILE: &str = r#"
     [people.ada]
@@ -91,9 +91,12 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         at(1_000),
         &call_a,
         &approval,
-        r#"{"/path":"x"}"#,
-        &["/path".to_owned()],
-        Some("q"),
+        &ApprovedCall {
+            answers: r#"{"/path":"x"}"#,
+            edited: &["/path".to_owned()],
+            question: Some("q"),
+            digest: "d",
+        },
     );
     let is_granted = |binding: &Binding, call: &CallSummary, millis: u64| match binding.admit(
         at(millis),
@@ -158,6 +161,7 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         )
     };
     let lock = LockFile::unshared().unwrap();
+    let (later_store, later_keys) = (store.clone(), keys.clone());
     let after = Record::new(store.clone(), keys, lock, || Timestamp::from_millis(9_000));
     for (server_key, person, expected) in [("k", "", true), ("other", "", false), ("k", "1", false)]
     {
@@ -177,6 +181,22 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
     // Sealed with another key, it is ignored.
     let (_, stranger) = record(|| Timestamp::from_millis(9_000));
     assert_eq!(stranger.grants().await.unwrap(), []);
+
+    // One that a person has ended in the record is ended in every gateway.
+    let lock = LockFile::unshared().unwrap();
+    let clock = || Timestamp::from_millis(20_000);
+    let later = Record::new(later_store, later_keys, lock, clock);
+    let (ended, _changes) = restarted("k", "");
+    ended.teams.recall_grants(&later).await.unwrap();
+    assert!(is_granted(&ended, &call_a, 20_000));
+    let stored = later.grants().await.unwrap();
+    let keys = stored.iter().map(|grant| grant.key.clone()).collect();
+    later.drop_grants(keys).await.unwrap();
+    ended.teams.recall_grants(&later).await.unwrap();
+    assert!(!is_granted(&ended, &call_a, 20_000));
+    for grant in &stored {
+        later.keep_grant(grant).await.unwrap();
+    }
 
     // A changed rule voids it, here and in the record.
     let (again, mut written) = restarted("k", "");
@@ -201,6 +221,18 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         "{told:?}"
     );
     assert_eq!(after.grants().await.unwrap(), []);
+}
+
+#[test]
+fn a_rule_keeps_the_digest_that_open_questions_and_approvals_have() {
+    let rules = Rules::parse(FILE).unwrap();
+    for (name, digest) in [
+        ("careful", "a4af55b38829fd5f5ab40219440d33c6"),
+        ("production", "ed79f5e907b0f5cb9c15ab3731bbe3e8"),
+    ] {
+        assert!(is_asked_by(rules.rule(name).unwrap(), digest), "{name}");
+    }
+    assert_eq!(digest_of_rules(&rules), "baea93bd5917d96169ab4dfaa84bcb98");
 }
 
 #[test]
@@ -322,7 +354,7 @@ fn who_has_the_mailbox_of_a_person_bound_to_another_subject_is_not_that_person_a
     };
     let now = Timestamp::from_millis(1_000);
     let login = logins.log_in(&identity, admission, None, "a test", now);
-    login.unwrap().unwrap();
+    login.unwrap();
     assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
     assert_eq!(calling(LOGS_IN, "s-1", ""), is_ada, "by the subject");
     assert_eq!(calling(LOGS_IN, "s-1", "new@example.com"), is_ada);

@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "teams")]
+use mcp_elicit_policy::Addressee;
+#[cfg(feature = "teams")]
+use mcp_elicit_policy::rules::Rule;
 use mcp_elicit_policy::{People, RuleDefect, Rules};
 
 use super::ConfigError;
+#[cfg(feature = "teams")]
+use crate::notifier::unreached::groups_by_claim_alone;
 
 /// The channels of a configuration. A build without the feature `teams` rejects their tables.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +45,37 @@ pub fn add_channel_defects(defects: &mut Vec<RuleDefect>, text: &str, people: Op
         }
     }
     defects.sort_by_key(place);
+}
+
+/// Adds a warning for each group that a rule asks, of which nobody can be told before one of its members has logged in:
+/// only a claim names its members, and it has no channel.
+#[cfg(feature = "teams")]
+pub fn add_channel_warnings(warnings: &mut Vec<RuleDefect>, text: &str, rules: &Rules) {
+    let Ok(tables) = mcp_elicit_channels::config::parse(text, rules.people()) else {
+        return;
+    };
+    for group in groups_by_claim_alone(rules, &tables) {
+        let asks = |rule: &&Rule| {
+            let plan = rule.decision().plan();
+            let addressees = plan.into_iter().flat_map(|plan| rules.addressees(plan));
+            let mut addressees = addressees;
+            addressees.any(|to| matches!(to, Addressee::Group(name) if *name == group))
+        };
+        let Some(rule) = rules.rules().iter().find(asks) else {
+            continue;
+        };
+        warnings.push(RuleDefect {
+            code: "group-not-told",
+            rule: Some(rule.name().to_owned()),
+            line: rule.line(),
+            column: 1,
+            message: format!(
+                "nobody of the group `{group}` can be told before one of them has logged in: a claim alone names its members, and it has no channel"
+            ),
+            help: format!("name a channel for it, such as groups = {{ {group} = \"C0123\" }} of [channels.slack]"),
+        });
+    }
+    warnings.sort_by_key(|warning| (warning.line, warning.column));
 }
 
 #[cfg(not(feature = "teams"))]

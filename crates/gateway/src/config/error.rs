@@ -7,7 +7,7 @@ use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::{RuleDefect, nearest};
 use serde::de::DeserializeOwned;
 
-use super::{AnswerWithError, LoginError, NoAddress, file};
+use super::{AnswerWithError, HeaderError, LoginError, NoAddress, file};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ConfigError {
     Toml(#[from] toml::de::Error),
     /// A server has neither or both of the two, or a key of the other.
     #[error(
-        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env` or `auth`"
+        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env` or `auth`, `headers`, `header-env` and `sign-in`"
     )]
     Target {
         /// The server.
@@ -169,6 +169,14 @@ pub enum ConfigError {
         server: String,
         /// The reason.
         why: String,
+    },
+    /// A header for a server cannot be sent.
+    #[error("server `{server}`: {error}")]
+    Header {
+        /// The server.
+        server: String,
+        /// The error.
+        error: HeaderError,
     },
     /// Modes that do not combine.
     #[error("only these two modes go together: mode = [\"oidc\", \"keys\"]")]

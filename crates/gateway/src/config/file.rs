@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::BearerToken;
+use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::Retention;
+use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -19,10 +21,10 @@ use super::error::keys_of;
 use super::login::{FileLogin, LoginContext};
 use super::oidc;
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
-use super::upstream::{FileAuthSetting, UpstreamCredentials};
+use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
-    AnswerWith, AnswerWithError, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME, Program,
-    RestartSettings, Server, Target, bounds, is_origin,
+    AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
+    Program, RestartSettings, Server, Target, bounds, is_origin,
 };
 
 #[derive(Deserialize)]
@@ -48,6 +50,22 @@ struct File {
     insecure: bool,
     #[serde(default)]
     max_frame: Option<usize>,
+    /// Seconds.
+    #[serde(default)]
+    ready_grace: Option<u64>,
+    /// Seconds.
+    #[serde(default)]
+    drain: Option<u64>,
+    #[serde(default)]
+    caller_call_bytes: Option<usize>,
+    #[serde(default)]
+    all_call_bytes: Option<usize>,
+    #[serde(default)]
+    caller_question_bytes: Option<u64>,
+    #[serde(default)]
+    all_question_bytes: Option<u64>,
+    #[serde(default)]
+    argument_bytes: Option<usize>,
     #[serde(default)]
     allow_origins: Vec<Spanned<String>>,
     /// Addresses and ranges of addresses.
@@ -80,6 +98,9 @@ struct File {
     channels: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
     time_zone: Option<Spanned<String>>,
+    /// Read by the profiles' own reader.
+    #[serde(default, rename = "clients")]
+    _clients: Option<IgnoredAny>,
     #[serde(default)]
     servers: BTreeMap<String, Spanned<FileServer>>,
 }
@@ -108,6 +129,31 @@ enum Record {
     Memory,
 }
 
+/// `revision` of a server.
+#[derive(Clone, Copy, Default, Deserialize)]
+enum ServerRevision {
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "2025-06-18")]
+    V2025_06_18,
+    #[serde(rename = "2025-11-25")]
+    V2025_11_25,
+    #[serde(rename = "2026-07-28")]
+    V2026_07_28,
+}
+
+impl From<ServerRevision> for Option<Revision> {
+    fn from(revision: ServerRevision) -> Self {
+        match revision {
+            ServerRevision::Auto => None,
+            ServerRevision::V2025_06_18 => Some(Revision::V2025_06_18),
+            ServerRevision::V2025_11_25 => Some(Revision::V2025_11_25),
+            ServerRevision::V2026_07_28 => Some(Revision::V2026_07_28),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FileServer {
@@ -121,6 +167,25 @@ struct FileServer {
     /// The credentials for `url`.
     #[serde(default)]
     auth: Option<FileAuthSetting>,
+    /// Headers for `url`.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Environment variables with the values of headers for `url`.
+    #[serde(default)]
+    header_env: BTreeMap<String, String>,
+    /// `true` if the operator signs in at `url` with OAuth.
+    #[serde(default)]
+    sign_in: bool,
+    #[serde(default)]
+    client_id: Option<String>,
+    #[serde(default)]
+    client_secret_env: Option<String>,
+    #[serde(default)]
+    issuer: Option<String>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    #[serde(default)]
+    callback_port: Option<u16>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// Variables of the gateway's own environment that `command` gets in addition to the usual ones.
@@ -128,6 +193,9 @@ struct FileServer {
     pass_env: Vec<String>,
     #[serde(default)]
     share_child: bool,
+    /// The revision in which the server is addressed.
+    #[serde(default)]
+    revision: ServerRevision,
     #[serde(default)]
     answer_with: AnswerWith,
     #[serde(default)]
@@ -158,6 +226,29 @@ impl File {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut numbers = vec![
             ("max-frame", self.max_frame.map(wide), bounds::MAX_FRAME),
+            (
+                "caller-call-bytes",
+                self.caller_call_bytes.map(wide),
+                bounds::BYTES,
+            ),
+            (
+                "all-call-bytes",
+                self.all_call_bytes.map(wide),
+                bounds::BYTES,
+            ),
+            (
+                "caller-question-bytes",
+                self.caller_question_bytes,
+                bounds::BYTES,
+            ),
+            ("all-question-bytes", self.all_question_bytes, bounds::BYTES),
+            (
+                "argument-bytes",
+                self.argument_bytes.map(wide),
+                bounds::ARGUMENT_BYTES,
+            ),
+            ("ready-grace", self.ready_grace, bounds::DRAIN),
+            ("drain", self.drain, bounds::DRAIN),
             ("keep-answers", self.keep_answers, bounds::KEEP),
             ("keep-results", self.keep_results, bounds::KEEP),
             ("keep-ended", self.keep_ended, bounds::KEEP_ENDED),
@@ -317,6 +408,7 @@ impl Config {
         };
         let servers = file.servers.into_iter().map(read);
         let servers = servers.collect::<Result<_, _>>()?;
+        let usual = ByteLimits::DEFAULT;
         Ok(Self {
             listen: file.listen,
             inbox,
@@ -333,6 +425,19 @@ impl Config {
             public_url,
             channels,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
+            ready_grace: Duration::from_secs(file.ready_grace.unwrap_or(0)),
+            drain: Duration::from_secs(file.drain.unwrap_or(0)),
+            byte_limits: ByteLimits {
+                caller_calls: file.caller_call_bytes.unwrap_or(usual.caller_calls),
+                all_calls: file.all_call_bytes.unwrap_or(usual.all_calls),
+                questions: StorageLimits {
+                    of_caller: file
+                        .caller_question_bytes
+                        .unwrap_or(usual.questions.of_caller),
+                    of_all: file.all_question_bytes.unwrap_or(usual.questions.of_all),
+                    arguments: file.argument_bytes.unwrap_or(usual.questions.arguments),
+                },
+            },
             allow_origins: file
                 .allow_origins
                 .into_iter()
@@ -376,7 +481,18 @@ impl FileServer {
             return Err((ConfigError::Name { name }, None));
         }
         let program = self.command.map(Program::from_words);
-        let (credentials, token) = match self.auth {
+        let own = OwnAccess {
+            headers: self.headers,
+            header_env: self.header_env,
+            sign_in: self.sign_in,
+            client_id: self.client_id,
+            client_secret_env: self.client_secret_env,
+            issuer: self.issuer,
+            scopes: self.scopes,
+            callback_port: self.callback_port,
+        };
+        let others = self.auth.is_some() || self.token_env.is_some();
+        let (mut credentials, token) = match self.auth {
             None => (UpstreamCredentials::default(), None),
             // The operator's token may be set once, and never for a program.
             Some(_) if self.token_env.is_some() || self.url.is_none() => {
@@ -388,7 +504,7 @@ impl FileServer {
                 .map_err(|fault| (fault, None))?,
         };
         let target = match (program, self.url, self.token_env) {
-            (Some(Some(program)), None, None) => Target::Program(Program {
+            (Some(Some(program)), None, None) if own.is_none() => Target::Program(Program {
                 environment: environment(self.env, self.pass_env),
                 inherits: Inherits::Usual,
                 ..program
@@ -397,10 +513,17 @@ impl FileServer {
                 if self.env.is_empty() && self.pass_env.is_empty() && !self.share_child =>
             {
                 let at = at_url(&name, &url, variable.as_ref())?;
-                Target::Url(HttpTarget {
+                let at = HttpTarget {
                     token: token.or(at.token),
                     ..at
-                })
+                };
+                let at = own
+                    .add_to(&name, at, others)
+                    .map_err(|fault| (fault, Some(url.span().start)))?;
+                if at.has_own_authorization() {
+                    credentials = UpstreamCredentials::Operator;
+                }
+                Target::Url(at)
             }
             _ => return Err((ConfigError::Target { name }, None)),
         };
@@ -419,6 +542,7 @@ impl FileServer {
         let settings = RelaySettings {
             server: name,
             answer_with,
+            revision: self.revision.into(),
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
             open_for: self.open_for.map_or(usual.open_for, |hours| {
                 Duration::from_secs(hours.saturating_mul(3600))
@@ -470,8 +594,8 @@ fn at_url(
         })
     });
     Ok(HttpTarget {
-        url: url.get_ref().clone(),
         token: token.transpose()?,
+        ..HttpTarget::new(url.get_ref())
     })
 }
 
@@ -615,6 +739,81 @@ mod tests {
                 "{said}"
             );
             assert!(said.contains(about), "{said}");
+        }
+    }
+
+    #[test]
+    fn headers_and_a_sign_in_belong_to_a_server_at_a_url() {
+        let text = "listen = \"127.0.0.1:0\"\n[servers.a]\nurl = \"http://127.0.0.1:9/mcp\"\nheaders = { X-Team = \"ops\" }\n\
+            header-env = { Authorization = \"PATH\" }\n[servers.b]\nurl = \"https://b.example/mcp\"\nsign-in = true\n\
+            scopes = [\"read\"]\nissuer = \"https://login.example\"\ncallback-port = 4000\n";
+        let config = Config::parse(text).unwrap();
+        let [a, b] = &*config.servers else {
+            panic!("two servers");
+        };
+        let (Target::Url(headers), Target::Url(sign_in)) = (&a.target, &b.target) else {
+            panic!("servers at URLs");
+        };
+        assert_eq!(headers.headers.len(), 2);
+        assert!(
+            headers
+                .headers
+                .iter()
+                .all(|(_, value)| value.is_sensitive())
+        );
+        assert!(sign_in.sign_in.is_some() && headers.sign_in.is_none());
+        // A client's own Authorization is not for a server that has the operator's.
+        for server in [a, b] {
+            assert_eq!(server.credentials, UpstreamCredentials::Operator);
+        }
+        for (wrong, about) in [
+            (
+                "command = [\"x\"]\nheaders = { X = \"1\" }",
+                "needs either `command`",
+            ),
+            (
+                "command = [\"x\"]\nsign-in = true",
+                "needs either `command`",
+            ),
+            (
+                "url = \"http://x\"\nscopes = [\"a\"]",
+                "need sign-in = true",
+            ),
+            (
+                "url = \"http://x\"\nsign-in = true\nauth = { mode = \"none\" }",
+                "sign-in conflicts",
+            ),
+            (
+                "url = \"http://x\"\nsign-in = true\nheaders = { authorization = \"a\" }",
+                "sign-in conflicts",
+            ),
+            ("url = \"http://me@x\"\nsign-in = true", "user name"),
+            (
+                "url = \"http://x\"\nsign-in = true\nclient-secret-env = \"PATH\"",
+                "needs `client-id`",
+            ),
+            (
+                "url = \"http://x\"\nheaders = { Mcp-Session-Id = \"hunter2\" }",
+                "set by the transport",
+            ),
+            (
+                "url = \"http://x\"\nheaders = { \"a b\" = \"hunter2\" }",
+                "not a valid header name",
+            ),
+            (
+                "url = \"http://x\"\nheaders = { X = \"hunter2\\n\" }",
+                "cannot be sent",
+            ),
+            (
+                "url = \"http://x\"\nheader-env = { X = \"NO_SUCH_KEY\" }",
+                "NO_SUCH_KEY",
+            ),
+        ] {
+            let said = Config::parse(&format!("[servers.a]\n{wrong}\n"))
+                .unwrap_err()
+                .to_string();
+            assert!(said.contains(about), "{wrong}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `[login]`: the login of people to the inbox.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,25 @@ pub fn login_issuer(text: &str) -> Option<String> {
     named
         .or(is_proxy.then_some(PROXY_ISSUER))
         .map(str::to_owned)
+}
+
+/// Returns the names of the people of a file whose other tables may be invalid; `None` if it is not TOML.
+pub fn people_names(text: &str) -> Option<Vec<String>> {
+    let file: toml::Table = toml::from_str(text).ok()?;
+    let people = file.get("people").and_then(toml::Value::as_table);
+    Some(
+        people
+            .into_iter()
+            .flat_map(toml::Table::keys)
+            .cloned()
+            .collect(),
+    )
+}
+
+/// Returns the state folder that a file names, whose other tables may be invalid.
+pub fn state_folder(text: &str) -> Option<PathBuf> {
+    let file: toml::Table = toml::from_str(text).ok()?;
+    Some(file.get("state")?.as_str()?.into())
 }
 
 /// Returns the names of the servers of a file whose other tables may be invalid; empty if it has none.

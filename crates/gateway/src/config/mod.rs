@@ -1,6 +1,7 @@
 //! An operator's settings: from the command line, or from a TOML file whose errors are reported with their line.
 
 mod auth;
+mod byte_limits;
 mod channels;
 mod error;
 mod file;
@@ -14,24 +15,26 @@ mod upstream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 pub use auth::{Auth, ProxyAuth};
+pub use byte_limits::ByteLimits;
 pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
-pub use channels::add_channel_defects;
+pub use channels::{add_channel_defects, add_channel_warnings};
 pub use error::ConfigError;
 pub use file::retention;
-pub use login::{LoginError, login_issuer, server_names};
+pub use login::{LoginError, login_issuer, people_names, server_names, state_folder};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use restart_settings::RestartSettings;
 pub use secret::{SecretText, unset_variables};
 pub(crate) use teams::zone_of;
-pub use upstream::UpstreamCredentials;
+pub use upstream::{HeaderError, UpstreamCredentials, upstream_header};
 
 pub use crate::listener::origin_guard::is_origin;
-pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
+pub use crate::transports::http_upstream::{HttpTarget, NoAddress, UpstreamSignIn, sign_in_folder};
 pub use crate::transports::process::{Inherits, Program};
 use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::Presence;
@@ -54,10 +57,16 @@ pub mod bounds {
     pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
     /// The largest message, in bytes.
     pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
+    /// The bytes of open calls and of stored questions, of one caller or of all.
+    pub const BYTES: RangeInclusive<u64> = 65_536..=1_099_511_627_776;
+    /// The largest arguments stored with a question, in bytes.
+    pub const ARGUMENT_BYTES: RangeInclusive<u64> = 1_024..=67_108_864;
     /// The longest message of a question, in bytes; every page shows the maximum in full.
     pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=65_536;
     /// The size of all questions pending at once in one session, in bytes.
     pub const PENDING_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
+    /// Seconds of a stop.
+    pub const DRAIN: RangeInclusive<u64> = 0..=3_600;
     /// Seconds that answers and results are kept.
     pub const KEEP: RangeInclusive<u64> = 0..=2_592_000;
     /// Days that ended questions are kept.
@@ -101,6 +110,12 @@ pub struct Config {
     pub channels: Option<Arc<ConfiguredChannels>>,
     /// The largest message, in bytes.
     pub max_frame: usize,
+    /// The time after a stop signal in which requests are accepted although the gateway says that it is not ready.
+    pub ready_grace: Duration,
+    /// The time after that in which open calls may end.
+    pub drain: Duration,
+    /// The limits on the bytes of open calls and of stored questions.
+    pub byte_limits: ByteLimits,
     /// Origins of pages that may use the listener, besides its own.
     pub allow_origins: Vec<String>,
     /// The times for which answers, results and ended questions are kept.

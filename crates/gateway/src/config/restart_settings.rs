@@ -28,7 +28,7 @@ impl RestartSettings {
         let file: Table = toml::from_str(text).ok()?;
         let mut settings = BTreeMap::new();
         let mut add = |name: String, value: &Value| {
-            settings.insert(name, Sha256::digest(format!("{value:?}")).into());
+            settings.insert(name, Sha256::digest(value.to_string()).into());
         };
         for (key, value) in &file {
             match (key.as_str(), value) {

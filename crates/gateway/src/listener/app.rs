@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
-use mcp_elicit_core::exposition::{self, Exposition, MetricType};
+use mcp_elicit_core::exposition;
 use mcp_elicit_forms::web::{self, ConnectionBounds};
 use tokio::net::TcpListener;
 
@@ -19,7 +19,9 @@ use crate::config::Config;
 use crate::listener::endpoint::McpEndpoint;
 use crate::listener::endpoint::Shared;
 use crate::listener::endpoint::header_checks::refusal;
+use crate::listener::metrics::{Metrics, Open};
 use crate::listener::origin_guard::OriginGuard;
+use crate::listener::page_access::open_to_pages;
 use crate::runtime::{Runtime, StartError};
 use crate::stop_signal;
 
@@ -39,6 +41,8 @@ struct AppState {
     origin_guard: OriginGuard,
     runtime: Runtime,
     endpoints: Arc<Vec<Arc<McpEndpoint>>>,
+    shared: Shared,
+    metrics: Arc<Metrics>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -69,11 +73,24 @@ async fn serve_until_stopped(
     }
     let origin = listener.local_addr().ok().map(|at| format!("http://{at}"));
     let (app, state) = routes(runtime, config, local, origin);
+    let counts = (state.metrics.clone(), state.runtime.record.clone());
+    tokio::spawn(async move { counts.0.begin(&counts.1).await });
     let stopping = state.clone();
     let closing = state.runtime.clone();
+    let (ready_grace, drain) = (config.ready_grace, config.drain);
     let stop = async move {
         stop_signal::received(stopping.runtime.reads_file_again()).await;
         stopping.stopping.store(true, Ordering::Relaxed);
+        tokio::time::sleep(ready_grace).await;
+        for endpoint in stopping.endpoints.iter() {
+            endpoint.drain();
+        }
+        let ended = stopping.calls_ended();
+        if tokio::time::timeout(drain, ended).await.is_err() && !drain.is_zero() {
+            tracing::warn!(
+                "calls that are still open end with an error: the time to drain is over"
+            );
+        }
         for endpoint in stopping.endpoints.iter() {
             endpoint.drain();
             endpoint.stop();
@@ -111,7 +128,7 @@ fn routes(
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard =
         OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
-    let shared = Shared::default();
+    let shared = Shared::new(&config.byte_limits);
     let mut endpoints = Vec::new();
     let mut app = Router::new();
     for server in &config.servers {
@@ -131,7 +148,10 @@ fn routes(
             shared.clone(),
         );
         for path in &paths {
-            app = app.nest(path, endpoint.router(resource(path)));
+            // People type a slash at the end of an address, and some clients add one.
+            app = app
+                .route(path, endpoint.routes(resource(path)))
+                .route(&format!("{path}/"), endpoint.routes(resource(path)));
             if let Some((scopes, issuer)) = runtime.callers.issuer() {
                 let (resource, name) = (resource(path), name.clone());
                 let (scopes, issuer) = (scopes.to_vec(), issuer.to_owned());
@@ -145,6 +165,8 @@ fn routes(
         origin_guard,
         runtime,
         endpoints: Arc::new(endpoints),
+        shared,
+        metrics: Arc::default(),
         stopping: Arc::default(),
     };
     let own = Router::new()
@@ -154,10 +176,25 @@ fn routes(
         .with_state(state.clone());
     let app = app.merge(own).fallback(nowhere);
     let app = app.method_not_allowed_fallback(not_taken);
+    let app = open_to_pages(app, &config.allow_origins);
     (app, state)
 }
 
+/// The interval at which a stopping gateway looks for open calls.
+const LOOK: Duration = Duration::from_millis(50);
+
 impl AppState {
+    /// Completes when no client waits for a call.
+    async fn calls_ended(&self) {
+        while self
+            .endpoints
+            .iter()
+            .any(|endpoint| endpoint.has_waiting_clients())
+        {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Returns the response to a page elsewhere that reaches this machine under another name.
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let refused = !self.origin_guard.admits_host(headers);
@@ -170,7 +207,7 @@ impl AppState {
 
 /// Responds with the form of servers' addresses, without their names, because the requester may not be a caller.
 async fn nowhere() -> Response {
-    let why = "no server is served at this path: each is at /mcp/NAME, without a slash at its end, and the only one of a gateway at /mcp, too";
+    let why = "no server is served at this path: each is at /mcp/NAME, and the only one of a gateway at /mcp, too";
     refusal(StatusCode::NOT_FOUND, -32600, why)
 }
 
@@ -186,7 +223,8 @@ async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
     if state.stopping.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
-    match state.runtime.record.store().waiting().await {
+    // The cheapest read: probes come often, and a count of open questions takes longer the more there are.
+    match state.runtime.record.store().audit_end().await {
         Ok(_) => "ready\n".into_response(),
         Err(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -200,41 +238,19 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
     if let Some(refused) = state.refuses(&headers) {
         return refused;
     }
-    let counts = state.runtime.record.counters();
-    let number = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-    let (mut sessions, mut calls, mut open) = (0, 0, 0);
-    for endpoint in state.endpoints.iter() {
-        let (more_sessions, more_calls, more_open) = endpoint.open();
-        sessions += more_sessions;
-        calls += more_calls;
-        open += more_open;
-    }
-    let mut text = Exposition::default();
-    let mut add = |name: &str, metric_type, value: u64| {
-        text.metric(name, metric_type, None);
-        text.sample(name, None, value);
+    let mut open = Open {
+        call_bytes: state.shared.call_bytes(),
+        ..Open::default()
     };
-    for (name, count) in [
-        ("mcp_elicit_questions_asked_total", &counts.asked),
-        ("mcp_elicit_questions_found_again_total", &counts.found),
-        ("mcp_elicit_answers_total", &counts.acted),
-        ("mcp_elicit_answers_delivered_total", &counts.delivered),
-        (
-            "mcp_elicit_questions_ended_without_action_total",
-            &counts.ended,
-        ),
-    ] {
-        add(name, MetricType::Counter, number(count));
+    for endpoint in state.endpoints.iter() {
+        let (sessions, calls, questions) = endpoint.open();
+        open.sessions += sessions;
+        open.calls += calls;
+        open.questions += questions;
     }
-    for (name, count) in [
-        ("mcp_elicit_sessions", sessions),
-        ("mcp_elicit_calls", calls),
-        ("mcp_elicit_questions_open", open),
-    ] {
-        add(name, MetricType::Gauge, count as u64);
-    }
+    let text = state.metrics.text(&state.runtime.record, open).await;
     let headers = [("content-type", exposition::CONTENT_TYPE)];
-    (headers, text.into_text()).into_response()
+    (headers, text).into_response()
 }
 
 #[cfg(test)]
@@ -274,7 +290,7 @@ mod tests {
         };
         for (method, path) in [
             ("POST", "/mcp/nope"),
-            ("POST", "/mcp/deploy/"),
+            ("POST", "/mcp/deploy//"),
             ("GET", "/mcp/deploy/x"),
             ("POST", "/mcp"),
             ("GET", "/"),
@@ -286,12 +302,26 @@ mod tests {
         }
         for (method, path, takes) in [
             ("PUT", "/mcp/deploy", "GET,HEAD,POST,DELETE"),
+            ("PUT", "/mcp/deploy/", "GET,HEAD,POST,DELETE"),
             ("POST", "/health", "GET,HEAD"),
         ] {
             let (status, allow, text) = said(method, path).await;
             assert_eq!(status, 405, "{method} {path}");
             assert!(text.contains("takes no such request"), "{text}");
             assert_eq!(allow.as_deref(), Some(takes));
+        }
+        // A slash at the end is the same address.
+        for method in ["POST", "GET", "DELETE"] {
+            let (plain, _, text) = said(method, "/mcp/deploy").await;
+            assert_ne!(plain, 404, "{method}");
+            for path in ["/mcp/deploy/", "/mcp/deploy/?x=1"] {
+                let with_slash = said(method, path).await;
+                assert_eq!(
+                    (with_slash.0, &with_slash.2),
+                    (plain, &text),
+                    "{method} {path}"
+                );
+            }
         }
         assert_eq!(said("GET", "/health").await.0, 200);
     }

@@ -4,12 +4,18 @@
 //! | --- | --- |
 //! | [`app`] | the routes: every server's endpoint, health, readiness and metrics |
 //! | [`origin_guard`] | the hosts and pages that may use the listener |
+//! | [`page_access`] | the responses that pages of named origins can read (CORS) |
+//! | [`call_memory`] | the limits on the bytes of calls, of one caller and of all |
+//! | `metrics` | the figures for a monitor |
 //! | [`endpoint`] | the MCP endpoint of one server |
 //! | [`requests_at_work`] | the limit on the requests of one caller |
 //! | [`response_streams`] | messages to a client, resumable |
 
 pub(crate) mod app;
+pub(crate) mod call_memory;
 pub(crate) mod endpoint;
+mod metrics;
 pub(crate) mod origin_guard;
+pub(crate) mod page_access;
 pub(crate) mod requests_at_work;
 pub(crate) mod response_streams;

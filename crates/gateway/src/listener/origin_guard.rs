@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HOST, ORIGIN};
 
+use super::page_access::is_among;
 use crate::headers::only_text;
 
 /// The accepted requests.
@@ -58,11 +59,7 @@ impl OriginGuard {
         let Some((origin, host)) = only_text(headers, ORIGIN).zip(only_text(headers, HOST)) else {
             return false;
         };
-        let named = self.origins.iter();
-        named
-            .into_iter()
-            .any(|own| own.eq_ignore_ascii_case(origin))
-            || is_own(origin, host)
+        is_among(&self.origins, origin) || is_own(origin, host)
     }
 }
 

@@ -137,6 +137,14 @@ impl ResponseStreams {
         self.one_client
     }
 
+    /// Returns `true` while a client waits for the response to a request.
+    pub(crate) fn has_open_requests(&self) -> bool {
+        let waits = |(id, stream): (&StreamId, &Stream)| {
+            *id != StreamId::SESSION && !stream.answered && stream.is_open()
+        };
+        self.streams().iter().any(waits)
+    }
+
     fn streams(&self) -> MutexGuard<'_, HashMap<StreamId, Stream>> {
         self.by_stream
             .lock()

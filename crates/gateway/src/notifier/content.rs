@@ -9,12 +9,14 @@ use mcp_elicit_core::question::{ParsedBody, ParsedQuestion};
 use mcp_elicit_core::wire::{ElicitRequest, members};
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
-use mcp_elicit_policy::People;
+use mcp_elicit_inbox::team_view;
 use mcp_elicit_policy::quorum::State;
 use mcp_elicit_policy::rules::Reveal;
+use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::Record;
+use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Team, people_of};
+use mcp_elicit_record::team::Team;
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use serde_json::value::RawValue;
 
@@ -45,8 +47,8 @@ pub(super) const fn event_of(kind: TimelineKind) -> Event {
 /// Writes a recipient for the record by name, so that the address is looked up when it is sent.
 pub(super) fn written(to: &Recipient) -> Option<String> {
     match to {
-        Recipient::Person { name, .. } => Some(format!("person:{name}")),
-        Recipient::Group(name) => Some(format!("group:{name}")),
+        Recipient::Person { name, .. } => Some(Actor::person(name).to_string()),
+        Recipient::Group(name) => Some(Actor::Group(name.clone()).to_string()),
         Recipient::Endpoint => Some("endpoint".to_owned()),
         // The device is identified by its endpoint; the sender adds its name.
         Recipient::Device(_) => None,
@@ -55,14 +57,13 @@ pub(super) fn written(to: &Recipient) -> Option<String> {
 
 /// Reads a recipient of the record; `None` if the person is no longer in the file.
 pub(super) fn read(text: &str, people: &People) -> Option<Recipient> {
-    match text.split_once(':') {
-        Some(("person", name)) => {
-            let mail = people.people.get(name)?.mail.clone();
-            let name = name.to_owned();
+    match Actor::read(text).addressee() {
+        Some(Addressee::Person(name)) => {
+            let mail = people.people.get(&name)?.mail.clone();
             Some(Recipient::Person { name, mail })
         }
-        Some(("group", name)) => Some(Recipient::Group(name.to_owned())),
-        _ => (text == "endpoint").then_some(Recipient::Endpoint),
+        Some(Addressee::Group(name)) => Some(Recipient::Group(name)),
+        Some(Addressee::Caller) | None => (text == "endpoint").then_some(Recipient::Endpoint),
     }
 }
 
@@ -84,12 +85,13 @@ fn plain_message(message: &str, approval_by: Option<&String>) -> String {
     }
 }
 
-/// Returns the names for readers, of actors in the timeline's form: `person:ada, person:bob`.
-fn actors(people: &DirectoryNow, by: &str) -> String {
-    let Some(names) = people_of(by) else {
-        return by.to_owned();
-    };
+/// Returns the actors in words: people by the names that readers know.
+fn actors(people: &DirectoryNow, by: &Actor) -> String {
+    let names = by.people().iter();
     let names: Vec<_> = names.map(|name| people.display_name(name)).collect();
+    if names.is_empty() {
+        return by.to_string();
+    }
     names.join(", ")
 }
 
@@ -97,10 +99,8 @@ fn actors(people: &DirectoryNow, by: &str) -> String {
 fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
     let (mut agreed, mut dropped) = (Vec::new(), Vec::new());
     for event in timeline {
-        let by = event.by.as_deref();
-        let person = by
-            .and_then(|by| by.strip_prefix("person:"))
-            .map(str::to_owned);
+        let by = event.by.as_ref();
+        let person = by.and_then(|by| by.people().first().cloned());
         match event.kind {
             TimelineKind::Edited => {
                 dropped = std::mem::take(&mut agreed);
@@ -137,6 +137,11 @@ impl Summaries {
             pages_only,
             directory,
         }
+    }
+
+    /// Returns a snapshot of people, groups and roles.
+    pub(super) fn people_now(&self) -> DirectoryNow {
+        self.directory.now()
     }
 
     /// Returns the page of a question; `None` if there is no inbox now.
@@ -215,6 +220,11 @@ impl Summaries {
             },
             message: plain_message(message, team.is_approval.then_some(&team.rule)),
             arguments: self.record.arguments(row).ok()?,
+            explain: team.explain.clone(),
+            runbook: team.link.clone(),
+            missing: team_view::missing(&people, row, team),
+            reasons_reach: team_view::reasons_reach(team),
+            good_for: team_view::good_for(team),
             form,
             form_texts,
             address,
@@ -229,8 +239,9 @@ impl Summaries {
             deadline: row.lifecycle.deadline().unwrap_or_default(),
             ending: ending.map(|(event, last)| Ending {
                 event,
-                by: last.by.as_deref().map(|by| actors(&people, by)),
+                by: last.by.as_ref().map(|by| actors(&people, by)),
                 at: last.at,
+                why: self.record.reasons(row).unwrap_or_default(),
             }),
             link,
         })
@@ -246,7 +257,7 @@ mod tests {
         let happened = |kind, person: &str| TimelineEvent {
             kind,
             at: Timestamp::from_millis(1),
-            by: Some(format!("person:{person}")),
+            by: Some(Actor::person(person)),
             to: None,
             through: None,
             edited: Vec::new(),

@@ -13,7 +13,7 @@ mod slack_tests;
 mod tests;
 #[cfg(test)]
 mod timing_tests;
-mod unreached;
+pub(crate) mod unreached;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use mcp_elicit_channels::{Channels, OpenError, Surroundings};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
-use mcp_elicit_policy::Rules;
+use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::{Record, RecordError};
 
 pub(crate) use self::content::PagesOnly;
@@ -53,6 +53,15 @@ impl OpenChannels {
     /// Returns the people whom these rules ask and whom no channel reaches.
     pub(crate) fn without_address(&self, rules: &Rules) -> BTreeSet<String> {
         unreached::without_address(rules, &self.tables)
+    }
+
+    /// Returns the groups that these rules ask, of which nobody can be told: they have no channel and no known member.
+    pub(crate) fn groups_without_members(
+        &self,
+        rules: &Rules,
+        people: &People,
+    ) -> BTreeSet<String> {
+        unreached::groups_without_channel(rules, people, &self.tables)
     }
 
     /// Returns the number of channels in the tables; each webhook is one.

@@ -15,6 +15,7 @@ use mcp_elicit_inbox::login::table::devices::{id_of_recipient, recipient as devi
 use mcp_elicit_policy::People;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_record::RecordError;
+use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::outbox::{NO_CHANNEL, NewMessage};
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState};
@@ -22,7 +23,7 @@ use mcp_elicit_record::timeline::TimelineEvent;
 
 use super::Notifier;
 use super::content::{event_of, read, written};
-use super::unreached::{tells_people, unreached};
+use super::unreached::{groups_without_members, tells_people, unreached};
 
 /// The number of questions checked in one round.
 const ROWS: usize = 100;
@@ -49,8 +50,9 @@ impl Notifier {
         let Some(team) = row.team.as_deref() else {
             return Ok(Vec::new());
         };
-        let rules = self.teams.rules();
-        let people = rules.people();
+        let directory = self.summaries.people_now();
+        let people = directory.people_with_members();
+        let people = &*people;
         let timeline = row.timeline();
         let open = self.open();
         let quorum = team.quorum();
@@ -123,7 +125,16 @@ impl Notifier {
                 person: Some(person),
             })
         });
-        messages.collect()
+        // A group by a claim, of which nobody has logged in yet.
+        let groups = groups_without_members(addressed.to, people, found);
+        let groups = groups.into_iter().filter_map(|name| {
+            Some(Outgoing {
+                channel: NO_CHANNEL.to_owned(),
+                recipient: written(&Recipient::Group(name))?,
+                person: None,
+            })
+        });
+        messages.chain(groups).collect()
     }
 
     /// Returns the devices of a person, and records the names of each.
@@ -340,17 +351,14 @@ fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> 
             // People who were added later are told by the event that added them.
             let later: BTreeSet<_> = timeline
                 .iter()
-                .filter_map(|event| event.to.clone())
+                .filter_map(|event| event.to.as_ref()?.addressee())
                 .collect();
             let first = quorum.addressees().iter();
-            first
-                .filter(|to| !later.contains(&to.to_string()))
-                .cloned()
-                .collect()
+            first.filter(|to| !later.contains(to)).cloned().collect()
         }
         Event::Escalated | Event::Delegated => {
-            let added = happened.to.as_ref();
-            all.filter(|to| Some(&to.to_string()) == added)
+            let added = happened.to.as_ref().and_then(Actor::addressee);
+            all.filter(|to| Some(*to) == added.as_ref())
                 .take(1)
                 .cloned()
                 .collect()

@@ -85,9 +85,14 @@ impl Notifier {
                 self.finish(message, tried).await?;
                 continue;
             }
-            let tried = match self.notice(message).await? {
-                Err(tried) => tried,
-                Ok(notice) => self.result(message, self.send_one(message, &notice).await?),
+            let sent = match self.notice(message).await {
+                Ok(notice) => self.send_one(message, &notice).await,
+                Err(not_sent) => Err(not_sent),
+            };
+            let tried = match sent {
+                Ok(sent) => Tried::Sent(sent.0),
+                Err(NotSent::Tried(tried)) => tried,
+                Err(NotSent::Record(error)) => return Err(error),
             };
             self.finish(message, tried).await?;
         }
@@ -98,9 +103,10 @@ impl Notifier {
     async fn send_digest(&self, group: &[Notification]) -> Result<(), RecordError> {
         let mut notices = Vec::new();
         for message in group {
-            match self.notice(message).await? {
-                Err(tried) => self.finish(message, tried).await?,
+            match self.notice(message).await {
                 Ok(notice) => notices.push((message, notice)),
+                Err(NotSent::Tried(tried)) => self.finish(message, tried).await?,
+                Err(NotSent::Record(error)) => return Err(error),
             }
         }
         let Some((first, notice)) = notices.first() else {
@@ -143,11 +149,14 @@ impl Notifier {
         Ok(())
     }
 
-    /// Returns a message for channels, or its result if it is not sent.
-    async fn notice(&self, message: &Notification) -> Result<Result<Notice, Tried>, RecordError> {
+    /// Returns a message for channels.
+    ///
+    /// # Errors
+    /// The result of a message that is not sent, or the record's error.
+    async fn notice(&self, message: &Notification) -> Result<Notice, NotSent> {
         let now = self.record.now();
-        let skipped = |why: &str| Ok(Err(Tried::Skipped(why.to_owned())));
-        let failed = |why: &str| Ok(Err(Tried::Failed(why.to_owned())));
+        let skipped = |why: &str| Err(NotSent::Tried(Tried::Skipped(why.to_owned())));
+        let failed = |why: &str| Err(NotSent::Tried(Tried::Failed(why.to_owned())));
         if message.channel == NO_CHANNEL {
             return failed("no-address");
         }
@@ -185,12 +194,12 @@ impl Notifier {
             return skipped("handed-on");
         }
         let Some(link) = self.summaries.link(&row.id) else {
-            return Ok(Err(self.later(message, None, NO_INBOX)));
+            return Err(NotSent::Tried(self.later(message, None, NO_INBOX)));
         };
         let Some(summary) = self.summaries.of(&row, link, now) else {
             return failed("unreadable");
         };
-        Ok(Ok(Notice {
+        Ok(Notice {
             id,
             event,
             at: message.at,
@@ -198,18 +207,22 @@ impl Notifier {
             summary: Arc::new(summary),
             reveal: team.reveal,
             waiting: None,
-        }))
+        })
     }
 
     /// Sends a message; if the channel can edit messages, an end updates those that asked.
+    ///
+    /// # Errors
+    /// The channel's error as the result of the message, or the record's error.
     async fn send_one(
         &self,
         message: &Notification,
         notice: &Notice,
-    ) -> Result<Result<MessageRef, ChannelError>, RecordError> {
+    ) -> Result<MessageRef, NotSent> {
+        let not_sent = |error| NotSent::Tried(self.result(message, Err(error)));
         if let Some(id) = id_of_recipient(&message.recipient) {
             let Some(devices) = &self.devices else {
-                return Ok(Err(ChannelError::AddressGone));
+                return Err(not_sent(ChannelError::AddressGone));
             };
             // The end of a question replaces its earlier notification.
             let sent = devices.sender().send(notice).await;
@@ -224,13 +237,13 @@ impl Notifier {
                 let event = RecordEvent::DeviceRemoved;
                 self.record.audit_details(event, &details).await?;
             }
-            return Ok(sent);
+            return sent.map_err(not_sent);
         }
         let Some(channel) = self.open().channels.named(&message.channel) else {
-            return Ok(Err(ChannelError::AddressGone));
+            return Err(not_sent(ChannelError::AddressGone));
         };
         if !notice.event.is_end() || message.channel != SLACK {
-            return Ok(channel.send(notice).await);
+            return channel.send(notice).await.map_err(not_sent);
         }
         for asked in self.record.messages_of(&message.question).await? {
             let is_own = asked.channel == message.channel
@@ -241,10 +254,10 @@ impl Notifier {
             if let Some(sent) = sent
                 && let Err(error) = channel.update(&MessageRef(sent), notice).await
             {
-                return Ok(Err(error));
+                return Err(not_sent(error));
             }
         }
-        Ok(Ok(MessageRef::default()))
+        Ok(MessageRef::default())
     }
 
     fn result(&self, message: &Notification, sent: Result<MessageRef, ChannelError>) -> Tried {
@@ -286,6 +299,20 @@ impl Notifier {
             return Tried::Failed(why.to_owned());
         }
         Tried::Later(at, why.to_owned())
+    }
+}
+
+/// The reason why a message was not sent.
+enum NotSent {
+    /// This is the result of the message.
+    Tried(Tried),
+    /// The record failed.
+    Record(RecordError),
+}
+
+impl From<RecordError> for NotSent {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
     }
 }
 

@@ -13,8 +13,9 @@ use mcp_elicit_inbox::team_view::sentence;
 use mcp_elicit_inbox::viewer::{SignedIn, Viewer};
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::quorum::{Actor, Denied, State};
+use mcp_elicit_record::audit;
 use mcp_elicit_record::store::Row;
-use mcp_elicit_record::team::{Acted, Team, TeamAct};
+use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct};
 use mcp_elicit_record::{Record, RecordError};
 
 use super::Notifier;
@@ -107,8 +108,8 @@ impl SlackActs {
             (Some(person), None) => Ok(Actable { row, person, now }),
             (person, refusal) => {
                 let by = match person {
-                    Some(person) => format!("person:{person}"),
-                    None => format!("slack:{}", who.user),
+                    Some(person) => audit::Actor::person(&person),
+                    None => audit::Actor::SlackUser(who.user.clone()),
                 };
                 let refusal = refusal.unwrap_or_else(|| denied(Denied::NotAddressed));
                 let noted = record.note_refused(&row, act, &by, refusal.code, Some(CHANNEL));
@@ -157,7 +158,12 @@ impl SlackActs {
         Ok(())
     }
 
-    async fn act(&self, actable: &Actable, act: TeamAct<'_>) -> Result<Done, Refusal> {
+    async fn act(
+        &self,
+        actable: &Actable,
+        act: TeamAct<'_>,
+        comment: Option<&str>,
+    ) -> Result<Done, Refusal> {
         let Actable { row, person, now } = actable;
         let by = Actor {
             person,
@@ -165,7 +171,11 @@ impl SlackActs {
             login_age: None,
         };
         let (record, people) = (self.record(), now.of(row));
-        let acted = record.act_through(&row.id, act, by, &people, Some(CHANNEL));
+        let details = ActDetails {
+            channel: Some(CHANNEL),
+            comment,
+        };
+        let acted = record.act_with(&row.id, act, by, &people, details);
         match acted.await.map_err(|fault| failed(&fault))? {
             Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
                 Ok(Done::Ended)
@@ -211,6 +221,7 @@ impl Acts for SlackActs {
         question: &str,
         version: u64,
         answers: Answers,
+        comment: Option<String>,
     ) -> Result<Done, Refusal> {
         let actable = self.actable(who, question, "fill").await?;
         self.check_page(&actable.row)?;
@@ -223,7 +234,7 @@ impl Acts for SlackActs {
                 version: u32::try_from(version).unwrap_or(u32::MAX),
             },
         };
-        self.act(&actable, act).await
+        self.act(&actable, act, comment.as_deref()).await
     }
 
     async fn decline(
@@ -231,6 +242,7 @@ impl Acts for SlackActs {
         who: &SlackUser,
         question: &str,
         version: u64,
+        reason: Option<String>,
     ) -> Result<Done, Refusal> {
         let actable = self.actable(who, question, "decline").await?;
         self.check_page(&actable.row)?;
@@ -241,7 +253,8 @@ impl Acts for SlackActs {
         if has_changed {
             return Err(denied(Denied::Changed));
         }
-        self.act(&actable, TeamAct::Decline { note: None }).await
+        let note = reason.as_deref();
+        self.act(&actable, TeamAct::Decline { note }, None).await
     }
 
     /// Logs a refused request, at most once per minute, because anyone can send one.

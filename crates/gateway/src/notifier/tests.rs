@@ -9,6 +9,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_inbox::login::directory::Directory;
+use mcp_elicit_inbox::login::table::{
+    Admission as LoginAdmission, Identity as LoginIdentity, Lifetimes,
+};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::quorum::{Actor, Membership};
@@ -215,6 +218,15 @@ async fn states(record: &Record, id: &str) -> BTreeMap<(String, String), (String
 }
 
 pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<Rules>) {
+    notifier_over(record, text, "/nonexistent".as_ref())
+}
+
+/// The same with the logins of this state folder.
+fn notifier_over(
+    record: &Arc<Record>,
+    text: &str,
+    folder: &std::path::Path,
+) -> (Arc<Notifier>, Arc<Rules>) {
     let rules = Arc::new(Rules::parse(text).unwrap());
     let (teams, _events) =
         CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
@@ -223,7 +235,7 @@ pub(super) fn notifier(record: &Arc<Record>, text: &str) -> (Arc<Notifier>, Arc<
     let links = Arc::new(|id: &str| Some(format!("https://ask.example.com/q/{id}")));
     let current = teams.clone();
     let now = Arc::new(move || current.rules());
-    let logins = Arc::new(StateFolder::at("/nonexistent".as_ref()).logins());
+    let logins = Arc::new(StateFolder::at(folder).logins());
     let hour = Duration::from_secs(60 * 60);
     let directory = Directory::new(now, logins, String::new(), hour, clock::now);
     let pages_only = Arc::new(|| false);
@@ -286,6 +298,68 @@ async fn who_has_no_address_on_any_channel_is_named_in_the_record() {
         told.keys().all(|(to, _)| to.starts_with("webhook")),
         "{told:?}"
     );
+}
+
+#[tokio::test]
+async fn members_of_a_group_by_a_claim_are_told_once_they_have_logged_in_and_before_that_it_is_said()
+ {
+    let Some(rig) = Rig::start() else { return };
+    let text = rig.file().replace(
+        "[groups]\nops = [\"ada\", \"bob\"]",
+        "[people.cy]\nmail = \"cy@example.com\"\n[groups]\nops = { claim = \"ops-team\" }",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let record = record();
+    let (notifier, rules) = notifier_over(&record, &text, folder.path());
+    let people = || {
+        notifier
+            .summaries
+            .people_now()
+            .people_with_members()
+            .into_owned()
+    };
+    let untold = |people: &People| notifier.open().groups_without_members(&rules, people);
+    assert_eq!(untold(&people()).into_iter().collect::<Vec<_>>(), ["ops"]);
+    let id = ask(&record, &rules).await;
+    notifier.round().await.unwrap();
+    let told = states(&record, &id).await;
+    let of = |told: &BTreeMap<(String, String), (String, String)>, channel: &str| {
+        let found = told.get(&(channel.to_owned(), "question.asked".to_owned()));
+        found.map(|(state, why)| format!("{state} {why}"))
+    };
+    assert_eq!(
+        of(&told, "none ").as_deref(),
+        Some("failed no-address"),
+        "{told:?}"
+    );
+    let identity = LoginIdentity {
+        issuer: "https://id.example.com".to_owned(),
+        subject: "s-1".to_owned(),
+        name: "Cy".to_owned(),
+        mail: Some("cy@example.com".to_owned()),
+        claims: vec!["ops-team".to_owned()],
+        sid: None,
+        auth_at: None,
+    };
+    let hour = Duration::from_secs(60 * 60);
+    let lifetimes = Lifetimes {
+        idle: hour,
+        max: hour,
+    };
+    let admission = LoginAdmission {
+        people: rules.people(),
+        allow: &[],
+        lifetimes,
+    };
+    let logins = StateFolder::at(folder.path()).logins();
+    let login = logins.log_in(&identity, admission, None, "a test", clock::now());
+    login.unwrap();
+    assert!(untold(&people()).is_empty());
+    let id = ask(&record, &rules).await;
+    notifier.round().await.unwrap();
+    let told = states(&record, &id).await;
+    assert_eq!(of(&told, "mail cy").as_deref(), Some("sent "), "{told:?}");
+    assert!(of(&told, "none ").is_none(), "{told:?}");
 }
 
 #[tokio::test]

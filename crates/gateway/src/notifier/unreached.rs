@@ -58,6 +58,59 @@ pub(super) fn unreached(
     asked.into_iter().map(str::to_owned).collect()
 }
 
+/// Returns the groups among these that have no known member, and get none of these messages.
+pub(super) fn groups_without_members(
+    to: &[Addressee],
+    people: &People,
+    found: &[Target],
+) -> BTreeSet<String> {
+    let is_told = |name: &str| {
+        let mut targets = found.iter();
+        targets.any(|target| matches!(&target.to, Recipient::Group(group) if group == name))
+    };
+    let groups = to.iter().filter_map(|to| match to {
+        Addressee::Group(name) => Some(name),
+        Addressee::Caller | Addressee::Person(_) => None,
+    });
+    let is_empty = |name: &str| {
+        let group = people.groups.get(name);
+        group.is_some_and(|group| group.people().next().is_none())
+    };
+    let untold = groups.filter(|name| is_empty(name) && !is_told(name));
+    untold.cloned().collect()
+}
+
+/// Returns the groups that rules ask, whose members only a claim names, and that have no channel: until one of them has
+/// logged in, nobody of such a group is told.
+pub(crate) fn groups_by_claim_alone(rules: &Rules, tables: &ChannelsConfig) -> BTreeSet<String> {
+    groups_without_channel(rules, rules.people(), tables)
+}
+
+/// The same, with these known members.
+pub(super) fn groups_without_channel(
+    rules: &Rules,
+    people: &People,
+    tables: &ChannelsConfig,
+) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    if !tells_people(tables) {
+        return all;
+    }
+    let rules_with_plans = rules.rules().iter();
+    let plans = rules_with_plans.filter_map(|rule| rule.decision().plan());
+    for to in plans.flat_map(|plan| rules.addressees(plan)) {
+        let to = std::slice::from_ref(to);
+        let addressed = Addressed {
+            to,
+            caller: None,
+            except: &[],
+        };
+        let found = targets(Event::Asked, addressed, people, tables, &|_| Vec::new());
+        all.extend(groups_without_members(to, people, &found));
+    }
+    all
+}
+
 /// Returns the people whom rules ask and whom no channel can reach, according to the file. Devices are registered
 /// later.
 pub(super) fn without_address(rules: &Rules, tables: &ChannelsConfig) -> BTreeSet<String> {

@@ -231,7 +231,7 @@ async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError>
             // The first message does not wait for this.
             tokio::spawn(async move {
                 if is_inbox(at).await {
-                    tracing::warn!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
+                    tracing::info!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
                 } else {
                     tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
                 }

@@ -29,11 +29,11 @@ pub use start_error::StartError;
 use terminal::terminal_frontend;
 
 use crate::callers::{Callers, CurrentCaller};
-use crate::config::{Config, LocalResponder, RestartSettings, Server};
+use crate::config::{Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
 use crate::current_rules::CurrentRules;
-use crate::learned_facts::LearnedFacts;
+use crate::learned_facts::{LearnedFacts, LearningServer};
 use crate::local_responder::LocalResponses;
-use crate::server_identity::server_identity;
+use crate::server_identity::{configured_key, server_identity};
 use crate::session::SessionContext;
 use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
@@ -88,6 +88,7 @@ impl Runtime {
         check_addresses(config)?;
         let folder = folder(config.state.as_deref())?;
         apply_presence(config, &folder)?;
+        open_sign_ins(config, &folder)?;
         let config = &*config;
         let mut opening = None;
         let keys = if config.in_memory {
@@ -99,7 +100,7 @@ impl Runtime {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
             (store, LockFile::unshared())
         } else {
-            let store = Arc::new(Sqlite::at(&folder.state.record()).keyed(keys.chain()));
+            let store = Arc::new(Sqlite::at(&folder.state.record()).with_keys(&keys));
             opening = Some(open_in_background(store.clone()));
             let store: Arc<dyn Store> = store;
             (store, LockFile::acquire(&folder.state.leases()))
@@ -108,6 +109,7 @@ impl Runtime {
         let record = Arc::new(
             Record::new(store, keys, lease, clock::now)
                 .with_retention(config.retention)
+                .with_storage_limits(config.byte_limits.questions)
                 .with_delivering_sessions(),
         );
         let learning = learning_of(config, &record).await;
@@ -371,6 +373,24 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
     Ok(Folder { state, path })
 }
 
+/// Opens the tokens of the operator's sign-ins, and logs those that are missing.
+fn open_sign_ins(config: &Config, folder: &Folder) -> Result<(), StartError> {
+    for server in &config.servers {
+        if let Target::Url(HttpTarget {
+            sign_in: Some(sign_in),
+            ..
+        }) = &server.target
+        {
+            sign_in
+                .open(&folder.state)
+                .map_err(|source| folder.fault(source))?;
+            let sign_in = sign_in.clone();
+            tokio::spawn(async move { sign_in.announce().await });
+        }
+    }
+    Ok(())
+}
+
 /// Opens the record in the background: the first message need not wait for it, only the first question.
 fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
     let (tell, told) = watch::channel(None);
@@ -386,8 +406,12 @@ fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreErr
 /// Adds the facts learned by earlier processes to the servers' settings.
 async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
     let server = |server: &Server| {
-        let key = server_identity(server, record.identity_key(), std::env::vars_os()).key;
-        (key, server.settings.clone())
+        let key = record.identity_key();
+        LearningServer {
+            identity: server_identity(server, key, std::env::vars_os()).key,
+            configured: configured_key(server, key),
+            settings: server.settings.clone(),
+        }
     };
     let learning = LearnedFacts::of(config.servers.iter().map(server).collect());
     if !config.in_memory

@@ -85,6 +85,17 @@ impl Runtime {
                 "a rule asks somebody who has no address on any channel: they are told of nothing; add `mail` to [people.NAME], or a channel"
             );
         }
+        let directory = directory(teams, config.login.as_ref(), folder.state.logins());
+        {
+            let now = directory.now();
+            let people = now.people_with_members();
+            for group in open.groups_without_members(&teams.rules(), &people) {
+                tracing::warn!(
+                    %group,
+                    "a rule asks a group of which nobody has logged in yet, and which has no channel: nobody is told; give it a channel, or let its members log in once"
+                );
+            }
+        }
         let state = folder.state.clone();
         let pages_only = move || match state.presence() {
             Ok(presence) => presence == Presence::Page,
@@ -99,7 +110,7 @@ impl Runtime {
             open,
             self.links(),
             Arc::new(pages_only),
-            directory(teams, config.login.as_ref(), folder.state.logins()),
+            directory,
             devices(config, folder, &teams.rules())?,
         );
         self.notifier = Some(notifier);

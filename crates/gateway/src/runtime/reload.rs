@@ -6,6 +6,7 @@ mod too_few;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_policy::Rules;
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
-use super::{Folder, Runtime, SWEEP_INTERVAL};
+use super::{Folder, Runtime};
 #[cfg(unix)]
 use crate::config::unset_variables;
 use crate::config::{Config, ConfigError, RestartSettings};
@@ -74,6 +75,7 @@ impl Runtime {
         let key = self.record.identity_key().clone();
         let (teams, changes) =
             CurrentRules::new(rules.clone(), key, Arc::new(folder.state.logins()));
+        teams.set_record(&self.record);
         teams.tell(loaded(rules, None, Vec::new()));
         tokio::spawn(write_changes(self.record.clone(), changes));
         if !config.in_memory {
@@ -203,14 +205,13 @@ impl Runtime {
             }
             Err(error) => (String::new(), Err(error.into())),
         };
-        // Logged at the level of warnings: the sender of the signal waits for it.
         match reloaded {
             Err(error) => {
                 let next = next_step(&error, path, &text);
                 let error = with_causes(&error);
                 tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force{next}");
             }
-            Ok(reloaded) => tracing::warn!("{}", reloaded.in_words()),
+            Ok(reloaded) => tracing::info!("{}", reloaded.in_words()),
         }
     }
 }
@@ -303,11 +304,14 @@ async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver
     }
 }
 
-/// Reads the approvals that other gateways on the same record store, and deletes expired ones; only while a rule has
-/// `good-for`.
+/// The interval of checks for approvals of other gateways, and for those that a person ended.
+const GRANTS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Reads the approvals that other gateways on the same record store, and deletes expired and ended ones; only while a
+/// rule has `good-for`.
 async fn recall_grants(record: Arc<Record>, teams: Arc<CurrentRules>) {
     loop {
-        tokio::time::sleep(SWEEP_INTERVAL).await;
+        tokio::time::sleep(GRANTS_INTERVAL).await;
         if !teams.keeps_grants() {
             continue;
         }

@@ -234,6 +234,11 @@ impl Pool {
         self.sessions().iter().all(|session| session.has_room())
     }
 
+    /// Returns `true` if the client may send several messages in one list.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.sessions().iter().all(|session| session.has_batches())
+    }
+
     /// Reports an event that concerns all sessions.
     pub(crate) fn tell_all(&self, event: impl Fn() -> Event) {
         for session in self.sessions() {

@@ -86,6 +86,8 @@ pub(crate) trait ServerTransport: Send + Sync {
     fn abandon(&self, call: CallId);
     /// Restarts the server; reports [`Event::Restarted`] or [`Event::ServerGone`] when done.
     fn restart(&self);
+    /// Leaves the session that was opened with the server: further requests describe themselves.
+    fn leave_session(&self) {}
     /// Ends the connection with the server.
     fn close(&self);
 }
@@ -349,6 +351,11 @@ impl Session {
         let _set_once = self.free.set(wake);
     }
 
+    /// Returns `true` if the client may send several messages in one list.
+    pub(crate) fn has_batches(&self) -> bool {
+        self.relay().has_batches()
+    }
+
     /// Returns `true` if the server reads its input.
     pub(crate) fn has_room(&self) -> bool {
         self.server.has_room()
@@ -386,7 +393,7 @@ impl Session {
 
     /// Returns `true` if the request continues something that is held here.
     pub(crate) fn continues_here(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
-        self.relay().continues_here(kind, frame)
+        self.relay().continues_here(clock::now(), kind, frame)
     }
 
     /// Returns `true` if the client knows a call here by this id.
@@ -515,9 +522,13 @@ impl Session {
             }
             Effect::Abandon { call } => self.server.abandon(call),
             Effect::Restart => self.server.restart(),
+            Effect::LeaveSession => self.server.leave_session(),
             Effect::Record { .. }
             | Effect::Leave { .. }
             | Effect::Submit { .. }
+            | Effect::MoveToPeople { .. }
+            | Effect::DoubtAct { .. }
+            | Effect::NotShown { .. }
             | Effect::BeginDelivery { .. }
             | Effect::End { .. }
             | Effect::Delivered { .. }

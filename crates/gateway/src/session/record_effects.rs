@@ -3,8 +3,9 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::question::{AskedVia, FoundCall};
+use mcp_elicit_record::stored_bytes::StorageLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
-use mcp_elicit_relay::{AskId, Effect, Event};
+use mcp_elicit_relay::{AskId, ByteLimit, Effect, Event, QuestionLimit};
 
 use super::Session;
 
@@ -108,8 +109,36 @@ impl Session {
                     Ok(Verdict::Won) => Some(Event::Answered { question }),
                     // The first answer has been reported.
                     Ok(Verdict::Late(_) | Verdict::Gone) => None,
-                    Err(fault) => Some(session.answer_not_recorded(question, &fault)),
+                    Err(fault) => {
+                        session.could_not("an answer could not be recorded", &fault);
+                        Some(Event::NotRecorded { question })
+                    }
                 })
+            }
+            Effect::MoveToPeople {
+                question,
+                record: id,
+                why,
+                calls,
+            } => {
+                let moved = record.move_to_people(&id, why, &calls);
+                self.then(vec![id], moved, move |session, moved| match moved {
+                    // What ended it was reported.
+                    Ok(Verdict::Won | Verdict::Late(_) | Verdict::Gone) => None,
+                    Err(fault) => {
+                        session.could_not("a question could not be moved to the inbox", &fault);
+                        Some(Event::NotRecorded { question })
+                    }
+                })
+            }
+            Effect::DoubtAct { record: id, why } => {
+                tracing::warn!(server = %self.who.server, %why, "nobody else can be asked, so the act counts");
+                let doubted = record.doubt_act(&id, why);
+                self.then(vec![id], doubted, noted)
+            }
+            Effect::NotShown { call, message, why } => {
+                let noted = record.note_not_shown(who, call.as_ref(), &message, &why);
+                self.then(Vec::new(), noted, self::noted)
             }
             // The answer stays in the record, for the same call made again.
             Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
@@ -133,8 +162,9 @@ impl Session {
                     // Held questions are written together with the delivery.
                     Applied::Pending(_) => to_write.retain(|held| !records.contains(&held.record)),
                 }
+                let ids = records.clone();
                 self.then(records, taken, move |session, taken| {
-                    Some(session.delivery_begun(questions, taken))
+                    Some(session.delivery_begun(questions, &ids, taken))
                 })
             }
             Effect::End { record: id, ending } => {
@@ -185,9 +215,10 @@ impl Session {
                 call,
                 digest,
                 server_info,
+                link,
             } => {
                 let (info, call) = (server_info.as_deref(), SessionKey(call.0));
-                self.note(record.keep_call(who, info, &digest, &self.tell, call));
+                self.note(record.keep_call(who, info, &digest, &self.tell, call, link));
                 Executed::Now(None)
             }
             Effect::FollowCall {
@@ -210,6 +241,7 @@ impl Session {
             other @ (Effect::ToClient { .. }
             | Effect::ToServer { .. }
             | Effect::Abandon { .. }
+            | Effect::LeaveSession
             | Effect::Restart) => Executed::Other(other),
         }
     }
@@ -231,7 +263,8 @@ impl Session {
         let taken = Applied::Pending(taken.boxed());
         self.then(records, taken, move |session, taken| {
             let is_held = matches!(taken, Ok((_, true)));
-            let begun = session.delivery_begun(questions, taken.map(|(replies, _)| replies));
+            let replies = taken.map(|(replies, _)| replies);
+            let begun = session.delivery_begun(questions, &held, replies);
             session.write_behind(held.into_iter().filter(|_| is_held).map(|record| ToWrite {
                 question: None,
                 record,
@@ -244,6 +277,7 @@ impl Session {
     fn delivery_begun(
         &self,
         questions: Vec<AskId>,
+        records: &[String],
         taken: Result<Option<Vec<String>>, RecordError>,
     ) -> Event {
         match taken {
@@ -253,7 +287,23 @@ impl Session {
             Ok(None) => Event::NoDelivery { questions },
             Err(fault) => {
                 self.could_not("an answer could not be taken out of the record", &fault);
-                Event::NoDelivery { questions }
+                let reopened = match fault {
+                    RecordError::DeliveryNotWritten { reopened, .. } => reopened,
+                    RecordError::Store(_) | RecordError::NotWritten | RecordError::Contended => {
+                        Vec::new()
+                    }
+                    RecordError::Encryption(_)
+                    | RecordError::Open(_)
+                    | RecordError::TooManyOpen { .. }
+                    | RecordError::TooLarge(_) => return Event::NoDelivery { questions },
+                };
+                let is_open = |id: &String| reopened.contains(id);
+                let questions = questions.into_iter().zip(records);
+                Event::DeliveryNotWritten {
+                    questions: questions
+                        .map(|(question, id)| (question, is_open(id)))
+                        .collect(),
+                }
             }
         }
     }
@@ -326,13 +376,25 @@ impl Session {
     }
 
     fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
-        if let RecordError::TooManyOpen { limit, of_server } = *fault {
-            tracing::debug!(server = %self.who.server, %fault, "a question was refused");
-            return Event::NotAdmitted {
-                question,
-                limit,
+        let limit = match *fault {
+            RecordError::TooManyOpen { limit, of_server } => Some(QuestionLimit::Open {
+                most: limit,
                 of_server,
-            };
+            }),
+            RecordError::TooLarge(StorageLimit { name, most }) => {
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                Some(QuestionLimit::Bytes(ByteLimit { name, most }))
+            }
+            RecordError::Store(_)
+            | RecordError::Encryption(_)
+            | RecordError::Open(_)
+            | RecordError::NotWritten
+            | RecordError::DeliveryNotWritten { .. }
+            | RecordError::Contended => None,
+        };
+        if let Some(limit) = limit {
+            tracing::debug!(server = %self.who.server, %fault, "a question was refused");
+            return Event::NotAdmitted { question, limit };
         }
         self.could_not("a question could not be recorded", fault);
         Event::NotRecorded { question }
@@ -340,7 +402,10 @@ impl Session {
 
     fn answer_not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
         self.could_not("an answer could not be recorded", fault);
-        Event::NotRecorded { question }
+        // A client's answer stays in memory, and is written later.
+        Event::DeliveryNotWritten {
+            questions: vec![(question, false)],
+        }
     }
 
     pub(super) fn note(&self, done: Result<(), RecordError>) {

@@ -1,7 +1,8 @@
-//! A server as a child process: frames as lines on its stdin and stdout, its stderr passed through.
+//! A server as a child process: frames as lines on its stdin and stdout, its stderr as records of the log.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::process::ChildStdout;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use crate::session::{Beside, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
+use mcp_elicit_core::text::without_mark;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
 /// The bytes read from a pipe at once.
@@ -25,8 +27,12 @@ const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
 /// A running child.
 pub(crate) struct ChildTransport {
     program: Program,
+    /// The server's name, for the log.
+    name: String,
     pipe: PipeWriter,
     process: Mutex<Option<Process>>,
+    /// The number of restarts: the output of an earlier process is dropped.
+    restarts: AtomicU64,
     /// The time that a full pipe is waited for before another thread takes over.
     room_wait: Duration,
     /// The slot among all children, held while this exists.
@@ -41,15 +47,18 @@ impl ChildTransport {
     /// it to read.
     pub(crate) fn start(
         program: Program,
+        name: &str,
         max_frame: usize,
         room_wait: Duration,
         counted: Option<ChildSlot>,
     ) -> io::Result<(Arc<Self>, ChildStdout)> {
-        let (process, stdin, stdout) = Process::start(&program)?;
+        let (process, stdin, stdout) = Process::start(&program, name)?;
         let server = Arc::new_cyclic(|me| Self {
             program,
+            name: name.to_owned(),
             pipe: PipeWriter::new(Box::new(stdin)),
             process: Mutex::new(Some(process)),
+            restarts: AtomicU64::new(0),
             room_wait,
             _counted: counted,
             me: me.clone(),
@@ -84,11 +93,16 @@ impl ChildTransport {
     fn read(&self, stdout: ChildStdout) {
         let mut reader = BufReader::with_capacity(READ, stdout);
         let session = self.session();
+        let number = self.restarts.load(Ordering::Acquire);
+        let is_current = || self.restarts.load(Ordering::Acquire) == number;
         let ended = read_frames(&mut reader, self.max_frame, |frame| {
-            if let Some(session) = &session {
+            if let Some(session) = session.as_ref().filter(|_| is_current()) {
                 session.handle_server(None, FrameBytes::Lent(frame));
             }
         });
+        if !is_current() {
+            return;
+        }
         let why = match ended {
             Ok(()) => self.reap(),
             Err(error) => {
@@ -165,11 +179,22 @@ impl ServerTransport for ChildTransport {
         let Some(session) = self.session() else {
             return;
         };
-        let started = Process::start(&self.program).and_then(|(process, stdin, stdout)| {
+        self.restarts.fetch_add(1, Ordering::AcqRel);
+        let earlier = self.take_process();
+        let started = Process::start(&self.program, &self.name);
+        let started = started.and_then(|(process, stdin, stdout)| {
             self.pipe.reopen(Box::new(stdin));
             *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
             self.spawn_reader(stdout)
         });
+        if let Some(earlier) = earlier {
+            // It may still run, and ends when its input does.
+            thread::spawn(move || {
+                if let Err(error) = earlier.end(Some(GRACE)) {
+                    tracing::warn!(%error, "a server could not be ended");
+                }
+            });
+        }
         let event = match started {
             Ok(()) => Event::Restarted,
             Err(error) => Event::ServerGone(error.to_string()),
@@ -269,9 +294,7 @@ pub(crate) fn read_frames(
 }
 
 fn pass(line: &[u8], each: &mut impl FnMut(&[u8])) {
-    // Some programs begin their output with a byte order mark.
-    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    let line = line.trim_ascii();
+    let line = without_mark(line).trim_ascii();
     if !line.is_empty() {
         each(&one_line(line));
     }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::transports::pipe_writer::PipeEnd;
+use crate::transports::server_stderr::StderrReader;
 
 /// The command that starts a server.
 #[derive(Clone, Debug)]
@@ -90,8 +91,13 @@ impl Program {
         })
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+    /// Returns the command that starts it, with its environment.
+    pub(crate) fn command(&self) -> Command {
+        let program = &self.program;
+        // On Windows, `npx` is the script `npx.cmd`, which is started only by its whole name.
+        #[cfg(windows)]
+        let program = &which::which(program).map_or_else(|_| program.clone(), OsString::from);
+        let mut command = Command::new(program);
         command.args(&self.arguments).env_clear();
         // A name that is not text is not one of ours, and cannot be listed in a file.
         let passes = |name: &OsString| match name.to_str() {
@@ -108,11 +114,19 @@ impl Program {
 /// The time that a server has to exit after the end of its input, and again after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
+/// The time that the rest of an ended server's stderr is waited for.
+const REST_OF_STDERR: Duration = Duration::from_millis(200);
+
 /// The running servers, by the ids of their processes, which are those of their groups.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn running() -> MutexGuard<'static, BTreeSet<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the number of running servers.
+pub(crate) fn running_servers() -> usize {
+    running().len()
 }
 
 /// Kills every remaining server and its descendants at once, because this process is about to end.
@@ -127,6 +141,8 @@ pub fn kill_servers() {
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    /// The reader of its stderr, once it runs.
+    stderr: Option<StderrReader>,
 }
 
 /// The input of a server. If the system supports it, a write does not wait for the server to read.
@@ -168,13 +184,16 @@ impl PipeEnd for ServerInput {
 }
 
 impl Process {
-    /// Starts the program.
-    pub(crate) fn start(program: &Program) -> io::Result<(Self, ServerInput, ChildStdout)> {
+    /// Starts the program of the server of this name, whose stderr goes to the log.
+    pub(crate) fn start(
+        program: &Program,
+        server: &str,
+    ) -> io::Result<(Self, ServerInput, ChildStdout)> {
         let mut command = program.command();
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
+            .stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = {
@@ -184,8 +203,13 @@ impl Process {
             running.insert(child.id());
             child
         };
-        let mut process = Self { child };
         let gone = || io::Error::other("the child has no pipes");
+        let mut process = Self {
+            child,
+            stderr: None,
+        };
+        let stderr = process.child.stderr.take().ok_or_else(gone)?;
+        process.stderr = Some(StderrReader::start(stderr, server)?);
         let stdin = process.child.stdin.take().ok_or_else(gone)?;
         let stdout = process.child.stdout.take().ok_or_else(gone)?;
         Ok((process, ServerInput::new(stdin)?, stdout))
@@ -216,11 +240,30 @@ impl Process {
         // A server may leave helpers, which the group still includes.
         self.signal(Signal::Kill);
         running().remove(&self.child.id());
-        if let Some(status) = status {
-            return Ok(status);
+        let status = if let Some(status) = status {
+            status
+        } else {
+            self.child.kill()?;
+            self.child.wait()?
+        };
+        if let Some(stderr) = &self.stderr {
+            stderr.wait(REST_OF_STDERR);
         }
-        self.child.kill()?;
-        self.child.wait()
+        Ok(status)
+    }
+
+    /// Waits this long for the process to exit. `None` if it goes on.
+    pub(crate) fn status_within(&mut self, grace: Duration) -> Option<ExitStatus> {
+        self.ended_within(grace).ok().flatten()
+    }
+
+    /// Returns the last lines of its stderr, oldest first.
+    pub(crate) fn last_stderr(&self) -> Vec<String> {
+        let Some(stderr) = &self.stderr else {
+            return Vec::new();
+        };
+        stderr.wait(REST_OF_STDERR);
+        stderr.last_lines()
     }
 
     fn ended_within(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>> {
@@ -304,7 +347,7 @@ mod tests {
         let script = "trap 'echo asked; exit 7' TERM; (trap '' TERM; while :; do sleep 1; done) & echo helper $!; \
                       while :; do sleep 0.1; done";
         let program = Program::from_words(["sh", "-c", script]).unwrap();
-        let (process, stdin, stdout) = Process::start(&program).unwrap();
+        let (process, stdin, stdout) = Process::start(&program, "s").unwrap();
         let mut said = BufReader::new(stdout);
         let mut line = String::new();
         said.read_line(&mut line).unwrap();

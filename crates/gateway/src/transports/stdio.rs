@@ -159,9 +159,14 @@ pub fn serve_program(
         let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());
         let client = client.clone();
         move |beside: Beside| {
-            let (child, stdout) =
-                ChildTransport::start(program.clone(), max_frame, ROOM_WAIT, None)
-                    .map_err(fault_of(&server))?;
+            let (child, stdout) = ChildTransport::start(
+                program.clone(),
+                &server.settings.server,
+                max_frame,
+                ROOM_WAIT,
+                None,
+            )
+            .map_err(fault_of(&server))?;
             let settings = RelaySettings {
                 first_call: beside.first_call,
                 is_pushed: beside.is_pushed,

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::access::{self, Action, Standing};
 use mcp_elicit_policy::identity::{Identity, Sameness};
+use mcp_elicit_policy::people::Group;
 use mcp_elicit_policy::quorum::{Actor, Membership};
-use mcp_elicit_policy::{Addressee, Rules};
+use mcp_elicit_policy::{Addressee, People, Rules};
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{ListKeys, Row};
 use mcp_elicit_record::team::{TeamCaller, mail_digest};
@@ -98,6 +100,11 @@ impl Directory {
         Self { keys, ..self }
     }
 
+    /// Returns the keys of callers, if there are any.
+    pub(super) fn keys(&self) -> Option<&ApiTokens> {
+        self.keys.as_deref()
+    }
+
     /// Returns a snapshot. If the logins cannot be read, no one is a member by claims.
     pub fn now(&self) -> DirectoryNow {
         let known = self.logins.table().unwrap_or_else(|error| {
@@ -172,6 +179,37 @@ impl DirectoryNow {
     fn is_member(&self, group: &str, person: &str) -> bool {
         let claims = self.known.claims(person, self.stale, self.now);
         self.rules.people().is_member(group, person, claims)
+    }
+
+    /// Returns the known members of a group: those in the file, and those whose last login, unless it is too old, has
+    /// its claim.
+    pub fn known_members(&self, group: &str) -> Vec<String> {
+        let Some(known) = self.rules.people().groups.get(group) else {
+            return Vec::new();
+        };
+        let mut members: BTreeSet<String> = known.people().map(str::to_owned).collect();
+        if known.has_claim() {
+            let logged_in = self.known.bound().map(|(person, ..)| person);
+            let by_claim = logged_in.filter(|person| self.is_member(group, person));
+            members.extend(by_claim.map(str::to_owned));
+        }
+        members.into_iter().collect()
+    }
+
+    /// Returns the people and groups of the file, with the known members of groups by a claim: those who logged in with
+    /// it, unless that was too long ago.
+    pub fn people_with_members(&self) -> Cow<'_, People> {
+        let people = self.rules.people();
+        if !people.groups.values().any(Group::has_claim) {
+            return Cow::Borrowed(people);
+        }
+        let mut all = people.clone();
+        for (name, group) in &mut all.groups {
+            if group.has_claim() {
+                group.add_people(self.known_members(name));
+            }
+        }
+        Cow::Owned(all)
     }
 
     /// Returns `true` if the person is currently among these.

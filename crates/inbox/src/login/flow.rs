@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use data_encoding::BASE64URL_NOPAD;
+use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::encryption::Encryption;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ pub(super) struct Flow {
     pub(super) is_fresh: bool,
 }
 
-/// The key of the flows of this process, and the finished ones.
+/// The key of the flows, and those that this process has finished.
 pub(super) struct Flows {
     encryption: Encryption,
     /// The time at which each began, by state.
@@ -38,15 +39,12 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Creates flows with a random key.
-    ///
-    /// # Errors
-    /// If there is no randomness.
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self {
-            encryption: Encryption::random()?,
+    /// Creates flows with a key of the record's identity: a login that has begun goes on after a restart of the gateway.
+    pub(super) fn new(identity: &IdentityKey) -> Self {
+        Self {
+            encryption: Encryption::with_key(&identity.derive("login flows")),
             over: Mutex::default(),
-        })
+        }
     }
 
     /// Returns the value of the cookie of a flow, which opens for this state only.
@@ -97,9 +95,22 @@ mod tests {
         }
     }
 
+    fn made() -> Flows {
+        Flows::new(&IdentityKey::random().unwrap())
+    }
+
+    #[test]
+    fn a_login_that_has_begun_goes_on_after_a_restart() {
+        let identity = IdentityKey::random().unwrap();
+        let cookie = Flows::new(&identity).seal("one", &flow(5)).unwrap();
+        let restarted = Flows::new(&identity);
+        assert_eq!(restarted.take("one", Some(&cookie), 6), Some(flow(5)));
+        assert_eq!(restarted.take("one", Some(&cookie), 6), None, "once");
+    }
+
     #[test]
     fn a_login_goes_on_however_many_others_begin() {
-        let flows = Flows::new().unwrap();
+        let flows = made();
         let own = flows.seal("own", &flow(0)).unwrap();
         for number in 0..=MOST_OVER {
             let state = number.to_string();
@@ -113,14 +124,14 @@ mod tests {
 
     #[test]
     fn a_flow_is_of_its_browser_its_state_and_its_time() {
-        let flows = Flows::new().unwrap();
+        let flows = made();
         let cookie = flows.seal("one", &flow(5)).unwrap();
         assert!(!cookie.contains("/q/1"));
         assert_eq!(flows.take("two", Some(&cookie), 6), None);
         assert_eq!(flows.take("one", None, 6), None);
         assert_eq!(flows.take("one", Some("AAAA"), 6), None);
         assert_eq!(flows.take("one", Some(&cookie), 5 + FLOW_LIFE), None);
-        let other = Flows::new().unwrap();
+        let other = made();
         assert_eq!(other.take("one", Some(&cookie), 6), None);
         assert_eq!(flows.take("one", Some(&cookie), 6), Some(flow(5)));
     }

@@ -8,12 +8,14 @@
 //! | `request_session` | the session of a request; a proxy's headers |
 //! | `pages` | login, logout and the page of sessions |
 //! | `audit_page` | the page of the audit |
+//! | `grants_page` | the page of approvals that apply for a while |
 //! | `provider` | the login at an OpenID provider (feature `teams`) |
 
 mod audit_page;
 pub mod directory;
 #[cfg(feature = "teams")]
 mod flow;
+mod grants_page;
 mod pages;
 #[cfg(feature = "teams")]
 mod provider;

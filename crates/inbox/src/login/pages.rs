@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::LoginMode;
 use super::request_session::Gate;
 use super::table::LoginSession;
-use super::table::devices::{self, Device, DeviceKeys, DeviceRefused};
+use super::table::devices::{self, Device, DeviceError, DeviceKeys, DeviceRefused};
 use crate::viewer::{SignedIn, Viewer};
 
 /// The longest subscription of a browser, in bytes.
@@ -28,6 +28,43 @@ const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
 
 /// The path of the page after a logout.
 pub(super) const LOGGED_OUT: &str = "/logged-out";
+
+/// The path of the first page after a login, below that of the pages.
+const ARRIVED: &str = "/arrived";
+
+/// Returns the address to which a login leads on, inside.
+#[cfg(feature = "teams")]
+pub(super) fn after_login(gate: &Gate, next: &str) -> String {
+    let (outer, base) = (gate.site.outer_path(), gate.site.path());
+    if outer == base {
+        format!("{base}{next}")
+    } else {
+        format!("{base}{ARRIVED}?next={next}")
+    }
+}
+
+/// Completes a login where the browser sends the cookie of its registered device, which it does not outside.
+async fn arrived(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<Viewer>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let next = next_of(query.as_deref());
+    let signed_in = viewer.and_then(|Extension(viewer)| viewer.person().cloned());
+    let Some(signed_in) = signed_in else {
+        return go(&format!("{}/login?next={next}", gate.site.outer_path()));
+    };
+    if let Some(device) = gate.device_of(&headers) {
+        match gate.logins.device_signed_in(device, &signed_in) {
+            Ok(devices) => {
+                note_devices(&gate, Event::DeviceRemoved, &signed_in, &devices).await;
+            }
+            Err(error) => return gate.failed(&error),
+        }
+    }
+    go(&format!("{}{next}", gate.site.path()))
+}
 
 /// The longest body of a request to these pages, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
@@ -40,27 +77,26 @@ const CUT: &str =
     "The request did not arrive in full. Nothing was done: open the page again, and try again.";
 
 /// The subject of the tokens in forms of these pages.
-const FORMS: &str = "account";
+pub(super) const FORMS: &str = "account";
 
 /// Returns the pages of a login, to be merged with those of the questions.
 pub(crate) fn router(gate: Arc<Gate>) -> Router {
     let site = gate.site.clone();
-    let base = site.path().to_owned();
+    let (outer, base) = (site.outer_path().to_owned(), site.path().to_owned());
     let at = |path: &str| format!("{base}{path}");
-    let pages = Router::new()
-        .route(&at("/login"), get(login))
-        .route(&at("/logout"), post(log_out))
-        .route(&at(LOGGED_OUT), get(logged_out))
-        .route(&at("/account"), get(account))
-        .route(&at("/audit"), get(super::audit_page::audit))
-        .route(&at("/account/end"), post(end))
-        .route(&at("/account/devices"), post(add_device))
-        .route(&at("/account/devices/end"), post(end_device));
+    let outside = |path: &str| format!("{outer}{path}");
+    let mut pages = pages_at(at).route(&outside(LOGGED_OUT), get(logged_out));
+    if outer != base {
+        // Browsers send the session inside only: from here, the login leads on.
+        pages = pages
+            .merge(pages_at(outside))
+            .route(&at(ARRIVED), get(arrived));
+    }
     #[cfg(feature = "teams")]
     let pages = pages
-        .route(&at("/login/return"), get(super::provider::returned))
+        .route(&outside("/login/return"), get(super::provider::returned))
         .route(
-            &at("/login/logout-token"),
+            &outside("/login/logout-token"),
             post(super::provider::logout_token),
         );
     let pages = pages
@@ -69,13 +105,28 @@ pub(crate) fn router(gate: Arc<Gate>) -> Router {
     web::with_headers(pages.with_state(gate), &site)
 }
 
+/// Returns the pages of a login that exist inside and outside, at the paths that `at` derives from theirs.
+fn pages_at(at: impl Fn(&str) -> String) -> Router<Arc<Gate>> {
+    Router::new()
+        .route(&at("/login"), get(login))
+        .route(&at("/logout"), post(log_out))
+        .route(&at("/account"), get(account))
+        .route(&at("/audit"), get(super::audit_page::audit))
+        .route(&at("/audit/export"), get(super::audit_page::export))
+        .route(&at("/grants"), get(super::grants_page::grants))
+        .route(&at("/grants/end"), post(super::grants_page::end))
+        .route(&at("/account/end"), post(end))
+        .route(&at("/account/devices"), post(add_device))
+        .route(&at("/account/devices/end"), post(end_device))
+}
+
 /// Responds that the address does not accept the request.
 async fn not_taken(State(gate): State<Arc<Gate>>) -> Response {
     web::not_taken(&gate.site)
 }
 
 /// The body of a form of these pages.
-struct FormBody(Bytes);
+pub(super) struct FormBody(pub(super) Bytes);
 
 impl FromRequest<Arc<Gate>> for FormBody {
     type Rejection = Response;
@@ -107,7 +158,9 @@ pub(super) fn next_of(query: Option<&str>) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
     let next = value_of(query.unwrap_or_default(), "next");
     let next = next.filter(|next| {
-        next == "/" || next == "/account" || next == "/audit" || next.starts_with("/q/")
+        next == "/"
+            || ["/account", "/audit", "/grants"].contains(&&**next)
+            || next.starts_with("/q/")
     });
     next.filter(|next| next.len() <= 256 && !next.contains("//") && next.bytes().all(plain))
         .unwrap_or_else(|| "/".to_owned())
@@ -201,7 +254,7 @@ fn check_token(gate: &Gate, signed_in: &SignedIn, token: &str) -> Result<(), Pos
 }
 
 /// Returns the person who sent a form of these pages, and the form; else the error page.
-fn posted_form(
+pub(super) fn posted_form(
     gate: &Gate,
     viewer: Option<Extension<Viewer>>,
     headers: &HeaderMap,
@@ -213,7 +266,9 @@ fn posted_form(
         .and_then(|signed_in| check_token(gate, &signed_in, &token).map(|()| signed_in));
     match signed_in {
         Ok(signed_in) => Ok((signed_in, text)),
-        Err(PostError::NotSignedIn) => Err(Box::new(go(&format!("{}/login", gate.site.path())))),
+        Err(PostError::NotSignedIn) => {
+            Err(Box::new(go(&format!("{}/login", gate.site.outer_path()))))
+        }
         Err(error) => Err(Box::new(gate.notice(
             error.status(),
             "Refused",
@@ -248,13 +303,13 @@ async fn log_out(
         Err(error) => return gate.failed(&error),
     };
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended).await;
-    let actor = signed_in.actor();
+    let actor = signed_in.actor().to_string();
     let details = Details {
         session: Some(&signed_in.session),
         ..Details::by(&actor)
     };
     gate.note(Event::SessionEnded, details).await;
-    let own = format!("{}{LOGGED_OUT}", gate.site.path());
+    let own = format!("{}{LOGGED_OUT}", gate.site.outer_path());
     #[cfg(feature = "teams")]
     let elsewhere = super::provider::end_session(&gate, &signed_in.session).await;
     #[cfg(not(feature = "teams"))]
@@ -289,7 +344,10 @@ async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
     let notice = Notice {
         head: "Logged out".to_owned(),
         lines: lines.map(str::to_owned).collect(),
-        links: vec![(format!("{}/login", gate.site.path()), "Log in".to_owned())],
+        links: vec![(
+            format!("{}/login", gate.site.outer_path()),
+            "Log in".to_owned(),
+        )],
         forward: None,
         is_good: true,
     };
@@ -298,7 +356,7 @@ async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
 
 async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>>) -> Response {
     let Some(Extension(viewer)) = viewer else {
-        return go(&format!("{}/login?next=/account", gate.site.path()));
+        return go(&format!("{}/login?next=/account", gate.site.outer_path()));
     };
     let Some(signed_in) = viewer.person() else {
         return StatusCode::FORBIDDEN.into_response();
@@ -440,10 +498,10 @@ async fn add_device(
         .logins
         .add_device(&signed_in, browser, before, &keys, (gate.clock)());
     match added {
-        Ok(Ok(added)) => {
+        Ok(added) => {
             tracing::info!(session = %signed_in.session, "a device of a person is notified from now on");
             note_devices(&gate, Event::DeviceRemoved, &signed_in, &added.replaced).await;
-            let actor = signed_in.actor();
+            let actor = signed_in.actor().to_string();
             let details = Details {
                 session: Some(&signed_in.session),
                 device: Some(&added.id),
@@ -456,15 +514,15 @@ async fn add_device(
             }
             response
         }
-        Ok(Err(DeviceRefused::SessionEnded)) => {
+        Err(DeviceError::Refused(DeviceRefused::SessionEnded)) => {
             let error = PostError::NotSignedIn;
             told(error.status(), error.line())
         }
-        Ok(Err(DeviceRefused::TooMany)) => told(
+        Err(DeviceError::Refused(DeviceRefused::TooMany)) => told(
             StatusCode::SERVICE_UNAVAILABLE,
             "There are too many devices. Try again later.",
         ),
-        Err(error) => {
+        Err(DeviceError::File(error)) => {
             tracing::error!(%error, "the devices cannot be read or written");
             told(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -481,7 +539,7 @@ pub(super) async fn note_devices(
     signed_in: &SignedIn,
     devices: &[Device],
 ) {
-    let actor = signed_in.actor();
+    let actor = signed_in.actor().to_string();
     for device in devices {
         let details = Details {
             session: Some(&signed_in.session),
@@ -548,7 +606,7 @@ async fn end(
         return gate.notice(StatusCode::NOT_FOUND, "Nothing was ended", line);
     }
     note_devices(&gate, Event::DeviceRemoved, &signed_in, &ended.devices).await;
-    let actor = signed_in.actor();
+    let actor = signed_in.actor().to_string();
     for session in &ended.sessions {
         let details = Details {
             session: Some(session.id()),
@@ -558,7 +616,7 @@ async fn end(
         gate.note(Event::SessionEnded, details).await;
     }
     if id == signed_in.session {
-        let mut response = go(&format!("{}{LOGGED_OUT}", gate.site.path()));
+        let mut response = go(&format!("{}{LOGGED_OUT}", gate.site.outer_path()));
         if let Some(cookie) = gate.clear_cookie() {
             response.headers_mut().append(SET_COOKIE, cookie);
         }

@@ -15,16 +15,17 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{
     AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject, TokenError, TokenVerifier,
 };
+use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::random_id;
 use serde_json::{Map, Value};
 
 use super::OidcLogin;
 use super::flow::{FLOW_LIFE, Flow, Flows};
-use super::pages::{go, value_of};
+use super::pages::{after_login, go, value_of};
 use super::request_session::{Gate, cookie, cookie_names};
-use super::table::Identity;
 use super::table::devices::Device;
+use super::table::{Identity, LoginError};
 use crate::viewer::SignedIn;
 
 /// The provider as an actor in the audit.
@@ -113,7 +114,7 @@ impl Client {
     ///
     /// # Errors
     /// If the provider cannot be used as configured.
-    pub(super) fn new(login: &OidcLogin) -> io::Result<Self> {
+    pub(super) fn new(login: &OidcLogin, identity: &IdentityKey) -> io::Result<Self> {
         let wrong = |error: mcp_elicit_oidc::ProviderError| {
             io::Error::new(io::ErrorKind::InvalidInput, error)
         };
@@ -131,7 +132,7 @@ impl Client {
             name: login.client_id.clone(),
             groups_claim: login.groups_claim.clone(),
             trust_mail: login.trust_mail,
-            flows: Flows::new()?,
+            flows: Flows::new(identity),
             grants: Mutex::default(),
             failed_at: Mutex::default(),
         })
@@ -421,6 +422,15 @@ fn flow_cookies(gate: &Gate) -> &'static str {
     }
 }
 
+/// Returns the path of the cookies of flows: that of the login, unless `__Host-` requires the whole host.
+fn flow_path(gate: &Gate) -> String {
+    if gate.site.is_secure() {
+        "/".to_owned()
+    } else {
+        format!("{}/login", gate.site.outer_path())
+    }
+}
+
 /// Returns the name of the cookie of one flow, so that two logins at once do not conflict.
 fn flow_cookie(gate: &Gate, state: &str) -> String {
     format!("{}{}", flow_cookies(gate), state.get(..12).unwrap_or(state))
@@ -498,12 +508,14 @@ pub(super) async fn start(
         Err(error) => return gate.failed(&error),
     };
     for name in flows_to_end(headers, flow_cookies(gate)) {
-        if let Some(cookie) = gate.cookie_header(&name, "", 0) {
+        if let Some(cookie) = gate.cookie_header(&name, "", 0, &flow_path(gate)) {
             response.headers_mut().append(SET_COOKIE, cookie);
         }
     }
     let age = FLOW_LIFE / 1_000;
-    if let Some(cookie) = gate.cookie_header(&flow_cookie(gate, &state), &sealed, age) {
+    if let Some(cookie) =
+        gate.cookie_header(&flow_cookie(gate, &state), &sealed, age, &flow_path(gate))
+    {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
@@ -567,7 +579,7 @@ pub(super) async fn returned(
         identity.auth_at = Some(Timestamp::from_millis(flow.began));
     }
     let mut response = match gate.log_in(&identity, &headers).await {
-        Ok(Ok((cookie, signed_in))) => {
+        Ok((cookie, signed_in)) => {
             if let Some(subject) = grant.subject().cloned() {
                 let held = HeldGrant::of(&grant, subject, Timestamp::from_millis(now));
                 let table = gate.logins.table().unwrap_or_default();
@@ -575,16 +587,17 @@ pub(super) async fn returned(
                     table.has_session(session)
                 });
             }
-            let mut response = go(&format!("{}{}", gate.site.path(), flow.next));
+            let mut response = go(&after_login(&gate, &flow.next));
             if let Some(cookie) = gate.set_cookie(&cookie) {
                 response.headers_mut().append(SET_COOKIE, cookie);
             }
             response
         }
-        Ok(Err(refused)) => gate.refused(refused, &identity),
-        Err(error) => gate.failed(&error),
+        Err(LoginError::Refused(refused)) => gate.refused(refused, &identity),
+        Err(LoginError::File(error)) => gate.failed(&error),
     };
-    if let Some(cookie) = gate.cookie_header(&flow_cookie(&gate, &state), "", 0) {
+    if let Some(cookie) = gate.cookie_header(&flow_cookie(&gate, &state), "", 0, &flow_path(&gate))
+    {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response

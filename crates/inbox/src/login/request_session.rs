@@ -19,7 +19,7 @@ use mcp_elicit_record::refusals::Refusals;
 
 use super::directory::DirectoryNow;
 use super::pages::{LOGGED_OUT, note_devices};
-use super::table::{Admission, Identity, LoginRefused, Logins, NO_SESSION};
+use super::table::{Admission, Identity, LoginError, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
 use crate::viewer::{SignedIn, Viewer};
@@ -82,9 +82,11 @@ impl Gate {
         site: Site,
         clock: fn() -> Timestamp,
     ) -> io::Result<Self> {
-        // Limits the cookie to this host, if browsers support it there.
-        let cookie = if site.is_secure() {
+        // Limits the cookie to this host, if browsers support it there, and if it is for the whole host.
+        let cookie = if site.is_secure() && site.path().is_empty() {
             "__Host-mcp-elicit-login".to_owned()
+        } else if site.is_secure() {
+            "__Secure-mcp-elicit-login".to_owned()
         } else {
             let port = site
                 .address()
@@ -96,7 +98,9 @@ impl Gate {
         };
         #[cfg(feature = "teams")]
         let provider = match &settings.mode {
-            LoginMode::Oidc(oidc) => Some(super::provider::Client::new(oidc)?),
+            LoginMode::Oidc(oidc) => {
+                Some(super::provider::Client::new(oidc, record.identity_key())?)
+            }
             LoginMode::Proxy(_) => None,
         };
         Ok(Self {
@@ -153,7 +157,7 @@ impl Gate {
     /// Returns the `Set-Cookie` of a session.
     pub(super) fn set_cookie(&self, value: &str) -> Option<HeaderValue> {
         let age = self.settings.lifetimes.max.as_secs();
-        self.cookie_header(&self.cookie, value, age)
+        self.cookie_header(&self.cookie, value, age, self.pages())
     }
 
     /// Returns the request's device cookie.
@@ -164,23 +168,39 @@ impl Gate {
     /// Returns the `Set-Cookie` of a device; an empty value removes it.
     pub(super) fn set_device_cookie(&self, value: &str) -> Option<HeaderValue> {
         let age = if value.is_empty() { 0 } else { DEVICE_LIFE };
-        self.cookie_header(&self.device_cookie, value, age)
+        self.cookie_header(&self.device_cookie, value, age, self.pages())
     }
 
     /// Returns the `Set-Cookie` that removes the session from the browser.
     pub(super) fn clear_cookie(&self) -> Option<HeaderValue> {
-        self.cookie_header(&self.cookie, "", 0)
+        self.cookie_header(&self.cookie, "", 0, self.pages())
     }
 
-    /// Returns a `Set-Cookie` for the whole site. It is sent with links from mails and chats, and not with forms of
+    /// Returns the path of the pages for people who are logged in. Browsers send a cookie to every port of a host, so a
+    /// session's is for this path alone, which no address gives away.
+    fn pages(&self) -> &str {
+        match self.site.path() {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    /// Returns a `Set-Cookie` for a path of the site. It is sent with links from mails and chats, and not with forms of
     /// other sites.
-    pub(super) fn cookie_header(&self, name: &str, value: &str, age: u64) -> Option<HeaderValue> {
+    pub(super) fn cookie_header(
+        &self,
+        name: &str,
+        value: &str,
+        age: u64,
+        path: &str,
+    ) -> Option<HeaderValue> {
         let secure = if self.site.is_secure() {
             "; Secure"
         } else {
             ""
         };
-        let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+        let text =
+            format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::from_str(&text).ok()
     }
 
@@ -189,7 +209,7 @@ impl Gate {
         &self,
         identity: &Identity,
         headers: &HeaderMap,
-    ) -> io::Result<Result<(String, SignedIn), LoginRefused>> {
+    ) -> Result<(String, SignedIn), LoginError> {
         let browser = headers
             .get(USER_AGENT)
             .and_then(|browser| browser.to_str().ok());
@@ -200,7 +220,7 @@ impl Gate {
             self.cookie_of(headers),
             browser.unwrap_or("unknown"),
             (self.clock)(),
-        )?;
+        );
         match made {
             Ok(made) => {
                 let signed_in = made.signed_in;
@@ -209,7 +229,7 @@ impl Gate {
                     devices.extend(self.logins.device_signed_in(device, &signed_in)?);
                 }
                 tracing::info!(session = %signed_in.session, "a person logged in");
-                let actor = signed_in.actor();
+                let actor = signed_in.actor().to_string();
                 let details = Details {
                     session: Some(&signed_in.session),
                     ..Details::by(&actor)
@@ -225,18 +245,21 @@ impl Gate {
                 }
                 self.note(Event::SignIn, details).await;
                 note_devices(self, Event::DeviceRemoved, &signed_in, &devices).await;
-                Ok(Ok((made.cookie, signed_in)))
+                Ok((made.cookie, signed_in))
             }
-            Err(refused) => {
+            Err(LoginError::File(error)) => Err(error.into()),
+            Err(LoginError::Refused(refused)) => {
                 let Some(left_out) = self.refused_logins.count((self.clock)()) else {
-                    return Ok(Err(refused));
+                    return Err(refused.into());
                 };
                 // The audit has the issuer and the subject; a log has neither.
                 let next = match refused {
                     LoginRefused::BoundToAnother => {
                         "this mail address was bound at an earlier login: `mcp-elicit inbox people` shows to which, and `mcp-elicit inbox people unbind NAME` releases it"
                     }
-                    _ => "the audit has its subject (`mcp-elicit audit --event sign-in-refused`)",
+                    LoginRefused::Unusable | LoginRefused::NotAllowed | LoginRefused::TooMany => {
+                        "the audit has its subject (`mcp-elicit audit --event sign-in-refused`)"
+                    }
                 };
                 tracing::warn!(
                     reason = refused.word(),
@@ -256,7 +279,7 @@ impl Gate {
                     ..Details::default()
                 };
                 self.note(Event::SignInRefused, details).await;
-                Ok(Err(refused))
+                Err(refused.into())
             }
         }
     }
@@ -278,8 +301,11 @@ impl Gate {
                 sid: None,
                 auth_at: None,
             };
-            let known = self.logins.recognize(&identity, admission, now);
-            known.map(|known| known.is_ok_and(|known| known.person == viewer.person))
+            match self.logins.recognize(&identity, admission, now) {
+                Ok(known) => Ok(known.person == viewer.person),
+                Err(LoginError::Refused(_)) => Ok(false),
+                Err(LoginError::File(error)) => Err(error),
+            }
         } else {
             self.logins.is_live(&viewer.session, admission, now)
         };
@@ -348,7 +374,7 @@ impl Gate {
 
     /// Returns links to another login, the same account first.
     fn login_links(&self) -> Vec<(String, String)> {
-        let base = self.site.path();
+        let base = self.site.outer_path();
         match &self.settings.mode {
             LoginMode::Proxy(_) => vec![(format!("{base}/"), "Try again".to_owned())],
             #[cfg(feature = "teams")]
@@ -415,6 +441,10 @@ impl Gate {
             return Ok(None);
         }
         let failed = |error: io::Error| self.failed(&error);
+        let not_logged_in = |error| match error {
+            LoginError::Refused(refused) => self.refused(refused, &identity),
+            LoginError::File(error) => self.failed(&error),
+        };
         let known = self.by_cookie(headers).map_err(failed)?;
         let is_same =
             |known: &SignedIn| known.issuer == identity.issuer && known.subject == identity.subject;
@@ -437,18 +467,16 @@ impl Gate {
             let known = self
                 .logins
                 .recognize(&identity, self.admission(&rules), now)
-                .map_err(failed)?;
-            let known = known.map_err(|refused| self.refused(refused, &identity))?;
+                .map_err(not_logged_in)?;
             self.logins
                 .refresh(&known.person, &identity, now)
                 .map_err(failed)?;
             return Ok(Some((known, None)));
         }
         // The browser's session was another person's, or there is none.
-        match self.log_in(&identity, headers).await.map_err(failed)? {
-            Ok((cookie, signed_in)) => Ok(Some((signed_in, Some(cookie)))),
-            Err(refused) => Err(self.refused(refused, &identity)),
-        }
+        let logged_in = self.log_in(&identity, headers).await;
+        let (cookie, signed_in) = logged_in.map_err(not_logged_in)?;
+        Ok(Some((signed_in, Some(cookie))))
     }
 }
 

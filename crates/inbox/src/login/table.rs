@@ -75,6 +75,17 @@ pub enum LoginRefused {
     TooMany,
 }
 
+/// The reason why a person was not logged in.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// The person may not log in.
+    #[error(transparent)]
+    Refused(#[from] LoginRefused),
+    /// The logins cannot be read or written, or there is no randomness.
+    #[error("the logins cannot be read or written: {0}")]
+    File(#[from] io::Error),
+}
+
 impl LoginRefused {
     /// Returns the word for the audit.
     pub const fn word(self) -> &'static str {

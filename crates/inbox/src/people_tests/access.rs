@@ -4,10 +4,27 @@ use mcp_elicit_forms::web::{ListFilter, ListView, QuestionStore as _, Viewer as 
 use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
 use mcp_elicit_record::timeline::TimelineKind;
 
+use mcp_elicit_record::grants::ApprovalGrant;
+
 use super::*;
 use crate::login::table::LoginSession;
 
 /// The table of roles, cell by cell, over the pages.
+/// Stores an approval of the question that applies for an hour, as a gateway does.
+pub(super) async fn keep_grant(rig: &Rig) {
+    let at = rig.record.now();
+    let grant = ApprovalGrant {
+        key: "k".to_owned(),
+        question: Some(rig.id.clone()),
+        rule: "careful".to_owned(),
+        rule_digest: "r".to_owned(),
+        answers: "{}".to_owned(),
+        at,
+        until: at.after(Duration::from_secs(60 * 60)),
+    };
+    rig.record.keep_grant(&grant).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_table_of_roles_holds_on_the_pages() {
     let mut cells = 0;
@@ -46,7 +63,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
                 Action::Act => page.body.contains("id=\"answer\""),
                 Action::Comment => page.body.contains("name=\"text\""),
                 Action::Audit => {
-                    let audit = person.get("/audit").await;
+                    let audit = person.get("/audit?view=events").await;
                     audit.status == 200 && audit.body.contains("<strong>asked</strong>")
                 }
                 Action::ListSessions => person
@@ -64,10 +81,18 @@ async fn the_table_of_roles_holds_on_the_pages() {
                     );
                     person.post("/account/end", &form).await.status == 303 && ada.is_some()
                 }
+                Action::EndGrant => {
+                    keep_grant(&rig).await;
+                    let account = person.get("/account").await;
+                    let form = format!("csrf={}&grant=k", account.csrf());
+                    let ended = person.post("/grants/end", &form).await.status == 303;
+                    assert_eq!(rig.record.grants().await.unwrap().is_empty(), ended);
+                    ended
+                }
             };
             // People who are asked, and callers in the group, see more than this column alone says; roles add up.
             let adds_up = match (role, action) {
-                (Role::Caller, Action::SeeEntered | Action::ListAll)
+                (Role::Caller, Action::SeeEntered | Action::ListAll | Action::EndGrant)
                 | (Role::Addressed, Action::SeeOwnHistory | Action::ListAll) => true,
                 _ => allowed,
             };
@@ -75,7 +100,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
             cells += 1;
         }
     }
-    assert_eq!(cells, 53);
+    assert_eq!(cells, 59);
 }
 
 /// Returns the first session under the heading for others' that is not the reader's.
@@ -90,13 +115,14 @@ async fn the_audit_is_read_by_kind_server_and_question_from_the_latest_on() {
     let rig = rig(2).await;
     Person::enter(&rig, "ada").await.fill("Moon").await;
     let auditor = Person::enter(&rig, "aud").await;
-    let all = auditor.get("/audit").await.body;
+    let all = auditor.get("/audit?view=events").await.body;
     let at = |event: &str| all.find(&format!("<strong>{event}</strong>"));
-    assert!(at("filled") < at("asked") && at("asked").is_some(), "{all}");
     assert!(
-        !all.contains("Moon") && all.contains("by person:ada"),
+        at("answer entered") < at("asked") && at("asked").is_some(),
         "{all}"
     );
+    assert!(!all.contains("Moon") && all.contains("by ada"), "{all}");
+    assert!(!all.contains("person:ada"), "{all}");
     let (id, half) = (&rig.id, &rig.id[..rig.id.len() / 2]);
     for (query, is_there) in [
         ("event=filled".to_owned(), true),
@@ -104,15 +130,22 @@ async fn the_audit_is_read_by_kind_server_and_question_from_the_latest_on() {
         (format!("event=filled&question={id}x"), false),
         ("event=filled&server=elsewhere".to_owned(), false),
         ("event=nothing".to_owned(), false),
-        ("before=1".to_owned(), false),
-        ("before=99999999999999999999".to_owned(), true),
+        ("before=1&view=events".to_owned(), false),
+        ("person=ada&view=events".to_owned(), true),
+        ("person=ad&view=events".to_owned(), false),
+        ("since=1h&view=events".to_owned(), true),
+        ("until=2020-01-01&view=events".to_owned(), false),
+        ("since=yesterday&view=events".to_owned(), false),
     ] {
         let page = auditor.get(&format!("/audit?{query}")).await;
         assert_eq!(page.status, 200);
-        let found = page.body.contains("<strong>filled</strong>");
+        let found = page.body.contains("<strong>answer entered</strong>");
         assert_eq!(found, is_there, "{query}");
+        let wrong = page.body.contains("is not a time; use a day");
+        assert_eq!(wrong, query.starts_with("since=yesterday"), "{query}");
         let kinds = page.body.contains("<strong>asked</strong>");
-        assert_eq!(kinds, query.starts_with("before=9"), "{query}");
+        let selects_all = query.starts_with("since=1h");
+        assert_eq!(kinds, selects_all, "{query}");
     }
     let nobody = send(
         &rig.host,
@@ -136,6 +169,88 @@ async fn the_audit_is_read_by_kind_server_and_question_from_the_latest_on() {
     for words in ["There is no such page.", "href=\"/account\""] {
         assert!(nowhere.body.contains(words), "{words}: {}", nowhere.body);
     }
+}
+
+#[tokio::test]
+async fn the_audit_has_a_row_per_question_and_is_exported_to_auditors_only() {
+    let rig = rig(2).await;
+    let id = rig.id.clone();
+    Person::enter(&rig, "ada").await.fill("Moon").await;
+    let auditor = Person::enter(&rig, "aud").await;
+    let page = auditor.get("/audit").await.body;
+    assert_eq!(
+        page.matches("<li><div class=\"what\">").count(),
+        1,
+        "{page}"
+    );
+    assert!(page.contains("<span class=\"tag \">open</span>"), "{page}");
+    let events = format!("/audit?view=events&amp;question={id}");
+    assert!(page.contains(&events), "{page}");
+    Person::enter(&rig, "bob")
+        .await
+        .press("decline", "&drop=yes")
+        .await;
+    let page = auditor.get("/audit").await.body;
+    assert!(
+        page.contains("<span class=\"tag bad\">declined</span>") && page.contains("by bob"),
+        "{page}"
+    );
+    for (query, is_there) in [
+        ("outcome=declined", true),
+        ("outcome=accepted", false),
+        ("person=bob", true),
+        ("person=eve", false),
+        ("outcome=nonsense", false),
+    ] {
+        let page = auditor.get(&format!("/audit?{query}")).await.body;
+        assert_eq!(page.contains(&events), is_there, "{query}: {page}");
+    }
+    let csv = auditor.get("/audit/export?format=csv&person=ada").await;
+    assert_eq!(csv.status, 200);
+    // The response is sent in parts, whose sizes are lines of their own; a part ends with a line.
+    let lines: Vec<&str> = csv.body.lines().filter(|line| line.contains(',')).collect();
+    assert!(
+        lines[0].starts_with("number,time,event,question,"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[1..].iter().any(|line| line.contains(",filled,")),
+        "{lines:?}"
+    );
+    assert!(!csv.body.contains(",declined,"), "{lines:?}");
+    let json = auditor.get("/audit/export?format=json").await;
+    let lines = json.body.lines().filter(|line| line.starts_with('{'));
+    let entries: Vec<serde_json::Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(entries[0]["number"], 1);
+    assert!(
+        entries
+            .iter()
+            .any(|line| line["entry"]["event"] == "declined")
+    );
+    let numbers: Vec<u64> = entries
+        .iter()
+        .map(|line| line["number"].as_u64().unwrap())
+        .collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    for (query, status) in [("format=xml", 400), ("", 400), ("format=csv&since=x", 400)] {
+        let page = auditor.get(&format!("/audit/export?{query}")).await;
+        assert_eq!(page.status, status, "{query}");
+    }
+    let ada = Person::enter(&rig, "ada").await;
+    assert_eq!(ada.get("/audit/export?format=csv").await.status, 403);
+    let nobody = send(
+        &rig.host,
+        [127, 0, 0, 2],
+        &format!(
+            "GET /audit/export?format=csv HTTP/1.1\r\nHost: {}\r\n",
+            rig.host
+        ),
+        "",
+    )
+    .await;
+    assert_eq!(nobody.status, 403);
 }
 
 #[tokio::test]
@@ -265,12 +380,15 @@ async fn no_get_does_anything() {
             assert!(reply.status < 500, "{at}: {}", reply.status);
         }
     }
+    keep_grant(&rig).await;
     let account = eve.get("/account").await;
-    let form = format!("csrf={}&session=0&device=0", account.csrf());
+    let form = format!("csrf={}&session=0&device=0&grant=k", account.csrf());
     for path in [
         "/account/end",
         "/account/devices",
         "/account/devices/end",
+        "/grants",
+        "/grants/end",
         "/logout",
         "/audit",
         "/events/none",
@@ -284,6 +402,7 @@ async fn no_get_does_anything() {
         200,
         "nobody was signed out"
     );
+    assert_eq!(rig.record.grants().await.unwrap().len(), 1);
     let row = rig.record.find(&rig.id).await.unwrap().unwrap();
     assert!(row.lifecycle.is_open());
     assert_eq!(team(&row), before);
@@ -314,8 +433,9 @@ async fn forms_of_other_sites_and_other_sessions_do_nothing() {
         let reply = post(&rig, "bob", &decline, &bob.cookie, origin, &form).await;
         assert_eq!(reply.status, 403, "{origin} {form}");
     }
-    let account = format!("csrf={}", bob.get("/account").await.csrf());
-    for path in ["/logout", "/account/end"] {
+    keep_grant(&rig).await;
+    let account = format!("csrf={}&grant=k", bob.get("/account").await.csrf());
+    for path in ["/logout", "/account/end", "/grants/end"] {
         let reply = post(
             &rig,
             "bob",
@@ -326,9 +446,10 @@ async fn forms_of_other_sites_and_other_sessions_do_nothing() {
         )
         .await;
         assert_eq!(reply.status, 403);
-        let stolen = format!("csrf={}", ada.get("/account").await.csrf());
+        let stolen = format!("csrf={}&grant=k", ada.get("/account").await.csrf());
         assert_eq!(bob.post(path, &stolen).await.status, 403);
     }
+    assert_eq!(rig.record.grants().await.unwrap().len(), 1);
     assert!(phase(&rig).await.is_open());
     assert_eq!(bob.get("/account").await.status, 200);
 }
@@ -831,7 +952,12 @@ async fn a_request_that_no_address_takes_is_told_what_to_do() {
         assert_eq!(refused.header("allow"), Some(takes), "{}", refused.head);
     }
     // Longer than any form, and nothing ends.
-    for path in ["/logout", "/account/end", "/account/devices/end"] {
+    for path in [
+        "/logout",
+        "/account/end",
+        "/account/devices/end",
+        "/grants/end",
+    ] {
         let long = ada.post(path, &"x".repeat(65 * 1024)).await;
         assert_eq!(long.status, 413, "{path}");
         let told = "Nothing was done: open the page again";

@@ -181,7 +181,7 @@ async fn who_handed_a_question_on_reads_it_and_is_offered_no_act() {
     has_all(
         &page,
         &[
-            "The rule deploys asks the group ops.",
+            "The rule deploys asks the group ops (",
             "It was handed on to dan.",
             "You handed this on; you can read it, but not answer.",
         ],

@@ -14,7 +14,7 @@ use super::*;
 const BACKSPACE: &str = "\u{e003}";
 
 /// Starts a browser behind the proxy that names this person.
-async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
+pub(super) async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
     let page = Chromium::start(setup).await?;
     page.cdp("Network.enable", json!({})).await;
     let headers = json!({"headers": {"X-User": name}});
@@ -22,7 +22,7 @@ async fn browser(name: &str, setup: Setup) -> Option<Chromium> {
     Some(page)
 }
 
-fn address(rig: &Rig, path: &str) -> String {
+pub(super) fn address(rig: &Rig, path: &str) -> String {
     format!("http://{}{path}", rig.host)
 }
 
@@ -392,6 +392,12 @@ async fn axe_finds_nothing_on_the_pages_for_several_people() {
         look!(admin, "account-of-admin");
         admin.open(&address(&rig, "/audit")).await;
         look!(admin, "audit");
+        admin
+            .open(&address(&rig, "/audit?view=events&since=yesterday"))
+            .await;
+        look!(admin, "audit-wrong-time");
+        admin.open(&address(&rig, "/audit?view=events")).await;
+        look!(admin, "audit-events");
         let declined = bob.press("decline", "&drop=yes").await;
         assert_eq!(declined.status, 303);
         page.open(&question).await;

@@ -116,7 +116,7 @@ async fn a_session_of_a_former_issuer_is_none() {
             },
         };
         let made = logins.log_in(&identity, admission, None, "b", clock::now());
-        let cookie = made.unwrap().unwrap().cookie;
+        let cookie = made.unwrap().cookie;
         format!("mcp-elicit-login-{port}={cookie}")
     };
     let question = format!("/q/{}", rig.id);
@@ -176,12 +176,9 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
         (400, None)
     );
     let entered = browser.request("GET", &answer, "").await;
-    assert_eq!(
-        entered.header("location"),
-        Some(format!("/q/{}", rig.id).as_str()),
-        "{}",
-        entered.body
-    );
+    let to = entered.header("location").unwrap_or_default();
+    let inside = format!("/arrived?next=/q/{}", rig.id);
+    assert!(to.ends_with(&inside), "{to} {}", entered.body);
     let page = browser.request("GET", &question, "").await;
     assert!(
         page.body.contains("Who?") && page.body.contains(">ada<"),
@@ -379,7 +376,7 @@ async fn asked_of_leads(
 async fn decline(browser: &mut Browser, question: &str) -> Reply {
     let page = browser.request("GET", question, "").await;
     assert_eq!(page.status, 200, "{}", page.head);
-    let form = format!("csrf={}&version=0", page.csrf());
+    let form = format!("csrf={}&version=0&drop=yes", page.csrf());
     browser
         .request("POST", &format!("{question}/decline"), &form)
         .await
@@ -722,4 +719,118 @@ async fn only_a_login_whose_time_is_known_is_recent() {
     assert_eq!(browser.request("GET", &answer, "").await.status, 303);
     assert_eq!(decline(&mut browser, &question).await.status, 303);
     assert_eq!(phase(&rig).await, Phase::Declined);
+}
+
+/// Serves another port of this host, and returns its address and the heads of its requests.
+async fn thief() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = heads.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = tokio::io::AsyncReadExt::read_u8(&mut stream).await else {
+                    break;
+                };
+                head.push(byte);
+            }
+            let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+            let _gone = tokio::io::AsyncWriteExt::write_all(&mut stream, page.as_bytes()).await;
+            seen.lock()
+                .unwrap()
+                .push(String::from_utf8_lossy(&head).into_owned());
+        }
+    });
+    (at, heads)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_port_of_the_host_gets_no_login() {
+    use mcp_elicit_testkit::chromium::{Chromium, Setup};
+
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, _, _) = at_issuer(&issuer).await;
+    let (elsewhere, heads) = thief().await;
+    let question = format!("/q/{}", rig.id);
+    page.open(&format!("http://{}{question}", rig.host)).await;
+    // Logged in, and at the question; a reload finds the session.
+    let inside = page.path().await;
+    assert!(
+        inside.ends_with(&question) && inside.len() > question.len() + 40,
+        "{inside}"
+    );
+    page.open(&format!("http://{}{inside}", rig.host)).await;
+    page.at("a.me").await;
+    for path in ["/", &question, "/account", "/login/x", "/assets/page.js"] {
+        page.open(&format!("http://{elsewhere}{path}")).await;
+    }
+    let heads = heads.lock().unwrap().clone();
+    assert!(heads.len() >= 5);
+    for head in heads {
+        let head = head.to_lowercase();
+        // The browser's own request for an icon names the page of that port.
+        for leak in ["mcp-elicit", "cookie:", &rig.host] {
+            assert!(!head.contains(leak), "{leak}: {head}");
+        }
+    }
+    // The session is still that of the browser.
+    page.open(&format!("http://{}{inside}", rig.host)).await;
+    page.at("a.me").await;
+    page.close().await;
+}
+
+#[tokio::test]
+async fn no_page_without_a_login_gives_the_path_of_the_pages_away() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("gil", claims(LEADS));
+    let (rig, mut browser, _) = at_issuer(&issuer).await;
+    let begun = browser
+        .request("GET", &format!("http://{}/login?fresh=1", rig.host), "")
+        .await;
+    let address = begun.header("location").unwrap().to_owned();
+    let back = format!("http://{}/login/return", rig.host);
+    let answer = browser.sign_in(&address, "", &back).await;
+    let entered = browser.request("GET", &answer, "").await;
+    let to = entered.header("location").unwrap();
+    let secret = to.split('/').nth(1).unwrap().to_owned();
+    let cookie = entered
+        .head
+        .lines()
+        .find(|line| line.contains("mcp-elicit-login"));
+    assert!(
+        cookie.unwrap().contains(&format!("Path=/{secret};")),
+        "{cookie:?}"
+    );
+    assert!(secret.len() >= 40);
+    let question = format!("/q/{}", rig.id);
+    for path in [
+        "/",
+        "/login",
+        "/logged-out",
+        "/account",
+        "/audit",
+        "/nowhere",
+        "/assets/page.js",
+        "/assets/none",
+        "/login/return",
+        &question,
+        "/api/questions",
+    ] {
+        let mut stranger = Browser::default();
+        let url = format!("http://{}{path}", rig.host);
+        for method in ["GET", "POST"] {
+            let reply = stranger.request(method, &url, "x=1").await;
+            assert!(
+                !reply.head.contains(&secret) && !reply.body.contains(&secret),
+                "{path}"
+            );
+        }
+    }
 }

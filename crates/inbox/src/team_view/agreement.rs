@@ -1,6 +1,7 @@
 //! Sentences about the confirmations of several people: those that no longer count, with the reasons, and whether
 //! enough people are left.
 
+use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::quorum::Membership;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::Team;
@@ -32,6 +33,11 @@ pub(super) fn lines(
         return Vec::new();
     }
     let quorum = team.quorum();
+    let words = |to: &Addressee| match to {
+        Addressee::Caller => "the caller".to_owned(),
+        Addressee::Person(person) => name(person),
+        Addressee::Group(group) => format!("the group {group}"),
+    };
     let need = usize::from(quorum.need().get());
     let void = quorum.void_votes(people);
     let (noun, done, must) = if team.is_approval {
@@ -52,8 +58,11 @@ pub(super) fn lines(
     let agreed = quorum.votes().iter().map(String::as_str);
     let agreed: Vec<&str> = agreed.filter(|voter| !void.contains(voter)).collect();
     if me.is_some_and(|me| agreed.contains(&me)) {
-        let more = need.saturating_sub(agreed.len());
-        lines.push(format!("You have {done}. {more} more must {must}."));
+        let more = match quorum.missing_parts(people).in_words(&words) {
+            Some(missing) => missing,
+            None => format!("{} more", need.saturating_sub(agreed.len())),
+        };
+        lines.push(format!("You have {done}. {more} must {must}."));
     } else {
         if let Some(by) = me.and_then(|me| overridden_by(row, me)) {
             let by = name(&by);
@@ -87,8 +96,8 @@ pub(super) fn lines(
 fn overridden_by(row: &Row, me: &str) -> Option<String> {
     let mut by_other = None;
     for event in row.timeline() {
-        let by = event.by.as_deref().unwrap_or_default();
-        let by = by.strip_prefix("person:").unwrap_or_default();
+        let by = event.by.as_ref().and_then(|by| by.people().first());
+        let by = by.map(String::as_str).unwrap_or_default();
         match event.kind {
             TimelineKind::Filled | TimelineKind::Edited | TimelineKind::Confirmed if by == me => {
                 by_other = Some(None);
@@ -109,7 +118,6 @@ mod tests {
     use std::time::Duration;
 
     use mcp_elicit_core::form::Form;
-    use mcp_elicit_policy::Addressee;
     use mcp_elicit_policy::quorum::Actor;
     use mcp_elicit_policy::rules::{Ask, Plan};
     use mcp_elicit_record::store::Memory;
@@ -159,6 +167,7 @@ mod tests {
             let plan = Plan {
                 ask: Ask {
                     to: vec![Addressee::Group("ops".to_owned())],
+                    each: Vec::new(),
                     need: NonZeroU8::new(2).unwrap(),
                     not_caller: false,
                     is_any: false,

@@ -3,12 +3,14 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::reason_line;
 use mcp_elicit_forms::web::HistoryLine;
+use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState};
-use mcp_elicit_record::team::{Team, people_of};
+use mcp_elicit_record::team::{Comment, Decided, Team};
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use mcp_elicit_record::{Record, RecordError};
 
@@ -51,14 +53,19 @@ pub(super) async fn of(
     team: &Team,
 ) -> Result<Vec<HistoryLine>, RecordError> {
     let timeline = row.timeline();
+    let comments = record.comments(row)?;
     let mut lines: Vec<Line> = timeline
         .iter()
         .map(|event| Line {
             at: event.at,
             text: {
                 let text = happened(record, now, row, team, event, &timeline);
-                match event.through.as_deref() {
+                let text = match event.through.as_deref() {
                     Some(channel) => format!("{text} through {}", in_words(channel)),
+                    None => text,
+                };
+                match why(event, &timeline, &comments) {
+                    Some(why) => format!("{text}: {why}"),
                     None => text,
                 }
             },
@@ -70,7 +77,8 @@ pub(super) async fn of(
         text: format!("Shown to {}", now.display_name(&seen.by)),
         is_announced: false,
     }));
-    for comment in record.comments(row)? {
+    // A reason or a comment on a decision is in the line of that decision.
+    for comment in comments.iter().filter(|comment| comment.on.is_none()) {
         lines.push(Line {
             at: comment.at,
             text: format!("{} wrote", now.display_name(&comment.by)),
@@ -88,6 +96,37 @@ pub(super) async fn of(
     Ok(lines.collect())
 }
 
+/// Returns the reason or comment that a person gave with this event.
+fn why(event: &TimelineEvent, timeline: &[TimelineEvent], comments: &[Comment]) -> Option<String> {
+    let on = match event.kind {
+        TimelineKind::Declined => Decided::Declined,
+        TimelineKind::Filled | TimelineKind::Edited | TimelineKind::Confirmed => Decided::Agreed,
+        _ => return None,
+    };
+    let [by] = event.by.as_ref()?.people() else {
+        return None;
+    };
+    let decides = |kind| {
+        matches!(
+            kind,
+            TimelineKind::Filled | TimelineKind::Edited | TimelineKind::Confirmed
+        )
+    };
+    // A later decision of the same person has a text of its own.
+    let mut later = timeline
+        .iter()
+        .filter(|later| later.by == event.by && later.at > event.at && decides(later.kind));
+    let next = later.next().map(|next| next.at);
+    let is_of = |comment: &&Comment| {
+        comment.on == Some(on)
+            && comment.by == *by
+            && comment.at >= event.at
+            && next.is_none_or(|next| comment.at < next)
+    };
+    let comment = comments.iter().find(is_of)?;
+    reason_line(&comment.text)
+}
+
 /// Returns an event of the timeline in words.
 fn happened(
     record: &Record,
@@ -97,16 +136,16 @@ fn happened(
     event: &TimelineEvent,
     timeline: &[TimelineEvent],
 ) -> String {
-    let by = actors(now, event.by.as_deref());
-    let to = event.to.as_deref().and_then(addressee);
+    let by = actors(now, event.by.as_ref());
+    let to = event.to.as_ref().and_then(Actor::addressee);
     let to = to.map_or_else(|| "others".to_owned(), |to| named(now, &to));
     let is_approval = team.is_approval;
     match event.kind {
         TimelineKind::Asked => {
             // People added by an escalation are named there.
-            let is_later = |to: &str| timeline.iter().any(|event| event.to.as_deref() == Some(to));
+            let is_later = |to: &Actor| timeline.iter().any(|event| event.to.as_ref() == Some(to));
             let first = team.quorum().addressees().iter();
-            let first = first.filter(|to| !is_later(&to.to_string()));
+            let first = first.filter(|to| !is_later(&Actor::from(*to)));
             let first: Vec<String> = first.map(|to| named(now, to)).collect();
             let asked = listed(&first, "and");
             if is_approval {
@@ -162,13 +201,16 @@ fn because(word: &str, row: &Row) -> String {
     }
 }
 
-/// Returns the actors of an event in words: people of the rule are recorded as `person:NAME`.
-pub(crate) fn actors(now: &DirectoryNow, by: Option<&str>) -> String {
-    let by = by.unwrap_or("a person");
-    let Some(people) = people_of(by) else {
-        return by.to_owned();
+/// Returns the actors of an event in words: people by the names that readers know.
+pub(crate) fn actors(now: &DirectoryNow, by: Option<&Actor>) -> String {
+    let Some(by) = by else {
+        return "a person".to_owned();
     };
+    let people = by.people().iter();
     let names: Vec<String> = people.map(|one| now.display_name(one)).collect();
+    if names.is_empty() {
+        return by.to_string();
+    }
     listed(&names, "and")
 }
 

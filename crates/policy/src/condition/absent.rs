@@ -1,6 +1,6 @@
 //! The replacement in builds without the feature `cel`: each condition is a defect that names it.
 
-use super::{ConditionError, Remark, Required};
+use super::{ConditionError, Recalled, Remark, Required};
 use crate::facts::{Facts, QuestionFacts};
 
 /// A condition; there is none in this build.
@@ -21,6 +21,10 @@ impl Condition {
     }
 
     pub(crate) fn reads_question(&self) -> Option<usize> {
+        match *self {}
+    }
+
+    pub(crate) fn source(&self) -> &str {
         match *self {}
     }
 
@@ -52,7 +56,7 @@ impl Condition {
         &self,
         _environment: &Environment<'_>,
         _gaps: &[&'static str],
-    ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
+    ) -> Recalled {
         match *self {}
     }
 

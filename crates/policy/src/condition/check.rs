@@ -7,6 +7,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::arguments::MAX_ELEMENTS;
 use super::environment::VARIABLES;
+use super::prefixes::Prefixes;
 use super::types::{FUNCTIONS, Member, Type, variable};
 use super::{Remark, Required, domains};
 use crate::defect::nearest;
@@ -37,6 +38,7 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
         nodes: 0,
         read: BTreeSet::new(),
         tested: BTreeSet::new(),
+        prefixes: Prefixes::default(),
         checked: Checked {
             defects: Vec::new(),
             warnings: Vec::new(),
@@ -77,6 +79,8 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
         };
         walk.checked.warnings.push(remark);
     }
+    let prefixes = std::mem::take(&mut walk.prefixes);
+    walk.checked.warnings.extend(prefixes.warning());
     walk.checked.required = domains::required(expression, |part| walk.at(part));
     walk.checked
 }
@@ -89,6 +93,7 @@ struct Walk<'s> {
     /// The paths below `arguments` that are read, and those that are tested with `has` or `in`.
     read: BTreeSet<(String, usize)>,
     tested: BTreeSet<String>,
+    prefixes: Prefixes,
     checked: Checked,
 }
 
@@ -270,6 +275,29 @@ impl Walk<'_> {
         }
     }
 
+    /// Returns the name of a compared text that comes from a call: an argument, or an element of one.
+    fn compared_path(&self, expression: &IdedExpr) -> Option<String> {
+        match &expression.expr {
+            Expr::Ident(name) => {
+                let is_local = self.locals.iter().any(|(local, _)| local == name);
+                is_local.then(|| name.clone())
+            }
+            _ => self.argument_path(expression),
+        }
+    }
+
+    /// Notes a text that is compared with a pattern.
+    fn note_prefix(&mut self, expression: &IdedExpr, text: &IdedExpr, pattern: &IdedExpr) {
+        let (Some(path), Some(pattern)) = (self.compared_path(text), text_of(pattern)) else {
+            return;
+        };
+        let at = self.at(expression);
+        let compiled = self.checked.patterns.last();
+        if let Some((_, compiled)) = compiled.filter(|(known, _)| known == pattern) {
+            self.prefixes.matches(path, pattern, compiled, at);
+        }
+    }
+
     fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
         for never in domains::never_holds(call) {
             self.defect(never.literal, "never-matches", never.message, never.help);
@@ -447,12 +475,20 @@ impl Walk<'_> {
             ("contains" | "startsWith" | "endsWith", Some(target), [part]) => {
                 self.expect(target, &Type::Text);
                 self.expect(part, &Type::Text);
+                if let (Some(path), Some(part)) = (self.compared_path(target), text_of(part)) {
+                    match call.func_name.as_str() {
+                        "contains" => self.prefixes.contains(path, part),
+                        "startsWith" => self.prefixes.starts_with(path, part, self.at(expression)),
+                        _ => {}
+                    }
+                }
                 Type::Bool
             }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern]) => {
                 self.expect(text, &Type::Text);
                 self.nodes += 1;
                 self.pattern(pattern);
+                self.note_prefix(expression, text, pattern);
                 Type::Bool
             }
             ("int", None, [one]) => {
@@ -600,5 +636,13 @@ impl Walk<'_> {
                 "",
             ),
         }
+    }
+}
+
+/// Returns the text of a literal.
+fn text_of(expression: &IdedExpr) -> Option<&str> {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
     }
 }

@@ -10,6 +10,7 @@
 //! | `arguments` | the arguments of a call, parsed without rounding numbers |
 //! | `comparison` | conjuncts that are compared without CEL |
 //! | `typed_operators` | `==`, `!=` and `in`, for which values of different types are an error |
+//! | `prefixes` | paths that are compared with a prefix as text |
 //! | `program` | the parsed condition |
 //! | `size` | limits on the text, before it is parsed |
 //! | `absent` | the replacement without the feature `cel` |
@@ -26,6 +27,8 @@ mod comparison;
 mod domains;
 #[cfg(feature = "cel")]
 mod environment;
+#[cfg(feature = "cel")]
+mod prefixes;
 #[cfg(feature = "cel")]
 mod program;
 #[cfg(feature = "cel")]
@@ -61,6 +64,15 @@ pub(crate) struct Required {
     pub(crate) texts: Vec<String>,
     /// The byte of the condition at which they occur, counted from 0.
     pub(crate) at: usize,
+}
+
+/// The truth of a condition while some facts are unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recalled {
+    /// It does not depend on them.
+    Known(Result<bool, ConditionError>),
+    /// These facts would decide it.
+    Needs(Vec<&'static str>),
 }
 
 /// An error of evaluating a condition. It contains no value of the call.

@@ -12,7 +12,7 @@ use super::check::{Checked, check};
 use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
 use super::size::too_large;
-use super::{ConditionError, Remark, Required, typed_operators};
+use super::{ConditionError, Recalled, Remark, Required, typed_operators};
 
 /// Functions and macros. Shared, since it takes longer to create than to evaluate a condition.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -43,6 +43,11 @@ impl fmt::Debug for Condition {
 }
 
 impl Condition {
+    /// Returns the condition as written.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Parses and checks a condition. Returns it with warnings, or else every error.
     pub(crate) fn compile(
         source: &str,
@@ -154,11 +159,7 @@ impl Condition {
 
     /// Returns the truth of the condition while some facts are unknown, or else the facts that would decide it. The
     /// values in place of unknown facts are not read.
-    pub(crate) fn recall(
-        &self,
-        environment: &Environment<'_>,
-        gaps: &[&'static str],
-    ) -> Result<Result<bool, ConditionError>, Vec<&'static str>> {
+    pub(crate) fn recall(&self, environment: &Environment<'_>, gaps: &[&'static str]) -> Recalled {
         let is_read = |gap: &&&str| {
             let (name, member) = gap.split_once('.').unwrap_or((gap, ""));
             // A member may be spelled in several ways, so any occurrence of its name counts.
@@ -166,7 +167,7 @@ impl Condition {
         };
         let needed: Vec<&'static str> = gaps.iter().filter(is_read).copied().collect();
         if needed.is_empty() {
-            return Ok(self.evaluate(environment));
+            return Recalled::Known(self.evaluate(environment));
         }
         // One false conjunct makes the whole condition false.
         let is_false = |comparison: &Comparison| {
@@ -174,9 +175,9 @@ impl Condition {
                 && comparison.holds(environment) == Some(Ok(false))
         };
         if self.comparisons.iter().any(is_false) {
-            return Ok(Ok(false));
+            return Recalled::Known(Ok(false));
         }
-        Err(needed)
+        Recalled::Needs(needed)
     }
 
     /// Evaluates the condition with CEL, without the fast comparisons.

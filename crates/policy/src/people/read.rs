@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Addressee, Group, People, PersonEntry};
+use super::{Addressee, Group, People, PersonEntry, mail_key};
 use crate::defect::nearest;
 use crate::document::{Reader, Value, parse_duration};
 
@@ -166,7 +166,7 @@ impl People {
             let (mail, subject, user) = (text("mail"), text("subject"), text("local-user"));
             let shown = text("name");
             let (quiet, digest, time_zone) = (text("quiet"), text("digest"), text("time-zone"));
-            let mail = mail.map(|(mail, at)| (mail.to_ascii_lowercase(), at));
+            let mail = mail.map(|(mail, at)| (mail_key(&mail), at));
             if let Some((mail, at)) = &mail {
                 let parts = mail.split_once('@');
                 if !parts.is_some_and(|(local, host)| {

@@ -6,13 +6,14 @@
 //! and a rule that allows does not.
 
 mod decide;
+mod keys;
 mod order;
 mod outcome;
 mod plan_reader;
 mod read;
 mod recall;
 mod rule_reader;
-mod targets;
+pub(crate) mod targets;
 mod unmatchable;
 
 use std::num::NonZeroU8;
@@ -31,8 +32,10 @@ pub use self::targets::{Coverage, ToolCoverage};
 use crate::condition::{Condition, Interner};
 pub use crate::document::duration_text;
 use crate::glob::Glob;
+use crate::parts::Part;
 use crate::people::{Addressee, People};
 use crate::schedule::{Escalation, Schedule};
+use crate::spelling::spelled;
 
 /// The default time for which a question is open.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -113,11 +116,13 @@ impl Rule {
         &self.decision
     }
 
-    /// Returns the whole rule in a canonical spelling, independent of its position in the file: for a digest.
+    /// Returns the whole rule in one spelling, independent of its position in the file: for a digest, which stays the
+    /// same in later versions.
     pub fn canonical_text(&self) -> String {
         self.text_with(&self.decision)
     }
 
+    /// Returns the rule with this decision in its spelling.
     fn text_with(&self, decision: &Decision) -> String {
         let Self {
             name,
@@ -130,7 +135,15 @@ impl Rule {
             phase: _,
             needs_question: _,
         } = self;
-        format!("{name:?} {servers:?} {targets:?} {condition:?} {decision:?} {on_error:?}")
+        let parts = [
+            spelled(name),
+            spelled(servers),
+            spelled(targets),
+            spelled(condition),
+            spelled(decision),
+            spelled(on_error),
+        ];
+        parts.join(" ")
     }
 
     /// Returns the same without the parts that do not affect an open question or an approved call ([`Plan::deciding`]).
@@ -149,6 +162,28 @@ impl Rule {
     /// Returns the phase in which the rule is evaluated.
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Returns the names of the arguments that the rule's condition may read; `None` if it may read all of them. A name
+    /// that only looks like one that is read is returned, too.
+    pub fn arguments_named(&self) -> Option<Vec<String>> {
+        const VARIABLE: &str = "arguments";
+        let source = self.condition.as_ref().map_or("", Condition::source);
+        let mut names = Vec::new();
+        for (at, _) in source.match_indices(VARIABLE) {
+            let rest = source[at + VARIABLE.len()..].strip_prefix('.')?;
+            let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            // `arguments.exists(..)` reads all of them.
+            if name.is_empty() || after.starts_with('(') {
+                return None;
+            }
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        Some(names)
     }
 
     /// Returns `true` if the rule has no condition, so that it hides later rules with the same patterns.
@@ -224,7 +259,9 @@ pub struct Approval {
 pub struct Ask {
     /// The people and groups.
     pub to: Vec<Addressee>,
-    /// The number of people who must confirm.
+    /// The parts that must all be filled (`each`); none if any `need` of them must confirm.
+    pub each: Vec<Part>,
+    /// The number of people who must confirm: with parts, their sum.
     pub need: NonZeroU8,
     /// `true` if the caller's own person cannot answer.
     pub not_caller: bool,
@@ -237,9 +274,21 @@ impl Ask {
     pub fn caller() -> Self {
         Self {
             to: vec![Addressee::Caller],
+            each: Vec::new(),
             need: NonZeroU8::MIN,
             not_caller: false,
             is_any: false,
+        }
+    }
+
+    /// Returns the people of one part.
+    fn of_part(part: &Part) -> Self {
+        Self {
+            to: part.to.clone(),
+            each: Vec::new(),
+            need: part.need,
+            not_caller: false,
+            is_any: part.to.len() > 1,
         }
     }
 
@@ -256,6 +305,14 @@ impl Serialize for Ask {
             return serializer.serialize_str("caller");
         }
         let mut map = serializer.serialize_map(None)?;
+        if !self.each.is_empty() {
+            let parts: Vec<Self> = self.each.iter().map(Self::of_part).collect();
+            map.serialize_entry("each", &parts)?;
+            if self.not_caller {
+                map.serialize_entry("not-caller", &true)?;
+            }
+            return map.end();
+        }
         match self.to.as_slice() {
             [Addressee::Person(name)] if !self.is_any => map.serialize_entry("person", name)?,
             [Addressee::Group(name)] if !self.is_any => map.serialize_entry("group", name)?,
@@ -284,7 +341,7 @@ pub enum OnTimeout {
 
 /// The handling of a condition that cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OnError {
+pub(crate) enum OnError {
     Match,
     Skip,
     Refuse,
@@ -301,6 +358,28 @@ pub enum Reveal {
     Question,
     /// The arguments too.
     Arguments,
+}
+
+/// The places, besides the history of the question, that a person's reason for a decline and comment on an approval
+/// reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ReasonsReach {
+    /// The caller, whose program can do better next time.
+    pub caller: bool,
+    /// The audit, as text.
+    pub audit: bool,
+}
+
+impl Default for ReasonsReach {
+    /// Returns the caller alone: the page says so before the person writes. The audit stays free of texts of people,
+    /// since it is kept longer, exported, and cannot be corrected.
+    fn default() -> Self {
+        Self {
+            caller: true,
+            audit: false,
+        }
+    }
 }
 
 /// The plan for one question.
@@ -324,6 +403,14 @@ pub struct Plan {
     pub reauth: Option<Duration>,
     /// The details that messages may contain.
     pub reveal: Reveal,
+    /// The places that reasons and comments on decisions reach.
+    pub reasons: ReasonsReach,
+    /// The operator's explanation for those who are asked.
+    pub explain: Option<String>,
+    /// The address of a page with more of it.
+    pub link: Option<String>,
+    /// The time after the end for which the arguments of the call are kept for auditors; `None` if they are erased.
+    pub keep_arguments: Option<Duration>,
 }
 
 impl Plan {
@@ -339,11 +426,15 @@ impl Plan {
             delegate_to: Vec::new(),
             reauth: None,
             reveal: Reveal::default(),
+            reasons: ReasonsReach::default(),
+            explain: None,
+            link: None,
+            keep_arguments: None,
         }
     }
 
-    /// Returns the plan without the parts that do not affect an open question: message details, reminders, claims, and
-    /// delegation. Two plans that agree in the rest ask the same question.
+    /// Returns the plan without the parts that do not affect an open question: message details, explanations, reasons,
+    /// kept arguments, reminders, claims, and delegation. Two plans that agree in the rest ask the same question.
     #[must_use]
     pub fn deciding(&self) -> Self {
         let usual = Self::caller();
@@ -352,8 +443,18 @@ impl Plan {
             remind: usual.remind,
             claim: usual.claim,
             delegate_to: usual.delegate_to,
+            reasons: usual.reasons,
+            explain: usual.explain,
+            link: usual.link,
+            keep_arguments: usual.keep_arguments,
             ..self.clone()
         }
+    }
+
+    /// Returns the parts of [`deciding`](Self::deciding) in one spelling: for a digest, which stays the same in later
+    /// versions.
+    pub fn deciding_text(&self) -> String {
+        spelled(&self.deciding())
     }
 
     /// Returns the schedule; `usual` is the server's deadline.

@@ -1,10 +1,12 @@
 //! Reading of one rule's plan: the people, the times, and later notifications.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::keys::{self, UNKNOWN_SIZE};
 use super::rule_reader::RuleReader;
 use super::{Ask, DEFAULT_CLAIM, DEFAULT_DEADLINE, OnTimeout, Plan, Reveal};
 use crate::document::{Reader, Value, duration_text, key_start};
@@ -12,7 +14,7 @@ use crate::people::Addressee;
 use crate::schedule::Escalation;
 
 /// The most people who must confirm.
-const MAX_NEED: u8 = 20;
+pub(super) const MAX_NEED: u8 = 20;
 
 impl RuleReader<'_> {
     pub(super) fn plan<'t>(&self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Plan> {
@@ -142,6 +144,10 @@ impl RuleReader<'_> {
                 .get("reauth")
                 .and_then(|value| reader.duration(value, "reauth")),
             reveal: reveal.unwrap_or_default(),
+            reasons: keys::reasons(reader, table),
+            explain: keys::explain(reader, table),
+            link: keys::link(reader, table),
+            keep_arguments: keys::keep_arguments(reader, table),
         })
     }
 
@@ -190,7 +196,12 @@ impl RuleReader<'_> {
         if is_asked_open || is_allowed_open {
             return;
         }
-        let can = asked.intersection(&allowed).count();
+        let all = Ask {
+            to: to.clone(),
+            ..ask.clone()
+        };
+        let can: BTreeSet<&str> = asked.intersection(&allowed).copied().collect();
+        let can = self.counting(&all, &can);
         let may_hand_on = can > 0 && !delegate_to.is_empty();
         if can < usize::from(ask.need.get()) && !may_hand_on {
             let message = format!(
@@ -216,64 +227,24 @@ impl RuleReader<'_> {
         reader.known_keys(
             table,
             "`ask`",
-            &["person", "group", "any", "need", "not-caller"],
+            &["person", "group", "any", "each", "need", "not-caller"],
         );
-        let mut to = Vec::new();
-        let named = ["person", "group", "any"]
+        let not_caller = table
+            .get("not-caller")
+            .is_some_and(|value| reader.truth(value, "not-caller") == Some(true));
+        let other = ["person", "group", "any"]
             .into_iter()
-            .filter(|key| table.contains_key(*key))
-            .count();
-        if named != 1 {
-            let help = "write one of `person`, `group` and `any`";
-            reader.defect(
-                at,
-                "no-addressee",
-                if named == 0 {
-                    "`ask` names no one"
-                } else {
-                    "`ask` names two things"
-                },
-                help,
-            );
-            return None;
+            .find(|key| table.contains_key(*key));
+        if let (Some(each), None) = (table.get("each"), other) {
+            return self.each(reader, table, each, not_caller);
         }
         let before = reader.defects.len();
-        if let Some(any) = table.get("any") {
-            let items = reader.list(any, "any").unwrap_or_default();
-            for item in items {
-                to.extend(self.people.addressee(reader, item, "any"));
-            }
-        }
-        for (key, make) in [
-            ("person", Addressee::Person as fn(String) -> Addressee),
-            ("group", Addressee::Group),
-        ] {
-            if let Some(value) = table.get(key)
-                && let Some(name) = reader.text(value, key)
-            {
-                to.extend(
-                    self.people
-                        .check(reader, make(name.to_owned()), value.span().start),
-                );
-            }
-        }
+        let to = self.addressees(reader, table, at, "`ask`")?;
         let need = match table.get("need") {
             Some(value) => reader.count(value, "need", MAX_NEED)?,
             None => 1,
         };
-        let not_caller = table
-            .get("not-caller")
-            .is_some_and(|value| reader.truth(value, "not-caller") == Some(true));
         if reader.defects.len() > before {
-            return None;
-        }
-        if to.is_empty() {
-            reader.defect(
-                at,
-                "no-addressee",
-                "`any` names no one",
-                "add a person or a group",
-            );
             return None;
         }
         let (people, is_open) = self.people.reach(&to);
@@ -297,15 +268,114 @@ impl RuleReader<'_> {
             } else {
                 at
             };
-            let message = "a claim decides who is asked, so it is unknown whether they are enough";
-            reader.warning(at, "unknown-size", message, "");
+            reader.warning(at, "unknown-size", UNKNOWN_SIZE, "");
         }
         Some(Ask {
             to,
+            each: Vec::new(),
             need: NonZeroU8::new(need)?,
             not_caller,
             is_any: table.contains_key("any"),
         })
+    }
+
+    /// Reads `each`: parts that must all be filled.
+    fn each<'t>(
+        &self,
+        reader: &mut Reader<'t>,
+        table: &DeTable<'t>,
+        each: &Value<'t>,
+        not_caller: bool,
+    ) -> Option<Ask> {
+        let before = reader.defects.len();
+        if table.contains_key("need") {
+            reader.defect(
+                key_start(table, "need"),
+                "no-effect",
+                "with `each`, every part has its own `need`",
+                "write it in the parts, as in { group = \"NAME\", need = 2 }",
+            );
+        }
+        let parts = self.parts(reader, each);
+        let need: u32 = parts.iter().map(|part| u32::from(part.need.get())).sum();
+        if need > u32::from(MAX_NEED) {
+            let message =
+                format!("the parts need {need} people; at most {MAX_NEED} can be asked to agree");
+            reader.defect(each.span().start, "too-large", message, "lower `need`");
+        }
+        if reader.defects.len() > before {
+            return None;
+        }
+        let mut to: Vec<Addressee> = Vec::new();
+        for addressee in parts.iter().flat_map(|part| &part.to) {
+            if !to.contains(addressee) {
+                to.push(addressee.clone());
+            }
+        }
+        let ask = Ask {
+            to,
+            each: parts,
+            need: NonZeroU8::new(u8::try_from(need).ok()?)?,
+            not_caller,
+            is_any: false,
+        };
+        self.can_fill(reader, &ask, each.span().start);
+        (reader.defects.len() == before).then_some(ask)
+    }
+
+    /// Reads the people of `ask`, or of one of its parts.
+    pub(super) fn addressees<'t>(
+        &self,
+        reader: &mut Reader<'t>,
+        table: &DeTable<'t>,
+        at: usize,
+        inside: &str,
+    ) -> Option<Vec<Addressee>> {
+        let mut to = Vec::new();
+        let keys = ["person", "group", "any", "each"];
+        let named = keys.iter().filter(|key| table.contains_key(**key)).count();
+        if named != 1 {
+            let many = if named == 0 { "no one" } else { "two things" };
+            let help = match inside {
+                "`ask`" => "write one of `person`, `group`, `any` and `each`",
+                _ => "write one of `person`, `group` and `any`",
+            };
+            reader.defect(at, "no-addressee", format!("{inside} names {many}"), help);
+            return None;
+        }
+        let before = reader.defects.len();
+        if let Some(any) = table.get("any") {
+            let items = reader.list(any, "any").unwrap_or_default();
+            for item in items {
+                to.extend(self.people.addressee(reader, item, "any"));
+            }
+        }
+        for (key, make) in [
+            ("person", Addressee::Person as fn(String) -> Addressee),
+            ("group", Addressee::Group),
+        ] {
+            if let Some(value) = table.get(key)
+                && let Some(name) = reader.text(value, key)
+            {
+                to.extend(
+                    self.people
+                        .check(reader, make(name.to_owned()), value.span().start),
+                );
+            }
+        }
+        if reader.defects.len() > before {
+            return None;
+        }
+        if to.is_empty() {
+            reader.defect(
+                at,
+                "no-addressee",
+                "`any` names no one",
+                "add a person or a group",
+            );
+            return None;
+        }
+        Some(to)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Decision, OnError, Phase, Refusal, Rule, Rules};
-use crate::condition::Environment;
+use crate::condition::{Environment, Recalled};
 use crate::facts::{Facts, QuestionFacts};
 
 /// Names of unknown facts: variables of conditions, such as `arguments`, or members, such as `caller.mail`.
@@ -202,10 +202,10 @@ impl Rule {
         }
         let condition = self.condition.as_ref();
         match condition.map(|condition| condition.recall(environment, gaps)) {
-            Some(Ok(Ok(false))) => return Match::Never,
-            Some(Ok(Err(_))) if needed.is_empty() => return self.on_error(),
-            None | Some(Ok(_)) => {}
-            Some(Err(facts)) => needed.extend(facts),
+            Some(Recalled::Known(Ok(false))) => return Match::Never,
+            Some(Recalled::Known(Err(_))) if needed.is_empty() => return self.on_error(),
+            None | Some(Recalled::Known(_)) => {}
+            Some(Recalled::Needs(facts)) => needed.extend(facts),
         }
         if is_for_target.is_none() && (needed.is_empty() || self.on_error == OnError::Skip) {
             return self.on_error();

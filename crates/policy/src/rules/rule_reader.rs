@@ -12,7 +12,7 @@ use crate::document::{Reader, Value, key_start};
 use crate::glob::Glob;
 use crate::people::{Addressee, People};
 
-const RULE_KEYS: [&str; 22] = [
+const RULE_KEYS: [&str; 26] = [
     "name",
     "server",
     "tool",
@@ -34,7 +34,11 @@ const RULE_KEYS: [&str; 22] = [
     "reveal",
     "edit",
     "good-for",
-    "note",
+    "explain",
+    "link",
+    "reasons",
+    "keep",
+    "keep-for",
 ];
 
 /// The state of reading rules.
@@ -90,7 +94,18 @@ impl<'p> RuleReader<'p> {
             }
         }
         let name = reader.rule.clone().unwrap_or_default();
-        reader.known_keys(table, "a rule", &RULE_KEYS);
+        // Earlier versions accepted it, and showed it to nobody.
+        if table.contains_key("note") {
+            reader.defect(
+                key_start(table, "note"),
+                "unknown-key",
+                "`note` was never shown to anyone, and is not a key of a rule any more",
+                "write `explain` for those who are asked, or a comment (`# ..`) for readers of the file",
+            );
+        }
+        let told = table.contains_key("note").then_some("note");
+        let known: Vec<&str> = RULE_KEYS.into_iter().chain(told).collect();
+        reader.known_keys(table, "a rule", &known);
         let before = reader.defects.len();
         let servers = self.servers(reader, table);
         let targets = targets(reader, table);
@@ -264,6 +279,11 @@ impl<'p> RuleReader<'p> {
                 "delegate-to",
                 "reauth",
                 "reveal",
+                "explain",
+                "link",
+                "reasons",
+                "keep",
+                "keep-for",
             ];
             only_with(reader, &asking, "ask");
         }

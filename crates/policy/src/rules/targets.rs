@@ -8,7 +8,7 @@ use crate::glob::Glob;
 
 /// The calls that a rule applies to.
 #[derive(Debug)]
-pub(super) enum Targets {
+pub(crate) enum Targets {
     /// Every call.
     All,
     /// Calls whose name matches one of these patterns.
@@ -17,9 +17,9 @@ pub(super) enum Targets {
 
 /// One pattern of `tool`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    kind: CallKind,
-    name: Glob,
+pub(crate) struct Target {
+    pub(crate) kind: CallKind,
+    pub(crate) name: Glob,
 }
 
 impl Target {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
+use mcp_elicit_core::lifecycle::{AuditEvent as Event, NotAPerson, Timestamp};
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_core::wire::members::push_quoted;
 use serde_json::Value;
 
+use super::spelling::{Actor, Member};
 use crate::store::Row;
 
 /// Returns the audit entry for a step of a question as JSON: actor, server and tool, names of fields, outcome and time.
@@ -14,21 +15,42 @@ use crate::store::Row;
 pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let body = &row.body;
     let delivery = row.lifecycle.delivery_reason();
+    if event == Event::ClientNotAPerson
+        && let Some(moved) = row.lifecycle.moved()
+    {
+        return Entry::doubt(row, moved.why, now).into_text();
+    }
     let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
     let team = row.team.as_deref();
     // The gateway asks it, before a call.
     let is_approval = team.is_some_and(|team| team.is_approval);
     Entry::new(event, now)
         .about_question(row)
-        .with_some("kind", body.kind.map(CallKind::word))
-        .with_some("target", body.target.as_deref())
-        .with_some("others", some(&body.others))
-        .with_some("rule", team.map(|team| team.rule.as_str()))
-        .with_some("approval", is_approval.then_some(true))
-        .with_some("by", row.lifecycle.ended_by())
-        .with_some("reason", reason)
-        .with_some("fields", some(&body.fields))
+        .with_some(Member::Kind, body.kind.map(CallKind::word))
+        .with_some(Member::Target, body.target.as_deref())
+        .with_some(Member::Others, some(&body.others))
+        .with_some(Member::Rule, team.map(|team| team.rule.as_str()))
+        .with_some(Member::Approval, is_approval.then_some(true))
+        .with_some(Member::By, row.lifecycle.ended_by())
+        .with_some(Member::Reason, reason)
+        .with_some(Member::Fields, some(&body.fields))
+        .with_some(Member::Unchecked, body.unchecked.as_deref())
         .into_text()
+}
+
+/// Returns the audit entry for a client's response that is not, or may not be, a person's act, as JSON.
+pub(crate) fn doubt_entry(row: &Row, why: NotAPerson, now: Timestamp) -> String {
+    Entry::doubt(row, why, now).into_text()
+}
+
+/// Returns the name and the version of a client.
+fn client_name(info: &str) -> Option<String> {
+    let info: Value = serde_json::from_str(info).ok()?;
+    let name = info["name"].as_str()?;
+    Some(match info["version"].as_str() {
+        Some(version) => format!("{name} {version}"),
+        None => name.to_owned(),
+    })
 }
 
 /// Returns a list that is not empty.
@@ -51,7 +73,7 @@ impl Entry {
         let mut text = String::with_capacity(512);
         text.push_str("{\"at\":");
         now.as_millis().push_to(&mut text);
-        Self(text).with("event", event.as_str())
+        Self(text).with(Member::Event, event.as_str())
     }
 
     /// Returns an entry that was written before, to be continued.
@@ -66,29 +88,39 @@ impl Entry {
         let rule = row.team.as_ref().map(|team| team.rule.as_str());
         self.about_question(row)
             .with_call(row.body.kind.zip(row.body.target.as_deref()))
-            .with_some("rule", rule)
+            .with_some(Member::Rule, rule)
+    }
+
+    /// Creates the entry for a client's response that is not, or may not be, a person's act.
+    pub(crate) fn doubt(row: &Row, why: NotAPerson, now: Timestamp) -> Self {
+        let client = row.body.client_info.as_deref().and_then(client_name);
+        Self::new(Event::ClientNotAPerson, now)
+            .about(row)
+            .with_some(Member::Client, client.as_deref())
+            .with(Member::Evidence, why.as_str())
+            .with(Member::Reason, &*why.to_string())
     }
 
     /// Names the question.
     fn about_question(self, row: &Row) -> Self {
         let body = &row.body;
-        self.with("id", row.id.as_str())
-            .with("server", body.server.as_str())
-            .with("principal", body.principal.as_str())
-            .with("mode", body.mode.as_str())
+        self.with(Member::Id, row.id.as_str())
+            .with(Member::Server, body.server.as_str())
+            .with(Member::Principal, body.principal.as_str())
+            .with(Member::Mode, body.mode.as_str())
     }
 
     /// Adds the kind and the target of the call, if known.
     pub(crate) fn with_call(self, call: Option<(CallKind, &str)>) -> Self {
-        self.with_some("kind", call.map(|(kind, _)| CallKind::word(kind)))
-            .with_some("target", call.map(|(_, target)| target))
+        self.with_some(Member::Kind, call.map(|(kind, _)| CallKind::word(kind)))
+            .with_some(Member::Target, call.map(|(_, target)| target))
     }
 
-    /// Adds a member that the entry does not have yet. Its name has no escapes.
-    pub(crate) fn with(mut self, name: &str, value: impl MemberValue) -> Self {
+    /// Adds a member that the entry does not have yet.
+    pub(crate) fn with(mut self, member: Member, value: impl MemberValue) -> Self {
         let text = &mut self.0;
         let start = text.len();
-        for part in [",\"", name, "\":"] {
+        for part in [",\"", member.as_str(), "\":"] {
             text.push_str(part);
         }
         debug_assert!(
@@ -100,17 +132,11 @@ impl Entry {
     }
 
     /// Adds a member if it has a value.
-    pub(crate) fn with_some(self, name: &str, value: Option<impl MemberValue>) -> Self {
+    pub(crate) fn with_some(self, member: Member, value: Option<impl MemberValue>) -> Self {
         match value {
-            Some(value) => self.with(name, value),
+            Some(value) => self.with(member, value),
             None => self,
         }
-    }
-
-    /// Adds all members of an object.
-    pub(crate) fn with_all(self, members: &Value) -> Self {
-        let members = members.as_object().into_iter().flatten();
-        members.fold(self, |entry, (name, value)| entry.with(name, value))
     }
 
     /// Returns the entry's text for the audit.
@@ -155,7 +181,74 @@ macro_rules! displayed {
     )*};
 }
 
-displayed!(bool, u64, usize, &Value);
+displayed!(bool, u64, usize);
+
+impl MemberValue for &Actor {
+    fn push_to(self, text: &mut String) {
+        push_quoted(text, &self.to_string());
+    }
+}
+
+/// An event that a person's action on a question of a rule causes, except the question's end.
+#[derive(Clone, Debug)]
+pub(crate) struct ActEvent {
+    /// The kind.
+    pub(crate) event: Event,
+    /// The number of people who have confirmed, and the number who must.
+    pub(crate) votes: Option<(usize, u8)>,
+    /// The one to whom it is delegated.
+    pub(crate) to: Option<Actor>,
+    /// The person whose vote was dropped.
+    pub(crate) dropped: Option<String>,
+    /// The names of the fields that were filled in.
+    pub(crate) fields: Vec<String>,
+    /// JSON Pointers to the arguments that were changed.
+    pub(crate) edited: Vec<String>,
+    /// The person who acted; `None` for a dropped vote, which no action caused.
+    pub(crate) by: Option<Actor>,
+    /// The channel, if it was outside the pages.
+    pub(crate) channel: Option<String>,
+    /// The person's text, if the rule has it in the audit.
+    pub(crate) comment: Option<String>,
+}
+
+/// The reason of a dropped vote.
+const NOT_ELIGIBLE: &str = "not-eligible";
+
+impl ActEvent {
+    /// Creates an event of this kind.
+    pub(crate) fn new(event: Event) -> Self {
+        Self {
+            event,
+            votes: None,
+            to: None,
+            dropped: None,
+            fields: Vec::new(),
+            edited: Vec::new(),
+            by: None,
+            channel: None,
+            comment: None,
+        }
+    }
+
+    /// Returns the entry of the event.
+    pub(crate) fn entry(&self, row: &Row, now: Timestamp) -> Entry {
+        let reason = self.dropped.as_ref().map(|_| NOT_ELIGIBLE);
+        let need = self.votes.map(|(_, need)| u64::from(need));
+        Entry::new(self.event, now)
+            .about(row)
+            .with_some(Member::Votes, self.votes.map(|(votes, _)| votes))
+            .with_some(Member::Need, need)
+            .with_some(Member::To, self.to.as_ref())
+            .with_some(Member::Person, self.dropped.as_deref())
+            .with_some(Member::Reason, reason)
+            .with_some(Member::Fields, some(&self.fields))
+            .with_some(Member::Edited, some(&self.edited))
+            .with_some(Member::By, self.by.as_ref())
+            .with_some(Member::Channel, self.channel.as_deref())
+            .with_some(Member::Comment, self.comment.as_deref())
+    }
+}
 
 /// The details of an event that is not a step of a question, besides its kind and time. They contain no values, secrets
 /// or tokens.
@@ -198,16 +291,16 @@ impl Details<'_> {
     pub(crate) fn entry(&self, event: Event, now: Timestamp) -> Entry {
         let left_out = Some(self.left_out).filter(|&count| count > 0);
         Entry::new(event, now)
-            .with_some("id", self.question)
-            .with_some("server", self.server)
-            .with_some("principal", self.principal)
-            .with_some("mode", self.mode)
-            .with_some("by", self.by)
-            .with_some("person", self.person)
-            .with_some("session", self.session)
-            .with_some("device", self.device)
-            .with_some("reason", self.reason)
-            .with_some("leftOut", left_out)
+            .with_some(Member::Id, self.question)
+            .with_some(Member::Server, self.server)
+            .with_some(Member::Principal, self.principal)
+            .with_some(Member::Mode, self.mode)
+            .with_some(Member::By, self.by)
+            .with_some(Member::Person, self.person)
+            .with_some(Member::Session, self.session)
+            .with_some(Member::Device, self.device)
+            .with_some(Member::Reason, self.reason)
+            .with_some(Member::LeftOut, left_out)
     }
 }
 
@@ -242,17 +335,15 @@ mod tests {
         let now = Timestamp::from_millis(1_764_000_000_007);
         let act = Entry::new(Event::ActRefused, now)
             .about(&open)
-            .with("by", "person:\"a\n\u{1b}\u{2028}")
-            .with("act", "fill")
-            .with_some("channel", None::<&str>)
-            .with_some("leftOut", Some(3_u64))
-            .with_all(&serde_json::json!({"edited": ["/a", "/\"b"], "votes": 2, "none": null, "in": {"c": [true]}}));
+            .with(Member::By, &Actor::person("\"a\n\u{1b}\u{2028}"))
+            .with(Member::Act, "fill")
+            .with_some(Member::Channel, None::<&str>)
+            .with_some(Member::LeftOut, Some(3_u64));
         let act = act.into_text();
         assert_eq!(
             act,
             "{\"at\":1764000000007,\"event\":\"act-refused\",\"id\":\"q\",\"server\":\"s\",\"principal\":\"local\",\"mode\":\"form\",\
-             \"kind\":\"tool\",\"target\":\"deploy\",\"by\":\"person:\\\"a\\n\\u001b\u{2028}\",\"act\":\"fill\",\"leftOut\":3,\
-             \"edited\":[\"/a\",\"/\\\"b\"],\"votes\":2,\"none\":null,\"in\":{\"c\":[true]}}"
+             \"kind\":\"tool\",\"target\":\"deploy\",\"by\":\"person:\\\"a\\n\\u001b\u{2028}\",\"act\":\"fill\",\"leftOut\":3}"
         );
         let read: Value = serde_json::from_str(&act).unwrap();
         assert_eq!(read.to_string(), act);
@@ -276,8 +367,30 @@ mod tests {
             Details::default().entry(Event::SignIn, now).into_text(),
             r#"{"at":1764000000007,"event":"sign-in"}"#
         );
+        let confirmed = ActEvent {
+            votes: Some((1, 2)),
+            to: Some(Actor::Group("ops".to_owned())),
+            fields: vec!["e".to_owned()],
+            edited: vec!["/a".to_owned(), "/\"b".to_owned()],
+            by: Some(Actor::person("ada")),
+            channel: Some("slack".to_owned()),
+            comment: Some("why".to_owned()),
+            ..ActEvent::new(Event::Confirmed)
+        };
+        assert_eq!(
+            confirmed.entry(&open, now).into_text(),
+            r#"{"at":1764000000007,"event":"confirmed","id":"q","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy","votes":1,"need":2,"to":"group:ops","fields":["e"],"edited":["/a","/\"b"],"by":"person:ada","channel":"slack","comment":"why"}"#
+        );
+        let dropped = ActEvent {
+            dropped: Some("bob".to_owned()),
+            ..ActEvent::new(Event::VoteDropped)
+        };
+        assert_eq!(
+            dropped.entry(&open, now).into_text(),
+            r#"{"at":1764000000007,"event":"vote-dropped","id":"q","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy","person":"bob","reason":"not-eligible"}"#
+        );
         let step = step_entry(Event::Declined, &open, now);
-        let named = Entry::continued(step.clone()).with("channel", "slack");
+        let named = Entry::continued(step.clone()).with(Member::Channel, "slack");
         let expected = format!("{},\"channel\":\"slack\"}}", &step[..step.len() - 1]);
         assert_eq!(named.into_text(), expected);
     }

@@ -81,6 +81,15 @@ impl LockFile {
         plain && is_locked(&folder.join(name))
     }
 
+    /// Returns `true` if a gateway, or a command that writes to the record, runs with a lock file in this folder. Nothing
+    /// is written.
+    pub fn is_any_held(folder: &Path) -> bool {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return false;
+        };
+        entries.flatten().any(|entry| is_locked(&entry.path()))
+    }
+
     /// Returns `true` if other gateways run on the same store.
     pub fn has_others(&self) -> bool {
         let finished = |path: &&PathBuf| !is_unfinished(path);

@@ -1,5 +1,7 @@
 //! The contract of every store, run against each implementation.
 
+mod audit;
+
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
 use mcp_elicit_core::wire::{CallKind, Mode};
@@ -13,8 +15,8 @@ use super::fault_injection::Failing;
 use crate::team::{Team, TeamCaller};
 
 use super::{
-    Body, Change, Crash, Filter, ListKeys, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store,
-    StoreError, StoredGrant, Write, Writer, chained,
+    Body, Change, Crash, Filter, ListKeys, Memory, OpenFigures, Page, Row, SERVERS_LEARNED, Sqlite,
+    Store, StoreError, StoredGrant, Write, Writer, chained,
 };
 
 pub(super) fn row(id: &str, at: u64) -> Row {
@@ -40,6 +42,8 @@ pub(super) fn row(id: &str, at: u64) -> Row {
             fields: vec!["name".to_owned()],
             cautions: Vec::new(),
             at_client: false,
+            unchecked: None,
+            arguments_left_out: None,
         }),
         arguments: Some(vec![1, 2]),
         content: None,
@@ -211,6 +215,31 @@ async fn keeps_the_contract(store: &dyn Store) {
 }
 
 /// Rows are read page by page: each once, in order, even if the row at which a page starts has left the list.
+async fn counts_open_rows(store: &dyn Store) {
+    let none = store.open_figures().await.unwrap();
+    assert_eq!(none, OpenFigures::default());
+    for (id, at) in [("a", 1_500), ("b", 1_200), ("c", 1_900)] {
+        store.insert(row(id, at), "asked".to_owned()).await.unwrap();
+    }
+    let next = acted(&row("b", 1_200));
+    assert!(store.change(vec![change(next, 0)]).await.unwrap());
+    let open = store.open_figures().await.unwrap();
+    let server = row("a", 1).body.server.clone();
+    assert_eq!(open.by_server, [(server, 2)]);
+    assert_eq!(open.oldest, Some(Timestamp::from_millis(1_500)));
+}
+
+#[tokio::test]
+async fn every_store_counts_open_rows_and_a_file_has_a_size() {
+    counts_open_rows(&Memory::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = Sqlite::open(&folder.path().join("record")).await.unwrap();
+    counts_open_rows(&file).await;
+    let size = file.size().await.unwrap().unwrap();
+    assert!(size > 4_096, "{size}");
+    assert_eq!(Memory::default().size().await.unwrap(), None);
+}
+
 async fn gives_pages(store: &dyn Store) {
     for number in 0..7 {
         // Several rows have the same time.

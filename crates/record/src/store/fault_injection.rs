@@ -1,5 +1,6 @@
 //! A store that fails for a while, like a full disk.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,9 +9,10 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, Memory, OpenCount, Page, Row, Store, StoreError,
-    Stored, StoredGrant, Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, Memory, OpenCount, OpenFigures, Page, Row, Store,
+    StoreError, Stored, StoredGrant, Write,
 };
+use crate::audit::AuditFilter;
 
 /// A store that fails a given number of times.
 #[derive(Default)]
@@ -56,6 +58,10 @@ impl Store for Failing {
 
     fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
         self.below.waiting_of(principal, server)
+    }
+
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+        self.below.stored_bytes()
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
@@ -108,6 +114,19 @@ impl Store for Failing {
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         self.below.audit(from, most)
+    }
+
+    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+        self.below.open_figures()
+    }
+
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>> {
+        self.below.audit_matching(filter, within, most)
     }
 
     fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {

@@ -16,6 +16,6 @@ CREATE TRIGGER telling_addressed AFTER INSERT ON telling BEGIN
     WHERE id = NEW.question AND json_extract(team, '$.caller.subject') IS NOT NULL AND json_extract(team, '$.caller.issuer') IS NOT NULL;
 END;
 -- Open questions of no rule are found by their callers; of those that ended the newest are listed.
-DROP INDEX question_ruleless;
+DROP INDEX IF EXISTS question_ruleless;
 CREATE INDEX question_ruleless ON question (ended_at) WHERE open = 0 AND team IS NULL;
 PRAGMA user_version = 11;

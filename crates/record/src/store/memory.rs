@@ -3,6 +3,7 @@
 mod outbox;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
@@ -11,9 +12,10 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, OpenCount, Page, Row,
-    SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write, chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, OpenCount, OpenFigures, Page,
+    Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write, chained,
 };
+use crate::audit::{AuditFilter, AuditedEvent};
 
 #[derive(Default)]
 struct Inner {
@@ -198,6 +200,17 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+        let sums = self.with(|inner| {
+            let mut sums = std::collections::HashMap::<String, u64>::new();
+            for row in inner.rows.values() {
+                *sums.entry(row.body.principal.clone()).or_default() += row.stored_bytes();
+            }
+            sums
+        });
+        async move { Ok(sums.into_iter().collect()) }.boxed()
+    }
+
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         let waits = |row: &&Row| !row.lifecycle.is_over();
         let found = self.with(|inner| {
@@ -224,7 +237,7 @@ impl Store for Memory {
     fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         let is_old = |row: &Row| {
             let ended = row.lifecycle.ended_at().is_some_and(|ended| ended < before);
-            ended && row.lifecycle.is_over()
+            ended && row.lifecycle.is_over() && row.due_at().is_none()
         };
         let count = self.with(|inner| {
             let all = inner.rows.len();
@@ -310,6 +323,39 @@ impl Store for Memory {
                 .take(most)
                 .cloned()
                 .collect::<Vec<_>>()
+        });
+        async { Ok(found) }.boxed()
+    }
+
+    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+        let found = self.with(|inner| {
+            let open = || inner.rows.values().filter(|row| row.lifecycle.is_open());
+            let mut by_server = BTreeMap::<String, u64>::new();
+            for row in open() {
+                *by_server.entry(row.body.server.clone()).or_default() += 1;
+            }
+            OpenFigures {
+                by_server: by_server.into_iter().collect(),
+                oldest: open().map(|row| row.lifecycle.asked_at()).min(),
+            }
+        });
+        async { Ok(found) }.boxed()
+    }
+
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>> {
+        let fits = |link: &&AuditEntry| {
+            let entry = AuditedEvent::read(&link.entry);
+            within.contains(&link.number)
+                && (filter.is_empty() || entry.is_some_and(|entry| filter.fits(&entry)))
+        };
+        let found = self.with(|inner| {
+            let links = inner.audit.iter().rev().filter(fits);
+            links.take(most).cloned().collect::<Vec<_>>()
         });
         async { Ok(found) }.boxed()
     }

@@ -5,9 +5,11 @@
 //! read (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values
 //! that a person entered reach it sealed.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::IdentityKey;
+use crate::audit::AuditFilter;
 use crate::principal::Principal;
 use crate::team::Team;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
@@ -34,7 +37,7 @@ pub(crate) mod fault_injection;
 mod inline_tests;
 
 pub use memory::Memory;
-pub use sqlite::Sqlite;
+pub use sqlite::{CopiedRecord, Sqlite};
 pub use writer::Writer;
 
 /// A stored question.
@@ -69,6 +72,12 @@ impl Row {
         target.is_some() && self.body.others.is_empty()
     }
 
+    /// Returns `true` if the client is asked in its own dialog: it was asked first, and the question did not move to
+    /// people.
+    pub fn is_at_client(&self) -> bool {
+        self.body.at_client && self.lifecycle.moved().is_none()
+    }
+
     /// Returns `true` if the row is under one of the keys.
     fn is_under(&self, under: &ListKeys) -> bool {
         let Some(team) = &self.team else {
@@ -89,7 +98,7 @@ impl Row {
     /// Returns the time at which the row changes by time alone; `None` if it does not.
     pub fn due_at(&self) -> Option<Timestamp> {
         if self.lifecycle.is_over() {
-            return None;
+            return self.team.as_ref().and_then(|team| team.retained_until());
         }
         let lifecycle = &self.lifecycle;
         let is_open = lifecycle.is_open();
@@ -160,8 +169,16 @@ pub struct Body {
     pub fields: Vec<String>,
     /// The warnings for a person.
     pub cautions: Vec<String>,
-    /// `true` if the client asks in its own dialog.
+    /// `true` if the client was asked first, in its own dialog ([`Row::is_at_client`]).
     pub at_client: bool,
+    /// The reason why the client's answer is not checked, or only in part: it was shown a form that the gateway cannot
+    /// read completely. Absent in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
+    /// The length of the call's arguments in bytes, if they were too long to be stored. Absent in rows of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_left_out: Option<usize>,
 }
 
 /// A change of a row: the next row, and the version that was read.
@@ -198,6 +215,15 @@ pub struct FinishedCall {
     pub result: Vec<u8>,
     /// The time until which it is kept.
     pub until: Timestamp,
+}
+
+/// The waiting rows in figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenFigures {
+    /// The number of waiting rows of each server, by name.
+    pub by_server: Vec<(String, u64)>,
+    /// The time at which the oldest was asked; `None` if none waits.
+    pub oldest: Option<Timestamp>,
 }
 
 /// The numbers of open rows of one caller.
@@ -361,6 +387,9 @@ pub enum StoreError {
         "the last event of the audit does not fit identity.key: the key is another one, or the record was changed"
     )]
     OtherKey,
+    /// The values were sealed with other keys.
+    #[error("the record's values do not fit seal.key: the file belongs to another record")]
+    OtherSealKey,
     /// The file is of a newer version.
     #[error("the record was written by a newer version (schema {found}, known {known})")]
     Newer {
@@ -372,6 +401,24 @@ pub enum StoreError {
     /// The file is not a gateway's record; contains a description of the actual content.
     #[error("the file is not a gateway's record: {0}")]
     NotRecord(&'static str),
+}
+
+impl StoreError {
+    /// Returns `true` if the file is another program's, or damaged so that it is no database.
+    pub fn is_no_record(&self) -> bool {
+        match self {
+            Self::NotRecord(_) => true,
+            Self::Database(error) => {
+                error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
+            }
+            Self::File(_)
+            | Self::Closed
+            | Self::Unreadable(_)
+            | Self::OtherKey
+            | Self::OtherSealKey
+            | Self::Newer { .. } => false,
+        }
+    }
 }
 
 /// The contents of a record that need its keys.
@@ -407,11 +454,19 @@ pub trait Store: Send + Sync + 'static {
     fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>>;
     /// Returns at most `most` rows of a list under these keys, without their params.
     fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
+    /// Returns the waiting rows in figures.
+    fn open_figures(&self) -> Stored<'_, OpenFigures>;
+    /// Returns the size of the store on the disk, in bytes; `None` for one in memory.
+    fn size(&self) -> Stored<'_, Option<u64>> {
+        async { Ok(None) }.boxed()
+    }
     /// Returns the number of waiting rows.
     fn waiting(&self) -> Stored<'_, usize>;
     /// Returns the number of waiting rows of this caller ([`Body::principal`]), and of those the number of this server
     /// ([`Body::server_address`]).
     fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount>;
+    /// Returns the bytes that rows keep, by caller ([`Body::principal`]).
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>>;
     /// Returns the deduplication keys (`Row::binding`) of rows that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Returns at most `most` rows that need an action: those that are due, waiting ones that cannot be found again,
@@ -422,7 +477,7 @@ pub trait Store: Send + Sync + 'static {
     fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
     /// Writes the result of a call; it survives a loss of power.
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
-    /// Deletes the result of a call and returns it; `None` if another gateway was first.
+    /// Deletes the result of a call and returns it, which survives a loss of power; `None` if another gateway was first.
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
     /// Deletes expired results, and returns the others.
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>>;
@@ -434,6 +489,13 @@ pub trait Store: Send + Sync + 'static {
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
     /// Returns at most `most` links of the audit chain, from this number on.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
+    /// Returns the latest `most` links with these numbers that match, the latest first.
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>>;
     /// Returns the number of the last link of the audit chain; 0 if there is none.
     fn audit_end(&self) -> Stored<'_, u64>;
 

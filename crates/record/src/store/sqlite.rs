@@ -4,12 +4,18 @@
 //! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling
 //! thread makes it if it takes some tens of microseconds, less than a thread switch.
 
+mod audit;
+mod copy;
 mod file;
 mod grants;
+#[cfg(test)]
+mod layout_tests;
 mod outbox;
 mod questions;
 mod recognize;
+mod seal_check;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -17,12 +23,15 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Params, Row as Columns};
 
+pub use self::copy::CopiedRecord;
 use self::file::File;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount, Page,
-    Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
+    AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
+    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
 };
+use crate::audit::AuditFilter;
+use crate::{Keys, stored_bytes};
 use questions::{counted, millis, signed};
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
@@ -55,6 +64,10 @@ pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 
     AND coalesce(json_extract(body, '$.address'), json_extract(body, '$.server')) = ?2 \
     AND coalesce(json_extract(team, '$.is_approval'), 0) = 0) \
     FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
+
+/// The bytes that rows keep, by caller. The lengths are read from the rows' heads, without the values.
+const STORED_BYTES: &str = "SELECT json_extract(body, '$.principal'), sum(?1 + coalesce(octet_length(params), 0) \
+    + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1";
 
 /// The rows that need an action.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
@@ -95,6 +108,13 @@ impl Sqlite {
     pub fn keyed(self, key: ChainKey) -> Self {
         lock(&self.file).key = Some(key);
         self
+    }
+
+    /// Sets the keys of the values and of the audit's links.
+    #[must_use]
+    pub fn with_keys(self, keys: &Keys) -> Self {
+        lock(&self.file).encryption = Some(keys.encryption.clone());
+        self.keyed(keys.chain())
     }
 
     /// Allows opening a file whose audit was made with another key, to show it.
@@ -256,6 +276,15 @@ impl Store for Sqlite {
         file.unless_busy(|file| file.write_group(wanted))
     }
 
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+        self.on_file(|file| {
+            all(file, STORED_BYTES, [signed(stored_bytes::ROW)], |row| {
+                let bytes: i64 = row.get(1)?;
+                Ok((row.get(0)?, u64::try_from(bytes).unwrap_or(0)))
+            })
+        })
+    }
+
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         self.on_file(|file| all(file, LEFT_OVER, [], |row| Ok(row.get(0)?)))
     }
@@ -366,7 +395,11 @@ impl Store for Sqlite {
 
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         let text = "DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until";
-        self.on_file(move |file| Ok(all(file, text, [id], read_call)?.pop()))
+        self.on_file(move |file| {
+            // A result that is back after a loss of power would be returned twice.
+            file.set_survives(Crash::Machine)?;
+            Ok(all(file, text, [id], read_call)?.pop())
+        })
     }
 
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
@@ -432,6 +465,23 @@ impl Store for Sqlite {
                 })
             })
         })
+    }
+
+    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+        self.on_file(File::open_figures)
+    }
+
+    fn size(&self) -> Stored<'_, Option<u64>> {
+        self.on_file(|file| file.size().map(Some))
+    }
+
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>> {
+        self.on_file(move |file| file.audit_matching(&filter, within, most))
     }
 
     fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {

@@ -11,6 +11,7 @@
 //! Reads see all writes queued before them: they wait until those are written.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,9 +22,11 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, OpenCount, Page, Row, Store, StoreError, Stored,
-    StoredGrant, Write,
+    AuditEntry, Filter, FinishedCall, ListKeys, OpenCount, OpenFigures, Page, Row, Store,
+    StoreError, Stored, StoredGrant, Write,
 };
+use crate::audit::AuditFilter;
+use crate::step_log::log_written;
 
 /// The time that a write left behind waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
@@ -216,6 +219,7 @@ impl Shared {
         if let Some((writes, waits)) = self.take_head(fits) {
             match self.store.write_inline(&writes) {
                 Some(Ok(done)) => {
+                    log_written(&writes, &done);
                     self.put_back(Vec::new());
                     tell_all(done, waits);
                 }
@@ -236,6 +240,7 @@ impl Shared {
         let writes = Arc::new(writes);
         let left = match self.store.write(writes.clone()).await {
             Ok(done) => {
+                log_written(&writes, &done);
                 tell_all(done, waits);
                 Vec::new()
             }
@@ -255,7 +260,10 @@ impl Shared {
         for Entry { write, waits } in entries {
             let write = Arc::new(vec![write]);
             match (self.store.write(write.clone()).await, waits) {
-                (Ok(done), waits) => tell(waits, Ok(done == [true])),
+                (Ok(done), waits) => {
+                    log_written(&write, &done);
+                    tell(waits, Ok(done == [true]));
+                }
                 (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
                 (Err(fault), None) => {
                     tracing::error!(%fault, "the record could not be written; it is tried again");
@@ -402,6 +410,14 @@ impl Store for Writer {
         .boxed()
     }
 
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.stored_bytes().await
+        }
+        .boxed()
+    }
+
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         async move {
             self.flush().await?;
@@ -470,6 +486,32 @@ impl Store for Writer {
         async move {
             self.flush().await?;
             self.shared.store.audit(from, most).await
+        }
+        .boxed()
+    }
+
+    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+        async move {
+            self.flush().await?;
+            self.shared.store.open_figures().await
+        }
+        .boxed()
+    }
+
+    fn size(&self) -> Stored<'_, Option<u64>> {
+        self.shared.store.size()
+    }
+
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>> {
+        async move {
+            self.flush().await?;
+            let store = &self.shared.store;
+            store.audit_matching(filter, within, most).await
         }
         .boxed()
     }

@@ -3,11 +3,13 @@
 use mcp_elicit_core::answer::{Answers, Outcome};
 use mcp_elicit_core::argument::changed_names;
 use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_core::question::reason_line;
+use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{AND_PERSON, COMMENT, ENTERED, PERSON, Sealed, Team, TeamAct, digest_of};
-use crate::audit::{Entry, Event};
+use super::{ActDetails, COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
+use crate::audit::{self, ActEvent, Entry, Event, Member};
 use crate::row::{RowChange, Stepped};
 use crate::store::{Change, Crash, Row, StoreError};
 use crate::{Record, RecordError, associated_data};
@@ -21,6 +23,27 @@ pub(super) struct Judged {
     pub(super) has_ended: bool,
 }
 
+/// The reason why an action has no effect.
+#[derive(Debug)]
+pub(super) enum NotJudged {
+    /// The person may not do it, or no longer.
+    Denied(Denied),
+    /// The record failed.
+    Failed(RecordError),
+}
+
+impl From<Denied> for NotJudged {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+impl From<RecordError> for NotJudged {
+    fn from(error: RecordError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl Record {
     /// Returns the row after the action, or the reason why it is refused.
     pub(super) fn judge(
@@ -30,9 +53,10 @@ impl Record {
         act: &TeamAct<'_>,
         by: Actor<'_>,
         people: &dyn Membership,
-        channel: Option<&str>,
-    ) -> Result<Result<Judged, Denied>, RecordError> {
+        details: ActDetails<'_>,
+    ) -> Result<Judged, NotJudged> {
         let now = self.now();
+        let ActDetails { channel, comment } = details;
         let content = match act {
             TeamAct::Fill { answers, .. } => answers.map(|answers| answers.to_value().to_string()),
             _ => None,
@@ -51,69 +75,66 @@ impl Record {
             TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
             TeamAct::Comment { .. } => Act::Comment,
         };
-        let (quorum, notices) = match team.quorum.act(by, step, now, people) {
-            Ok(stepped) => stepped,
-            Err(denied) => return Ok(Err(denied)),
-        };
+        let (quorum, notices) = team.quorum.act(by, step, now, people)?;
         let mut next = team.clone();
         let is_claim = matches!(act, TeamAct::Claim | TeamAct::TakeOver);
         if is_claim && quorum == team.quorum {
-            return Ok(Ok(Judged {
+            return Ok(Judged {
                 change: None,
                 team: next,
                 notices,
                 has_ended: false,
-            }));
+            });
         }
-        if let Some(text) = act.text() {
+        let decided = act.decided();
+        let text = act.text().or(comment.filter(|_| decided.is_some()));
+        if let Some(text) = text {
             let sealed = self.sealed(&row.id, COMMENT, by.person, text)?;
-            let is_note = !matches!(act, TeamAct::Comment { .. });
-            next.comments.push(Sealed { is_note, ..sealed });
+            next.comments.push(Sealed {
+                is_note: !matches!(act, TeamAct::Comment { .. }),
+                on: decided,
+                version: quorum.version(),
+                ..sealed
+            });
         }
+        // By the rule, the audit has the text of a decision.
+        let in_audit = text.filter(|_| decided.is_some() && team.reasons.audit);
+        let in_audit = in_audit.and_then(reason_line);
         let is_new = matches!(act, TeamAct::Fill { .. })
             && quorum.version() != team.quorum.version()
             && *quorum.state() != State::Open;
         if is_new {
-            let text = serde_json::to_string(&content).map_err(StoreError::from)?;
+            let text = serde_json::to_string(&content).map_err(unreadable)?;
             next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
         }
-        let mut audit = events_of(act, is_new, &quorum, &team.quorum, &notices);
-        if let (TeamAct::Fill { answers, .. }, true) = (act, is_new)
-            && let Some((_, members)) = audit.first_mut()
+        let mut events = events_of(act, is_new, &quorum, &team.quorum);
+        if let (TeamAct::Fill { answers, .. }, true, Some(filled)) =
+            (act, is_new, events.first_mut())
         {
-            let fields = names_of(*answers);
-            if !fields.is_empty() {
-                members["fields"] = fields.into();
-            }
-            let edited = self.edited_arguments(row, *answers);
-            if team.is_approval && !edited.is_empty() {
-                members["edited"] = edited.into();
+            filled.fields = names_of(*answers);
+            if team.is_approval {
+                filled.edited = self.edited_arguments(row, *answers);
             }
         }
-        for (_, members) in &mut audit {
-            // A dropped vote names its person: it was not dropped by an action.
-            if members["person"].is_null() {
-                members["by"] = format!("person:{}", by.person).into();
-            }
+        for event in &mut events {
+            event.by = Some(audit::Actor::person(by.person));
         }
-        if let Some(channel) = channel {
-            for (_, members) in &mut audit {
-                members["channel"] = channel.into();
-            }
-            if matches!(act, TeamAct::Decline { .. } | TeamAct::Cancel) {
-                next.ended_through = Some(channel.to_owned());
-            }
+        if let Some(own) = events.first_mut() {
+            own.comment.clone_from(&in_audit);
         }
-        for (event, members) in &audit {
-            next.timeline.add(*event, now, members);
+        // No action of theirs dropped the votes of these people.
+        events.extend(notices.iter().filter_map(dropped_vote));
+        for event in &mut events {
+            event.channel = channel.map(str::to_owned);
         }
-        let audit = audit.into_iter().map(|(event, members)| {
-            Entry::new(event, now)
-                .about(row)
-                .with_all(&members)
-                .into_text()
-        });
-        let mut audit: Vec<String> = audit.collect();
+        if channel.is_some() && matches!(act, TeamAct::Decline { .. } | TeamAct::Cancel) {
+            next.ended_through = channel.map(str::to_owned);
+        }
+        for event in &events {
+            next.timeline.add(event, now);
+        }
+        let entries = events.iter().map(|event| event.entry(row, now).into_text());
+        let mut audit: Vec<String> = entries.collect();
         let ending = match quorum.state() {
             State::Open => {
                 next.erase();
@@ -122,13 +143,18 @@ impl Record {
             State::Filled { .. } => None,
             State::Ended(ending) => ended(ending),
         };
+        let name = |to: &Addressee| match to {
+            Addressee::Caller => "the caller".to_owned(),
+            Addressee::Person(name) | Addressee::Group(name) => name.clone(),
+        };
+        next.missing = quorum.missing_parts(people).in_words(&name);
         next.quorum = quorum;
         let mut after = row.clone();
         let (change, has_ended) = if let Some((outcome, by)) = ending {
             let content = match (outcome, next.entered.as_ref()) {
                 (Outcome::Visit, Some(entered)) => {
                     let text = self.opened(&row.id, ENTERED, entered)?;
-                    serde_json::from_str::<Option<String>>(&text).map_err(StoreError::from)?
+                    serde_json::from_str::<Option<String>>(&text).map_err(unreadable)?
                 }
                 _ => None,
             };
@@ -139,7 +165,7 @@ impl Record {
             });
             let step = RowChange::Step {
                 transition: Transition::acted(outcome, by),
-                content: sealed.transpose()?,
+                content: sealed.transpose().map_err(RecordError::from)?,
             };
             next.erase();
             let Ok(Stepped {
@@ -149,11 +175,14 @@ impl Record {
                 survives,
             }) = after.step_judged(&step, now)
             else {
-                return Ok(Err(Denied::Ended));
+                return Err(Denied::Ended.into());
             };
-            let named = |entry: String| match channel {
-                Some(channel) => Entry::continued(entry).with("channel", channel).into_text(),
-                None => entry,
+            let reason = in_audit.filter(|_| matches!(act, TeamAct::Decline { .. }));
+            let named = |entry: String| {
+                Entry::continued(entry)
+                    .with_some(Member::Channel, channel)
+                    .with_some(Member::Comment, reason.as_deref())
+                    .into_text()
             };
             audit.extend(ends.into_iter().map(named));
             let row = Row {
@@ -185,12 +214,12 @@ impl Record {
                 false,
             )
         };
-        Ok(Ok(Judged {
+        Ok(Judged {
             change: Some(change),
             team: next,
             notices,
             has_ended,
-        }))
+        })
     }
 
     /// Returns JSON Pointers to the arguments of the call that this approval changes.
@@ -206,17 +235,20 @@ impl Record {
     }
 }
 
+fn unreadable(error: serde_json::Error) -> RecordError {
+    StoreError::from(error).into()
+}
+
 /// Returns the person's outcome with which the row ends, and its actor. Answers are represented by their content, which
 /// was checked when it was entered.
 fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
-    let person = |name: &String| format!("{PERSON}{name}");
     match ending {
         Ending::Answered { votes, .. } => Some((
             &Outcome::Visit,
-            format!("{PERSON}{}", votes.join(AND_PERSON)),
+            audit::Actor::People(votes.clone()).to_string(),
         )),
-        Ending::Declined { by } => Some((&Outcome::Decline, person(by))),
-        Ending::Cancelled { by } => Some((&Outcome::Cancel, person(by))),
+        Ending::Declined { by } => Some((&Outcome::Decline, audit::Actor::person(by).to_string())),
+        Ending::Cancelled { by } => Some((&Outcome::Cancel, audit::Actor::person(by).to_string())),
         // Not caused by an action.
         Ending::TimedOut | Ending::Withdrawn => None,
     }
@@ -231,41 +263,36 @@ fn names_of(answers: Option<&Answers>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Returns the audit events of an action, without the end of the question.
-fn events_of(
-    act: &TeamAct<'_>,
-    is_new: bool,
-    quorum: &Quorum,
-    before: &Quorum,
-    notices: &[Notice],
-) -> Vec<(Event, Value)> {
-    let mut events = Vec::new();
-    match act {
+/// Returns the events of an action, without the end of the question.
+fn events_of(act: &TeamAct<'_>, is_new: bool, quorum: &Quorum, before: &Quorum) -> Vec<ActEvent> {
+    let event = match act {
         TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
-            events.push((Event::Edited, json!({})));
+            ActEvent::new(Event::Edited)
         }
-        TeamAct::Fill { .. } if is_new => events.push((Event::Filled, json!({}))),
-        TeamAct::Fill { .. } | TeamAct::Confirm { .. } => {
-            events.push((
-                Event::Confirmed,
-                json!({"votes": quorum.votes().len(), "need": quorum.need()}),
-            ));
-        }
-        TeamAct::Decline { .. } | TeamAct::Cancel => {}
-        TeamAct::Claim => events.push((Event::Claimed, json!({}))),
-        TeamAct::TakeOver => events.push((Event::TakenOver, json!({}))),
-        TeamAct::Delegate { to, .. } => {
-            events.push((Event::Delegated, json!({"to": to.to_string()})));
-        }
-        TeamAct::Comment { .. } => events.push((Event::Commented, json!({}))),
-    }
-    for notice in notices {
-        if let Notice::VoteDropped(person) = notice {
-            events.push((
-                Event::VoteDropped,
-                json!({"person": person, "reason": "not-eligible"}),
-            ));
-        }
-    }
-    events
+        TeamAct::Fill { .. } if is_new => ActEvent::new(Event::Filled),
+        TeamAct::Fill { .. } | TeamAct::Confirm { .. } => ActEvent {
+            votes: Some((quorum.votes().len(), quorum.need().get())),
+            ..ActEvent::new(Event::Confirmed)
+        },
+        TeamAct::Decline { .. } | TeamAct::Cancel => return Vec::new(),
+        TeamAct::Claim => ActEvent::new(Event::Claimed),
+        TeamAct::TakeOver => ActEvent::new(Event::TakenOver),
+        TeamAct::Delegate { to, .. } => ActEvent {
+            to: Some(audit::Actor::from(to)),
+            ..ActEvent::new(Event::Delegated)
+        },
+        TeamAct::Comment { .. } => ActEvent::new(Event::Commented),
+    };
+    vec![event]
+}
+
+/// Returns the event of a vote that no longer counts, if the notice is about one.
+fn dropped_vote(notice: &Notice) -> Option<ActEvent> {
+    let Notice::VoteDropped(person) = notice else {
+        return None;
+    };
+    Some(ActEvent {
+        dropped: Some(person.clone()),
+        ..ActEvent::new(Event::VoteDropped)
+    })
 }

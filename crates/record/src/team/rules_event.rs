@@ -3,7 +3,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
 
-use crate::audit::{Entry, Event};
+use crate::audit::{Entry, Event, Member};
 use crate::{Record, RecordError};
 
 /// An event of the rules for the audit, besides those of questions.
@@ -50,6 +50,8 @@ pub enum RulesEvent {
         question: Option<String>,
         /// JSON Pointers to the arguments that were changed.
         edited: Vec<String>,
+        /// The evidence of the call as it was made ([`IdentityKey::evidence`](crate::IdentityKey::evidence)).
+        evidence: String,
         /// The time until which the approval applies to the same call made again.
         until: Option<Timestamp>,
     },
@@ -116,13 +118,15 @@ impl RulesEvent {
             } => {
                 let need_restart = Some(need_restart.as_slice()).filter(|list| !list.is_empty());
                 entry
-                    .with("digest", digest.as_str())
-                    .with_some("before", before.as_deref())
-                    .with("rules", *rules)
-                    .with_some("restart", need_restart)
-                    .with("by", OWNER)
+                    .with(Member::Digest, digest.as_str())
+                    .with_some(Member::Before, before.as_deref())
+                    .with(Member::Rules, *rules)
+                    .with_some(Member::Restart, need_restart)
+                    .with(Member::By, OWNER)
             }
-            Self::Rejected { digest } => entry.with("digest", digest.as_str()).with("by", OWNER),
+            Self::Rejected { digest } => entry
+                .with(Member::Digest, digest.as_str())
+                .with(Member::By, OWNER),
             Self::Refused {
                 rule,
                 server,
@@ -135,11 +139,13 @@ impl RulesEvent {
                 principal,
                 call,
                 edited,
+                evidence,
                 until,
                 ..
             } => of_call(entry, [rule, server, principal], Some(call))
-                .with("edited", edited.as_slice())
-                .with_some("until", until.map(Timestamp::as_millis)),
+                .with(Member::Edited, edited.as_slice())
+                .with(Member::Call, evidence.as_str())
+                .with_some(Member::Until, until.map(Timestamp::as_millis)),
             Self::GrantUsed {
                 rule,
                 server,
@@ -148,13 +154,13 @@ impl RulesEvent {
                 ..
             } => of_call(entry, [rule, server, principal], Some(call)),
             Self::GrantVoid { rule, grants } => entry
-                .with("rule", rule.as_str())
-                .with("grants", *grants)
-                .with("by", OWNER),
+                .with(Member::Rule, rule.as_str())
+                .with(Member::Grants, *grants)
+                .with(Member::By, OWNER),
         };
         entry
-            .with_some("id", self.question())
-            .with_some("by", approved_by)
+            .with_some(Member::Id, self.question())
+            .with_some(Member::By, approved_by)
     }
 }
 
@@ -164,9 +170,9 @@ fn of_call(
     call: Option<&(CallKind, String)>,
 ) -> Entry {
     entry
-        .with("server", server.as_str())
-        .with("principal", principal.as_str())
-        .with("rule", rule.as_str())
+        .with(Member::Server, server.as_str())
+        .with(Member::Principal, principal.as_str())
+        .with(Member::Rule, rule.as_str())
         .with_call(call.map(|(kind, target)| (*kind, target.as_str())))
 }
 
@@ -184,6 +190,6 @@ impl Record {
         let by = question.as_ref().and_then(|row| row.lifecycle.ended_by());
         let left_out = Some(left_out).filter(|&count| count > 0);
         let entry = event.entry(self.now(), by);
-        self.note(entry.with_some("leftOut", left_out)).await
+        self.note(entry.with_some(Member::LeftOut, left_out)).await
     }
 }

@@ -18,7 +18,7 @@ async fn find(record: &Arc<Record>, who: &SessionIdentity) -> FoundCall {
 
 /// Hands back a call of a session, and stores its result.
 async fn finished(record: &Arc<Record>, tell: &mpsc::UnboundedSender<RecordEvent>) {
-    let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1));
+    let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1), None);
     kept.unwrap();
     record
         .keep_result(tell, SessionKey(1), RESULT.to_owned())
@@ -95,9 +95,21 @@ async fn another_session_follows_a_call_at_work_and_gets_its_result() {
     let (_, record) = alone().await;
     let (owner, _told) = mpsc::unbounded_channel();
     let (follower, mut told) = mpsc::unbounded_channel();
-    let kept = record.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
+    let kept = record.keep_call(
+        &local(),
+        INFO,
+        "digest",
+        &owner,
+        SessionKey(1),
+        Some("http://inbox/q/1".to_owned()),
+    );
     kept.unwrap();
-    assert_eq!(find(&record, &local()).await, FoundCall::Running);
+    assert_eq!(
+        find(&record, &local()).await,
+        FoundCall::Running {
+            link: Some("http://inbox/q/1".to_owned())
+        }
+    );
     record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
     assert!(told.try_recv().is_err());
     record
@@ -128,7 +140,14 @@ async fn a_call_whose_session_ends_is_followed_no_longer() {
     let (_, record) = alone().await;
     let (owner, _told) = mpsc::unbounded_channel();
     let (follower, mut told) = mpsc::unbounded_channel();
-    let kept = record.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
+    let kept = record.keep_call(
+        &local(),
+        INFO,
+        "digest",
+        &owner,
+        SessionKey(1),
+        Some("http://inbox/q/1".to_owned()),
+    );
     kept.unwrap();
     record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
     record.release_session(&owner).await.unwrap();

@@ -2,6 +2,7 @@
 //! escalations.
 
 mod outbox;
+mod restored;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU8;
@@ -10,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_policy::quorum::{Actor, Denied, Membership};
-use mcp_elicit_policy::rules::{Ask, Plan};
+use mcp_elicit_policy::rules::{Ask, Plan, ReasonsReach};
 use mcp_elicit_policy::schedule::Escalation;
 
 use super::*;
 use crate::store::Sqlite;
-use crate::team::{Acted, MAX_COMMENTS, MAX_NOTES, Team, TeamAct, TeamCaller};
+use crate::team::{ActDetails, Acted, MAX_COMMENTS, MAX_NOTES, Team, TeamAct, TeamCaller};
 
 /// The present members of group `ops`; `lee` leads.
 struct Ops(BTreeSet<&'static str>);
@@ -51,6 +52,7 @@ fn plan() -> Plan {
             to: vec![Addressee::Group("ops".to_owned())],
             need: NonZeroU8::new(2).unwrap(),
             not_caller: true,
+            each: Vec::new(),
             is_any: false,
         },
         remind: vec![Duration::from_secs(2)],
@@ -374,7 +376,8 @@ async fn one_who_declines_ends_it_for_all_and_what_they_wrote_is_kept_sealed() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(replies, [r#"{"action":"decline"}"#]);
+    let told = r#"{"action":"decline","_meta":{"mcp-elicit/reasons":["not on a Friday"]}}"#;
+    assert_eq!(replies, [told]);
     let told = events(&record).await;
     let declined = told.iter().find(|event| event["event"] == "declined");
     let declined = declined.unwrap();
@@ -559,4 +562,211 @@ async fn nobody_agrees_to_a_call_whose_arguments_cannot_be_opened() {
     let decline = TeamAct::Decline { note: None };
     let acted = record.act(&id, decline, by("ada"), &ops()).await.unwrap();
     assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+}
+
+/// Returns the record's reply about a question that ended, and the audit.
+async fn reply_of(record: &Arc<Record>, id: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
+    let ids = [id.to_owned()];
+    let replies = record.deliver(&ids).await.unwrap().unwrap();
+    (
+        serde_json::from_str(&replies[0]).unwrap(),
+        events(record).await,
+    )
+}
+
+fn reasoned(caller: bool, audit: bool) -> NewQuestion {
+    let plan = Plan {
+        reasons: ReasonsReach { caller, audit },
+        ..plan()
+    };
+    let people = ["ada", "bob"].map(str::to_owned).to_vec();
+    let usual = Duration::from_secs(8);
+    let team = Team::new("deploys", "r", TeamCaller::default(), &plan, people, usual);
+    NewQuestion {
+        team: Some(team.for_approval().to_plan().unwrap()),
+        ..asked("Who?")
+    }
+}
+
+#[tokio::test]
+async fn a_reason_reaches_the_caller_and_the_audit_as_the_rule_says_and_always_the_history() {
+    for (caller, audit) in [(true, false), (false, true), (true, true), (false, false)] {
+        let (_below, record) = alone().await;
+        let (id, _told) = create(&record, &reasoned(caller, audit)).await;
+        let note = Some("wrong\u{202e} cluster\nagain");
+        let decline = TeamAct::Decline { note };
+        let acted = record.act(&id, decline, by("ada"), &ops()).await.unwrap();
+        assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
+        let row = record.find(&id).await.unwrap().unwrap();
+        assert!(!format!("{row:?}").contains("cluster"), "sealed");
+        let line = record.reasons(&row).unwrap().remove(0);
+        assert!(
+            line.starts_with("wrong") && line.ends_with("cluster again"),
+            "{line}"
+        );
+        assert!(!line.contains(['\u{202e}', '\n']), "{line}");
+        let (reply, events) = reply_of(&record, &id).await;
+        let told = &reply["_meta"]["mcp-elicit/reasons"];
+        assert_eq!(told.is_array(), caller, "{reply}");
+        let declined = events.iter().find(|event| event["event"] == "declined");
+        assert_eq!(
+            declined.unwrap()["comment"].is_string(),
+            audit,
+            "{events:?}"
+        );
+        let is_anywhere = events
+            .iter()
+            .any(|event| event.to_string().contains("cluster"));
+        assert_eq!(is_anywhere, audit);
+    }
+}
+
+#[tokio::test]
+async fn comments_of_those_who_approved_reach_the_caller_and_those_of_dropped_votes_do_not() {
+    let (_below, record) = alone().await;
+    let (id, _told) = create(&record, &reasoned(true, false)).await;
+    let says = async |person: &str, name: &str, version: u32, comment: &str| {
+        let answers = named(name);
+        let act = TeamAct::Fill {
+            answers: Some(&answers),
+            version,
+        };
+        let details = ActDetails {
+            comment: Some(comment),
+            channel: None,
+        };
+        let people = ops();
+        let acted = record.act_with(&id, act, by(person), &people, details);
+        acted.await.unwrap()
+    };
+    assert!(matches!(
+        says("bob", "Moon", 0, "dropped").await,
+        Acted::Done(..)
+    ));
+    assert!(matches!(
+        says("ada", "Mars", 1, "checked twice").await,
+        Acted::Done(..)
+    ));
+    let long = "x".repeat(501);
+    assert_eq!(says("bob", "Mars", 2, &long).await, Acted::UnusableText);
+    assert!(matches!(
+        says("bob", "Mars", 2, "me too").await,
+        Acted::Done(..)
+    ));
+    let (reply, _) = reply_of(&record, &id).await;
+    assert_eq!(
+        reply["_meta"]["mcp-elicit/reasons"],
+        serde_json::json!(["checked twice", "me too"])
+    );
+    assert_eq!(reply["content"]["name"], "Mars");
+}
+
+#[tokio::test]
+async fn the_reason_for_declining_a_question_without_a_rule_goes_to_its_server() {
+    let (_below, record) = alone().await;
+    let (id, _told) = create(&record, &asked("Who?")).await;
+    let submitted = record.submit_with_reason(
+        &id,
+        &Outcome::Decline,
+        Some("not today"),
+        "inbox",
+        Durability::BeforeSeen,
+    );
+    assert!(matches!(submitted.await.unwrap(), Verdict::Won));
+    let (reply, events) = reply_of(&record, &id).await;
+    let expected =
+        serde_json::json!({"action": "decline", "_meta": {"mcp-elicit/reasons": ["not today"]}});
+    assert_eq!(reply, expected);
+    let is_told = events
+        .iter()
+        .any(|event| event.to_string().contains("today"));
+    assert!(!is_told, "{events:?}");
+}
+
+/// Returns a question about a call of a rule that keeps arguments for this time.
+fn about_a_call(keep_arguments: Option<Duration>) -> NewQuestion {
+    let plan = Plan {
+        keep_arguments,
+        ..plan()
+    };
+    let people = ["ada", "bob"].map(str::to_owned).to_vec();
+    let usual = Duration::from_secs(8);
+    let team = Team::new("deploys", "r", TeamCaller::default(), &plan, people, usual);
+    NewQuestion {
+        call: Some(CallSummary {
+            kind: CallKind::Tool,
+            target: "delete".to_owned(),
+            arguments: Some(r#"{"volume":"all"}"#.to_owned()),
+            digest: "d".to_owned(),
+        }),
+        team: Some(team.for_approval().to_plan().unwrap()),
+        ..asked("Who?")
+    }
+}
+
+#[tokio::test]
+async fn every_outcome_keeps_the_arguments_for_auditors_or_none_does() {
+    for keep in [None, Some(Duration::from_secs(100))] {
+        for declined in [true, false] {
+            let (_below, record) = alone().await;
+            let (id, _told) = create(&record, &about_a_call(keep)).await;
+            if declined {
+                let decline = TeamAct::Decline { note: None };
+                record.act(&id, decline, by("ada"), &ops()).await.unwrap();
+                let ids = [id.clone()];
+                record.deliver(&ids).await.unwrap().unwrap();
+                record.confirm(&ids).await.unwrap();
+            } else {
+                record.end(&id, Ending::CallEnded).await.unwrap();
+            }
+            let row = record.find(&id).await.unwrap().unwrap();
+            assert!(!row.lifecycle.is_open(), "{keep:?}");
+            assert_eq!(record.arguments(&row).unwrap(), None, "{keep:?} {declined}");
+            let kept = record.retained_call(&row).unwrap();
+            let kept = kept.map(|kept| kept.arguments);
+            let expected = keep.map(|_| r#"{"volume":"all"}"#.to_owned());
+            assert_eq!(kept, expected, "{keep:?} {declined}");
+            let shown = format!("{row:?}");
+            assert!(!shown.contains("volume"), "sealed: {shown}");
+            let later = row
+                .lifecycle
+                .ended_at()
+                .unwrap()
+                .after(Duration::from_secs(100));
+            assert_eq!(row.due_at(), keep.map(|_| later));
+            // Each reading of a person is in the audit; those within a minute are one.
+            for reader in ["person:eve", "person:eve", "owner"] {
+                let read = record.read_retained_call(&row, reader).await.unwrap();
+                assert_eq!(read.is_some(), keep.is_some());
+            }
+            let readings = events(&record).await;
+            let readings = readings
+                .iter()
+                .filter(|event| event["event"] == "arguments-read");
+            let readers: Vec<_> = readings.map(|event| (&event["by"], &event["id"])).collect();
+            let by = |reader: &str| (serde_json::Value::from(reader), id.clone().into());
+            let expected = match keep {
+                Some(_) => vec![by("person:eve"), by("owner")],
+                None => Vec::new(),
+            };
+            assert!(
+                readers
+                    .iter()
+                    .copied()
+                    .eq(expected.iter().map(|(by, id)| (by, id))),
+                "{readers:?}"
+            );
+            // Once its time is over, nothing is left.
+            record.drop_retained(&row).await.unwrap();
+            let row = record.find(&id).await.unwrap().unwrap();
+            assert_eq!(record.retained_call(&row).unwrap(), None);
+            // The audit has a keyed digest of the call in any case.
+            let events = events(&record).await;
+            let asked = events
+                .iter()
+                .find(|event| event["event"] == "asked")
+                .unwrap();
+            assert_eq!(asked["call"], record.identity_key().evidence("d"));
+        }
+    }
 }

@@ -88,6 +88,31 @@ async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
     assert_eq!(event(&last.unwrap().entry), "lapsed");
 }
 
+/// The gateway that asks decides how long an answer is kept, whichever gateway delivers it.
+#[tokio::test]
+async fn the_gateway_that_asked_says_how_long_an_answer_is_kept() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let asks = at_stopped(store.clone());
+    let id = answered(&asks, &local(), &long("Who?")).await;
+    let shorter = Record::new(
+        store,
+        asks.keys.clone(),
+        LockFile::unshared().unwrap(),
+        stopped,
+    );
+    let shorter = Arc::new(shorter.with_retention(Retention {
+        answers: Duration::from_secs(2),
+        ..Retention::default()
+    }));
+    pass(Duration::from_secs(899));
+    shorter.sweep().await.unwrap();
+    let found = again(&shorter, &local(), &long("Who?")).await;
+    assert_eq!((found.id.as_str(), found.answered), (id.as_str(), true));
+    pass(Duration::from_secs(1));
+    let found = again(&shorter, &local(), &long("Who?")).await;
+    assert_ne!(found.id, id);
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_old_is_not_taken_though_nobody_swept() {
     let record = at_stopped(Arc::new(Memory::default()));

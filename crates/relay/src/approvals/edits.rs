@@ -61,11 +61,14 @@ pub(super) fn names_of(pointer: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Returns the object with another value for the member of this path, if it has that member and the value differs.
+/// Returns the object with another value for the member of this path, if the value differs. A member that the object
+/// lacks is added to it; one of an object that is missing itself is not.
 fn edited_member(object: &RawValue, names: &[String], value: &RawValue) -> Option<Box<RawValue>> {
     let (name, rest) = names.split_first()?;
     let all = Members::read(object, "arguments").ok()?;
-    let before = all.get(name)?;
+    let Some(before) = all.get(name) else {
+        return rest.is_empty().then(|| all.with(name, Some(value)));
+    };
     if rest.is_empty() {
         let is_other = !is_same_argument(before.get(), value.get());
         return is_other.then(|| all.with(name, Some(value)));
@@ -101,6 +104,19 @@ mod tests {
             "{sent}"
         );
         assert!(sent.contains(r#"{"on":false}"#), "{sent}");
-        assert!(Edits::read(CALL, r#"{"/absent":1}"#).is_none());
+    }
+
+    #[test]
+    fn an_argument_that_the_call_leaves_out_is_added_where_its_object_is_there() {
+        let (sent, edited) = Edits::read(CALL, r#"{"/force":true,"/deep/by":"ada"}"#)
+            .unwrap()
+            .into_parts();
+        assert_eq!(edited, ["/force", "/deep/by"]);
+        assert!(
+            sent.contains(r#""deep":{"on":true,"by":"ada"},"force":true}"#),
+            "{sent}"
+        );
+        assert!(Edits::read(CALL, r#"{"/absent/a":1}"#).is_none());
+        assert!(Edits::read(CALL, r#"{"/path/a":1}"#).is_none());
     }
 }

@@ -7,23 +7,25 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `request` | the question about a call |
+//! | `claims` | the server's claims about the tool |
 //! | `edits` | the arguments that approvers changed |
 //! | `shown` | the members of a call that approvers are shown |
 //! | `tools` | the gateway's own request for the tools, if approvers may change arguments and no client has listed the tools |
 
+mod claims;
 mod edits;
 mod request;
 mod shown;
 mod tools;
 
-use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::question::{CallSummary, REASONS, reason_line};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Id, message};
 use serde_json::{Value, json};
 
 use crate::call_start::Carried;
-use crate::decisions::{Admission, Approval};
+use crate::decisions::{Admission, Approval, ApprovedCall};
 use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{NOT_CALLED, NotCalled};
 use crate::parts::approvals::{Approved, WaitingCall};
@@ -34,6 +36,8 @@ use crate::{
     CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
     Timestamp,
 };
+use claims::claims;
+pub(crate) use claims::cut;
 use edits::Edits;
 use request::approval_request;
 pub use shown::is_trace_parent;
@@ -68,7 +72,7 @@ impl Relay {
         let Some(decisions) = self.settings.decisions.clone() else {
             return Ok(None);
         };
-        let summary = match calls::summary(kind, *frame) {
+        let summary = match calls::summary_for_rules(kind, *frame) {
             Ok(summary) => summary,
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged, since {defect}");
@@ -109,7 +113,11 @@ impl Relay {
                     return Some(self.refuse_call(frame, kind, &why));
                 }
                 let (now, stream) = (frame.at(), frame.stream());
-                Some(self.run_approved(now, stream, frame.text(), edits, rule, None))
+                let by = ApprovedBy {
+                    rule,
+                    comments: Vec::new(),
+                };
+                Some(self.run_approved(now, stream, frame.text(), edits, by, None))
             }
         }
     }
@@ -169,7 +177,7 @@ impl Relay {
     /// Tells a client that its call did not reach the server, and why; `next` is a sentence, after a space, with the
     /// next step.
     fn tell_not_called(&mut self, client: &WaitingClient, cause: NotCalled, why: &str, next: &str) {
-        self.tell_not_done(client, cause, why, "was not called", next);
+        self.tell_not_done(client, cause, why, "was not called", next, &[]);
     }
 
     fn not_done(&self, why: &str, server_was: &str, next: &str) -> String {
@@ -185,9 +193,13 @@ impl Relay {
         why: &str,
         server_was: &str,
         next: &str,
+        reasons: &[String],
     ) {
         let words = self.not_done(why, server_was, next);
-        let mark = json!({NOT_CALLED: cause.word()});
+        let mut mark = json!({NOT_CALLED: cause.word()});
+        if !reasons.is_empty() {
+            mark[REASONS] = json!(reasons);
+        }
         let said = match client.kind {
             CallKind::Tool => {
                 let content = json!([{"type": "text", "text": words}]);
@@ -238,13 +250,14 @@ impl Relay {
     /// Asks people about a waiting call, unless it was given up meanwhile.
     pub(crate) fn open_approval(&mut self, now: Timestamp, key: CallId) {
         let client = self.calls.get(key).and_then(WaitingClient::of);
-        let found = self.approvals.waiting(key).zip(client);
+        let found = self.approvals.waiting_mut(key).zip(client);
         let Some((WaitingCall { approval, summary }, client)) = found else {
             return;
         };
         let tool = self.catalog.facts_of(client.kind, &summary.target);
         let schema = tool.and_then(|tool| tool.input_schema.as_deref());
         let request = approval_request(summary, approval, schema);
+        approval.people.team.tool = tool.map(|tool| Box::new(claims(summary, tool)));
         let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
         if let Err(refusal) = asked {
             self.approval_refused(key, &refusal);
@@ -283,6 +296,7 @@ impl Relay {
             content @ Value::Object(_) => content.to_string(),
             _ => "{}".to_owned(),
         };
+        let reasons = reasons_in(&reply);
         let edits = Edits::read(&text, &answers);
         let rule = &approval.people.rule;
         let refusal = if reply["action"] == "accept" {
@@ -296,23 +310,41 @@ impl Relay {
                 Some("cancel") => "dismissed",
                 _ => "declined",
             };
-            let why = format!("a person whom the rule `{rule}` asks {did} this call");
+            let mut why = format!("a person whom the rule `{rule}` asks {did} this call");
+            if let Some(reason) = reasons.first() {
+                why = format!("{why}, with the reason \"{reason}\"");
+            }
             Some((NotCalled::Declined, why))
         };
         if let Some((cause, why)) = refusal {
             self.effects.push(Effect::Delivered { records });
-            self.tell_not_called(&client, cause, &why, "");
+            let reasons = match cause {
+                NotCalled::Declined => &*reasons,
+                _ => &[],
+            };
+            self.tell_not_done(&client, cause, &why, "was not called", "", reasons);
             return;
         }
         if let Some(decisions) = self.settings.decisions.clone() {
-            let edited = edits.as_ref().map_or(&[][..], Edits::pointers);
-            let question = records.first().map(String::as_str);
-            decisions.approved(now, &summary, &approval, &answers, edited, question);
+            let made = edits
+                .as_ref()
+                .and_then(|edits| digest_of(client.kind, edits.frame()));
+            let decision = ApprovedCall {
+                answers: &answers,
+                edited: edits.as_ref().map_or(&[][..], Edits::pointers),
+                question: records.first().map(String::as_str),
+                digest: made.as_deref().unwrap_or(&summary.digest),
+            };
+            decisions.approved(now, &summary, &approval, &decision);
         }
         let delivery = self.deliveries.begin(records, None);
         let rule = approval.people.rule;
+        let by = ApprovedBy {
+            rule,
+            comments: reasons,
+        };
         if let ClientForward::AsIs(call) =
-            self.run_approved(now, client.stream, &text, edits, rule, delivery)
+            self.run_approved(now, client.stream, &text, edits, by, delivery)
         {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
             self.effects.send_to_server(text, call, delivery);
@@ -391,7 +423,7 @@ impl Relay {
         if let Some(client) = self.calls.get(key).and_then(WaitingClient::of) {
             self.end_questions_of(now, key, Ending::CallEnded);
             self.remove_call(key);
-            self.tell_not_done(&client, NotCalled::Refused, &why, server_was, "");
+            self.tell_not_done(&client, NotCalled::Refused, &why, server_was, "", &[]);
         } else {
             let words = self.not_done(&why, server_was, "");
             self.fail(now, key, &ErrorResponse::new(-32000, words));
@@ -423,7 +455,7 @@ impl Relay {
         stream: StreamId,
         text: &str,
         edits: Option<Edits>,
-        rule: String,
+        by: ApprovedBy,
         delivery: Option<DeliveryId>,
     ) -> ClientForward {
         let (changed, edited) = edits.map(Edits::into_parts).unzip();
@@ -436,7 +468,8 @@ impl Relay {
         let frame = ClientFrame::of_text(text, &index, stream, now);
         let method = frame.method().unwrap_or_default();
         self.approvals.start(Approved {
-            rule,
+            rule: by.rule,
+            comments: by.comments,
             edited: edited.unwrap_or_default(),
             delivery,
             binding,
@@ -507,6 +540,26 @@ impl Relay {
         self.remove_call(key);
         true
     }
+}
+
+/// The rule by which a call was approved, and the comments of its approvers.
+struct ApprovedBy {
+    rule: String,
+    comments: Vec<String>,
+}
+
+/// Returns the reasons or comments in the record's reply about a call, each on one line.
+fn reasons_in(reply: &Value) -> Vec<String> {
+    let reasons = reply["_meta"][REASONS].as_array().into_iter().flatten();
+    let reasons = reasons.filter_map(Value::as_str).filter_map(reason_line);
+    reasons.collect()
+}
+
+/// Returns the digest of a call in a request; `None` if it has none.
+fn digest_of(kind: CallKind, text: &str) -> Option<String> {
+    let index = FrameIndex::at(text.as_bytes())?;
+    let summary = calls::summary(kind, Frame::of_text(text, &index));
+    Some(summary.ok()?.digest)
 }
 
 /// Returns the data that a state of this request is bound to.

@@ -7,6 +7,7 @@ use mcp_elicit_core::wire::members::Members;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::claims::{MAX_DEFAULT, cut};
 use super::edits::names_of;
 use crate::decisions::Approval;
 
@@ -30,8 +31,9 @@ pub(super) fn approval_request(
     let schema: Value = schema
         .and_then(|schema| serde_json::from_str(schema).ok())
         .unwrap_or_default();
-    let arguments = call.arguments.as_deref().unwrap_or("{}");
-    let arguments = RawValue::from_string(arguments.to_owned()).ok();
+    // A call without the member `arguments` has no place for them.
+    let arguments = call.arguments.clone();
+    let arguments = arguments.and_then(|arguments| RawValue::from_string(arguments).ok());
     let mut fields = serde_json::Map::new();
     let mut shown_only = Vec::new();
     for pointer in approval.edit.iter().take(MAX_EDITS) {
@@ -58,7 +60,9 @@ pub(super) fn approval_request(
         );
     }
     tell_apart(&mut fields);
-    let required: Vec<&String> = fields.keys().collect();
+    // A call keeps what it has.
+    let is_given = |(name, field): (_, &Value)| field.get("default").map(|_| name);
+    let required: Vec<&String> = fields.iter().filter_map(is_given).collect();
     let whole = json!({"type": "object", "properties": fields, "required": required});
     let none = json!({"type": "object", "properties": {}});
     let is_form = Form::from_value(&whole).is_ok();
@@ -79,19 +83,20 @@ fn tell_apart(fields: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Returns the field for one argument; `None` if it is absent, is not a text, number or boolean in the tool's schema,
-/// or would be spelled differently by a form.
+/// Returns the field for one argument; `None` if it is not a text, number or boolean in the tool's schema, or would be
+/// spelled differently by a form. One that the call leaves out has no default: left empty, it stays left out.
 fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value> {
     let mut declared = schema;
     let mut written = arguments.to_owned();
     let names = names_of(pointer)?;
-    for name in &names {
+    for (at, name) in names.iter().enumerate() {
         declared = declared.get("properties")?.get(name)?;
-        // An answer can replace a member, but not an item of a list.
-        let member = Members::read(&written, "arguments")
-            .ok()?
-            .get(name)?
-            .to_owned();
+        // An answer can replace or add a member, but not an item of a list.
+        let members = Members::read(&written, "arguments").ok()?;
+        let Some(member) = members.get(name).map(ToOwned::to_owned) else {
+            let is_last = at + 1 == names.len();
+            return is_last.then(|| absent(declared, &names)).flatten();
+        };
         written = member;
     }
     let present: Value = serde_json::from_str(written.get()).ok()?;
@@ -107,6 +112,33 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
         "boolean" if present.is_boolean() => &[],
         _ => return None,
     };
+    let mut field = field_of(declared, kind, &names, copied);
+    field["default"] = present;
+    Some(field)
+}
+
+/// Returns the field for an argument that the call leaves out; `None` if it is not a text, number or boolean in the
+/// tool's schema.
+fn absent(declared: &Value, names: &[String]) -> Option<Value> {
+    let kind = declared.get("type")?.as_str()?;
+    let copied: &[&str] = match kind {
+        "string" => &["minLength", "maxLength", "format", "enum"],
+        "integer" | "number" => &["minimum", "maximum"],
+        "boolean" => &[],
+        _ => return None,
+    };
+    let mut field = field_of(declared, kind, names, copied);
+    let mut words = "The call leaves it out.".to_owned();
+    if let Some(default) = declared.get("default") {
+        let default = cut(&default.to_string(), MAX_DEFAULT);
+        words = format!("{words} By the server's word, it is then {default}.");
+    }
+    field["description"] = words.into();
+    Some(field)
+}
+
+/// Returns a field with these keywords of the tool's schema.
+fn field_of(declared: &Value, kind: &str, names: &[String], copied: &[&str]) -> Value {
     // The title in the tool's schema, else the names in the path of the argument.
     let title = declared.get("title").and_then(Value::as_str);
     let title = title.filter(|title| !title.trim().is_empty());
@@ -117,8 +149,7 @@ fn editable(pointer: &str, schema: &Value, arguments: &RawValue) -> Option<Value
             field[*name] = value.clone();
         }
     }
-    field["default"] = present;
-    Some(field)
+    field
 }
 
 /// Returns `true` if the text has more than white space.
@@ -151,7 +182,8 @@ mod tests {
     fn a_field_comes_from_the_tools_schema_and_from_nothing_else() {
         let schema = json!({"properties": {"path": {"type": "string", "maxLength": 9, "pattern": "x"}, "n": {"type": "integer"},
             "deep": {"type": "object", "properties": {"on": {"type": "boolean"}, "by": {"type": "string", "title": "Who"}}},
-            "list": {"type": "array", "properties": {"0": {"type": "string"}}}}});
+            "list": {"type": "array", "properties": {"0": {"type": "string"}}},
+            "cluster": {"type": "string", "enum": ["staging", "production"], "default": "staging"}, "far": {"type": "object", "properties": {"on": {"type": "boolean"}}}}});
         let arguments = raw(
             r#"{"path": "/tmp/a", "n": 12345678901234567890, "deep": {"on": true, "by": "a"}, "list": ["x"]}"#,
         );
@@ -164,7 +196,22 @@ mod tests {
         let title = |pointer| editable(pointer, &schema, arguments).unwrap()["title"].clone();
         assert_eq!(title("/deep/on"), "deep.on");
         assert_eq!(title("/deep/by"), "Who");
-        for shown_only in ["/n", "/deep", "/other", "/deep/on/x", "", "/list/0"] {
+        // The call leaves it out.
+        assert_eq!(
+            editable("/cluster", &schema, arguments).unwrap(),
+            json!({"type": "string", "title": "cluster", "enum": ["staging", "production"],
+                "description": "The call leaves it out. By the server's word, it is then \"staging\"."})
+        );
+        for shown_only in [
+            "/n",
+            "/deep",
+            "/other",
+            "/deep/on/x",
+            "",
+            "/list/0",
+            "/far",
+            "/far/on",
+        ] {
             assert_eq!(
                 editable(shown_only, &schema, arguments),
                 None,

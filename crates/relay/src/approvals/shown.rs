@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::members::{self, Members};
-use mcp_elicit_core::wire::{Id, meta};
+use mcp_elicit_core::wire::{Id, Revision, meta};
 use serde_json::value::RawValue;
 
 use crate::CallKind;
@@ -48,19 +48,131 @@ fn has_only_its_time(task: &RawValue) -> bool {
         })
 }
 
-/// Returns `true` for a member of `_meta` that the protocol needs, or that names the call's trace, and that cannot be a
-/// hidden argument.
-fn is_needed_meta(name: &str, value: &RawValue) -> bool {
-    let value = value.get();
-    match name {
-        meta::PROGRESS_TOKEN => serde_json::from_str(value).is_ok_and(|id| Id::read(id).is_some()),
-        meta::PROTOCOL_VERSION => value.starts_with('"'),
-        meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES => value.starts_with('{'),
-        meta::LOG_LEVEL => LogLevel::read(value).is_some(),
+/// Returns the part of a member of `_meta` that the protocol needs, or that names the call's trace, and that cannot be a
+/// hidden argument; `None` if there is none.
+fn needed_of(name: &str, value: &RawValue) -> Option<String> {
+    let text = value.get();
+    let is_kept = match name {
+        meta::PROGRESS_TOKEN => serde_json::from_str(text).is_ok_and(|id| Id::read(id).is_some()),
+        meta::PROTOCOL_VERSION => {
+            serde_json::from_str::<String>(text).is_ok_and(|text| text.parse::<Revision>().is_ok())
+        }
+        meta::CLIENT_INFO => return client_info(value),
+        meta::CLIENT_CAPABILITIES => return capabilities(value),
+        meta::LOG_LEVEL => LogLevel::read(text).is_some(),
         "traceparent" => {
-            serde_json::from_str::<String>(value).is_ok_and(|text| is_trace_parent(&text))
+            serde_json::from_str::<String>(text).is_ok_and(|text| is_trace_parent(&text))
         }
         _ => false,
+    };
+    is_kept.then(|| text.to_owned())
+}
+
+/// The longest text of a client about itself that goes with an approved call, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// Returns a client's name, version and title, if they are short texts.
+fn client_info(value: &RawValue) -> Option<String> {
+    let info = Members::read(value, "clientInfo").ok()?;
+    let is_kept = |name: &str, value: &RawValue| {
+        let text = serde_json::from_str::<String>(value.get());
+        ["name", "version", "title"].contains(&name)
+            && text.is_ok_and(|text| text.chars().count() <= LONGEST_NAME)
+    };
+    let kept = info.iter().filter(|(name, value)| is_kept(name, value));
+    let kept: Vec<_> = kept
+        .map(|(name, value)| (name, value.get().to_owned()))
+        .collect();
+    Some(unchanged_or(value, &kept, info.iter().count()))
+}
+
+/// The capabilities that the protocol defines, each with its own members.
+const CAPABILITIES: [(&str, &[&str]); 3] = [
+    ("elicitation", &["form", "url"]),
+    ("sampling", &["context", "tools"]),
+    ("roots", &[]),
+];
+
+/// The members of `extensions`: of them, only the name goes with an approved call, or settings of a fixed text.
+const EXTENSIONS: &str = "extensions";
+/// The prefix of the protocol's own extensions.
+const OWN_EXTENSION: &str = "io.modelcontextprotocol/";
+/// The settings of an extension that are kept.
+const KNOWN_SETTINGS: [(&str, &str); 1] = [(
+    "io.modelcontextprotocol/ui",
+    r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#,
+)];
+
+/// Returns the capabilities that the protocol defines, without members that it does not define.
+fn capabilities(value: &RawValue) -> Option<String> {
+    let declared = Members::read(value, "clientCapabilities").ok()?;
+    let mut kept = Vec::new();
+    for (name, capability) in declared.iter() {
+        let Ok(members) = Members::read(capability, "capability") else {
+            continue;
+        };
+        if name == EXTENSIONS {
+            let own = members.iter().filter(|(name, _)| is_own_extension(name));
+            let own: Vec<_> = own
+                .map(|(name, value)| (name, settings(name, value)))
+                .collect();
+            kept.push((name, unchanged_or(capability, &own, members.iter().count())));
+        } else if let Some((_, known)) = CAPABILITIES.iter().find(|(known, _)| *known == name) {
+            let own = members.iter().filter(|(name, _)| known.contains(name));
+            let own: Vec<_> = own
+                .map(|(name, value)| (name, without_members(value)))
+                .collect();
+            kept.push((name, unchanged_or(capability, &own, members.iter().count())));
+        }
+    }
+    Some(unchanged_or(value, &kept, declared.iter().count()))
+}
+
+/// Returns `true` for the name of an extension of the protocol's own: a few lower-case letters and dashes.
+fn is_own_extension(name: &str) -> bool {
+    name.strip_prefix(OWN_EXTENSION).is_some_and(|own| {
+        own.len() <= 40
+            && own
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    })
+}
+
+/// Returns the settings of an extension that are kept.
+fn settings(name: &str, value: &RawValue) -> String {
+    let is_kept = |(known, kept): &&(&str, &str)| *known == name && is_same(kept, value);
+    match KNOWN_SETTINGS.iter().find(is_kept) {
+        Some(_) => value.get().to_owned(),
+        None => without_members(value),
+    }
+}
+
+fn is_same(text: &str, value: &RawValue) -> bool {
+    let read = serde_json::from_str::<serde_json::Value>;
+    read(text).ok() == read(value.get()).ok()
+}
+
+/// Returns an empty object, as it is written if it is one already.
+fn without_members(value: &RawValue) -> String {
+    let is_empty = Members::read(value, "object").is_ok_and(|all| all.iter().count() == 0);
+    if is_empty {
+        value.get().to_owned()
+    } else {
+        "{}".to_owned()
+    }
+}
+
+/// Returns an object of these members; the object as it is written if these are all of its members, unchanged.
+fn unchanged_or(value: &RawValue, kept: &[(&str, String)], count: usize) -> String {
+    let object: Vec<String> = kept
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", members::raw_text(name)))
+        .collect();
+    let object = format!("{{{}}}", object.join(","));
+    if kept.len() == count && is_same(&object, value) {
+        value.get().to_owned()
+    } else {
+        object
     }
 }
 
@@ -79,13 +191,15 @@ pub(super) fn without_unshown_meta(text: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = index.meta.clone()?;
     let meta = Members::read_text(&text[range.clone()], "_meta").ok()?;
-    if meta.iter().all(|(name, value)| is_needed_meta(name, value)) {
+    let is_needed =
+        |name: &str, value: &RawValue| needed_of(name, value).as_deref() == Some(value.get());
+    if meta.iter().all(|(name, value)| is_needed(name, value)) {
         return None;
     }
     let known: Vec<String> = meta
         .iter()
-        .filter(|(name, value)| is_needed_meta(name, value))
-        .map(|(name, value)| format!("{}:{}", members::raw_text(name), value.get()))
+        .filter_map(|(name, value)| Some((name, needed_of(name, value)?)))
+        .map(|(name, value)| format!("{}:{value}", members::raw_text(name)))
         .collect();
     let known = format!("{{{}}}", known.join(","));
     Some(frame_edit::spliced(text, &range, &known))
@@ -127,6 +241,7 @@ mod tests {
         for another in [
             r#""progressToken":{"force":true}"#,
             r#""io.modelcontextprotocol/protocolVersion":{"force":true}"#,
+            r#""io.modelcontextprotocol/protocolVersion":"path=/etc""#,
             r#""io.modelcontextprotocol/clientInfo":"force""#,
             r#""io.modelcontextprotocol/logLevel":"force""#,
             r#""traceparent":"force""#,
@@ -134,6 +249,92 @@ mod tests {
         ] {
             let sent = with(&format!("{{{another}}}"));
             assert_eq!(without_unshown_meta(&sent), Some(with("{}")), "{another}");
+        }
+    }
+
+    #[test]
+    fn a_client_s_description_of_itself_goes_along_without_other_members() {
+        let sent = |meta: &str| {
+            let call = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","_meta":{meta}}}}}"#
+            );
+            without_unshown_meta(&call).map(|call| {
+                let call: serde_json::Value = serde_json::from_str(&call).unwrap();
+                call["params"]["_meta"].clone()
+            })
+        };
+        let info = |info: &str| {
+            sent(&format!(
+                r#"{{"io.modelcontextprotocol/clientInfo":{info}}}"#
+            ))
+        };
+        let capabilities = |all: &str| {
+            sent(&format!(
+                r#"{{"io.modelcontextprotocol/clientCapabilities":{all}}}"#
+            ))
+        };
+        let usual = r#"{"name":"c","version":"1","title":"A client"}"#;
+        assert_eq!(info(usual), None);
+        let long = format!(r#"{{"name":"c","title":"{}"}}"#, "x".repeat(101));
+        for (given, expected) in [
+            (
+                r#"{"name":"c","force":"yes","path":"/etc"}"#,
+                r#"{"name":"c"}"#,
+            ),
+            (
+                r#"{"name":"c","icons":[{"src":"/etc"}]}"#,
+                r#"{"name":"c"}"#,
+            ),
+            (
+                r#"{"name":{"path":"/etc"},"version":"1"}"#,
+                r#"{"version":"1"}"#,
+            ),
+            (&long, r#"{"name":"c"}"#),
+        ] {
+            let kept = info(given).unwrap();
+            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+            assert_eq!(
+                kept["io.modelcontextprotocol/clientInfo"], expected,
+                "{given}"
+            );
+        }
+        for usual in [
+            "{}",
+            r#"{"elicitation":{}, "sampling":{"tools":{}}}"#,
+            r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#,
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#,
+        ] {
+            assert_eq!(capabilities(usual), None, "{usual}");
+        }
+        for (given, expected) in [
+            (
+                r#"{"elicitation":{},"experimental":{"override":{"path":"/etc/shadow"}}}"#,
+                r#"{"elicitation":{}}"#,
+            ),
+            (
+                r#"{"elicitation":{"form":{"force":true},"x":{}}}"#,
+                r#"{"elicitation":{"form":{}}}"#,
+            ),
+            (
+                r#"{"elicitation":"force","roots":{"uri":"/etc"}}"#,
+                r#"{"roots":{}}"#,
+            ),
+            (r#"{"force":{}}"#, "{}"),
+            (
+                r#"{"extensions":{"com.example/x":{"path":"/etc"}}}"#,
+                r#"{"extensions":{}}"#,
+            ),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["/etc"]},"io.modelcontextprotocol/path=etc":{}}}"#,
+                r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#,
+            ),
+        ] {
+            let kept = capabilities(given).unwrap();
+            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+            assert_eq!(
+                kept["io.modelcontextprotocol/clientCapabilities"], expected,
+                "{given}"
+            );
         }
     }
 

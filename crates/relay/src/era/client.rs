@@ -3,22 +3,23 @@
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::frame::Frame;
 use mcp_elicit_core::wire::{
-    Capability, ElicitRequest, Id, Meta, Mode, Revision, members, message,
+    Capability, ElicitRequest, Id, Meta, Mode, Revision, SessionVersion, members, message,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::abilities::{Abilities, declares_apps};
 use super::pushed_client::PushedClient;
 use super::rounds_client::RoundsClient;
 use crate::frame_edit::ErrorResponse;
-use crate::hand_back::HANDED_BACK;
+use crate::hand_back::{HANDED_BACK, WAITING};
 use crate::parts::calls::Call;
 use crate::parts::turns::Rule;
 use crate::{AskedVia, Audience, CallKind};
 
 /// The state of the client. Only this module and its files read it.
 #[derive(Default)]
-pub(crate) struct Client(pub(super) ClientEra);
+pub(crate) struct Client(pub(super) ClientEra, pub(super) Abilities);
 
 /// The era of the client.
 #[derive(Default)]
@@ -33,9 +34,13 @@ pub(super) enum ClientEra {
 }
 
 impl Client {
-    /// Records that the client has opened a session with these params of `initialize`, at this revision.
-    pub(crate) fn open_session(&mut self, params: &RawValue, revision: Revision) {
-        self.0 = ClientEra::Pushed(PushedClient::new(params, revision));
+    /// Records that the client has opened a session with these params of `initialize`, at this version.
+    pub(crate) fn open_session(&mut self, params: &RawValue, version: SessionVersion) {
+        let client = PushedClient::new(params, version);
+        let (info, declares) = (client.info().to_owned(), client.capability());
+        self.0 = ClientEra::Pushed(client);
+        let shows_apps = declares_apps(&self.capabilities());
+        self.1.opened(&info, declares, shows_apps);
     }
 
     /// Determines the client's era from a request that is not an opening, unless it is known.
@@ -66,8 +71,13 @@ impl Client {
     }
 
     /// Returns `true` for a client of the pushed era: requests are pushed to it in its session.
-    pub(super) fn is_pushed_to(&self) -> bool {
+    pub(crate) fn is_pushed_to(&self) -> bool {
         matches!(self.0, ClientEra::Pushed(_))
+    }
+
+    /// Returns `true` for a client of the rounds era that declared no mode of questions.
+    pub(super) fn shows_no_question(&self) -> bool {
+        matches!(&self.0, ClientEra::Rounds(client) if client.shows_no_question())
     }
 
     /// Returns `true` for a client of the rounds era: it answers questions with retries.
@@ -92,28 +102,22 @@ impl Client {
         }
     }
 
-    /// Returns the modes in which a pushed client shows questions of this audience itself.
-    pub(crate) fn shown(&self, audience: Audience) -> Capability {
-        match audience {
-            Audience::Auto | Audience::Client => self.capability(None),
-            Audience::People => Capability::NONE,
-        }
-    }
-
-    /// Returns `true` if the client can be asked this: in its session, or in this call.
+    /// Returns `true` if the client can be asked this for the audience: in its session, or in this call.
     pub(crate) fn can_be_asked(
         &self,
+        audience: Audience,
         call: Option<&Call>,
         request: &ElicitRequest,
         form: Option<&Form>,
     ) -> bool {
         let mode = request.mode();
-        match &self.0 {
+        let declared = match &self.0 {
             ClientEra::Unknown => false,
             ClientEra::Pushed(client) => client.can_show(mode, form),
             // It can only be asked in a call.
             ClientEra::Rounds(_) => self.capability(call).has(mode),
-        }
+        };
+        declared && self.shows(audience, call, request, form)
     }
 
     /// Returns `true` if a question that is asked in this way may outlive the connection of the party that is asked: an
@@ -154,16 +158,20 @@ impl Client {
     }
 
     /// Returns the response to a call that is handed back with this message. `may_have_schema` is set if the tool may
-    /// have an output schema.
+    /// have an output schema; `waiting` is the state of an approval that it waits for.
     pub(crate) fn handed_back(
         &self,
         id: &Id,
         kind: CallKind,
         text: String,
         may_have_schema: bool,
+        waiting: Option<Value>,
     ) -> String {
         let content = json!({"type": "text", "text": text});
-        let mark = json!({HANDED_BACK: true});
+        let mut mark = json!({HANDED_BACK: true});
+        if let Some(waiting) = waiting {
+            mark[WAITING] = waiting;
+        }
         let mut result = json!({"resultType": "complete", "_meta": mark});
         match kind {
             CallKind::Tool => {
@@ -238,7 +246,8 @@ mod tests {
             (CallKind::Resource, "/error/data"),
         ] {
             let id = Id::number(1);
-            let frame = Client::default().handed_back(&id, kind, "Not done yet".to_owned(), true);
+            let frame =
+                Client::default().handed_back(&id, kind, "Not done yet".to_owned(), true, None);
             let frame: Value = serde_json::from_str(&frame).unwrap();
             let mark = frame.pointer(place).map(|place| &place[HANDED_BACK]);
             assert_eq!(mark, Some(&Value::Bool(true)), "{frame}");

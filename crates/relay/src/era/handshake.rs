@@ -1,16 +1,16 @@
-//! The openings of clients of either era. The client's own opening goes to the server first, with the capability that
-//! the gateway adds.
+//! The openings of clients of either era. The client's own opening goes to the server with the capability that the
+//! gateway adds, if the server is addressed in its era.
 
 use super::negotiation::with_declared;
 use super::{Contact, Server};
 use crate::ClientFrame;
-use mcp_elicit_core::wire::{Id, Meta, Revision, members, message, meta, method};
+use mcp_elicit_core::wire::{Id, Meta, Revision, SessionVersion, members, message, meta, method};
 use serde_json::value::RawValue;
 
-use super::probe::{EraProbe, Opening, ProbeRequest};
+use super::probe::{ClientDiscover, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::effect_queue::EffectQueue;
-use crate::{Audience, ClientForward, Relay, Timer, Timestamp};
+use crate::{Audience, ClientForward, Relay, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
@@ -23,20 +23,17 @@ impl Relay {
             );
         };
         let asked = string_member(params, "protocolVersion").unwrap_or_default();
+        let version = SessionVersion::for_client(&asked);
         let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
-        let spoken = asked
-            .parse()
-            .unwrap_or(Revision::LATEST_PUSHED)
-            .min(Revision::LATEST_PUSHED);
-        self.client.open_session(params, spoken);
+        self.client.open_session(params, version);
         let audience = self.settings.answer_with;
         let opening = Opening::Initialize {
             stream: frame.stream(),
             id: id.clone(),
-            revision: asked,
+            revision: asked.clone(),
         };
         match self.server.contact() {
-            Contact::New => {}
+            Contact::New | Contact::Unusable => {}
             Contact::Known => {
                 self.answer_opening(opening);
                 return ClientForward::Handled;
@@ -44,27 +41,36 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
+        let mut probe = EraProbe::new(self.era_order(), opening);
+        if probe.first() == ProbeRequest::Discover {
+            self.send_probe(frame.at(), probe, ProbeRequest::Discover);
+            return ClientForward::Handled;
+        }
         let other = self.other_id_at_server(&id);
         let is_own = other.is_some();
         let id = other.unwrap_or(id);
-        let probe = EraProbe::new(id.clone(), opening);
-        if spoken < Revision::LATEST_PUSHED {
+        let requested = self.session_revision().as_str();
+        probe.sent_initialize(id.clone());
+        if asked != requested {
             // The server's own revision determines its questions; the gateway handles those that the client's
-            // revision cannot express.
-            self.server = Server::probing(probe.with_older(spoken, params.to_owned()));
-            let newest = initialize_at(audience, &id, params, Revision::LATEST_PUSHED);
+            // version cannot express. A server that does not negotiate is asked for the client's version.
+            if self.settings.revision.is_none() && version.as_str() != requested {
+                probe = probe.with_older(version.as_str().to_owned(), params.to_owned());
+            }
+            self.server = Server::probing(probe);
+            let newest = initialize_at(audience, &id, params, requested);
             self.opening_ids.note(id);
             self.effects.tell_server(newest, None);
             return ClientForward::Handled;
         }
         self.server = Server::probing(probe);
+        self.opening_ids.note(id.clone());
         if is_own {
-            let same = initialize_at(audience, &id, params, spoken);
+            let same = initialize_at(audience, &id, params, requested);
             self.effects.tell_server(same, None);
             return ClientForward::Handled;
         }
-        self.opening_ids.note(id);
-        let capabilities = with_declared(audience, capabilities, spoken);
+        let capabilities = with_declared(audience, capabilities, self.session_revision());
         let changed = capabilities.and_then(|value| {
             let all = members::Members::read(params, "params").ok()?;
             Some(all.with("capabilities", Some(&value)))
@@ -86,7 +92,7 @@ impl Relay {
             id: id.clone(),
         };
         match self.server.contact() {
-            Contact::New => {}
+            Contact::New | Contact::Unusable => {}
             Contact::Known if self.server.answers_discover() => {
                 return self.route(frame, method::DISCOVER);
             }
@@ -97,19 +103,9 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
-        if let Some(own) = self.other_id_at_server(&id) {
-            let probe = EraProbe::new(own.clone(), opening);
-            self.send_probe(frame.at(), probe, &own, ProbeRequest::Discover);
-            return ClientForward::Handled;
-        }
-        self.opening_ids.note(id.clone());
         let meta = Meta::from_params(Some(params)).ok();
         let version = meta.as_ref().and_then(Meta::protocol_version);
         let names_revision = version.as_deref() == Some(Revision::V2026_07_28.as_str());
-        let probe = EraProbe::new(id, opening).with_client_params(names_revision);
-        self.server = Server::probing(probe);
-        self.timers
-            .set(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = meta.and_then(|meta| meta.client_capabilities());
         let capabilities = capabilities.map_or("{}", RawValue::get);
         let audience = self.settings.answer_with;
@@ -117,7 +113,19 @@ impl Relay {
         let changed = changed.and_then(|value| {
             meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)).ok()
         });
-        self.effects.forward_opening(*frame, changed.as_deref())
+        let sent = match changed.zip(frame.range(FramePart::Params)) {
+            Some((params, range)) => frame_edit::spliced(frame.text(), range, params.get()),
+            None => frame.text().to_owned(),
+        };
+        let own = ClientDiscover {
+            id,
+            frame: sent,
+            names_revision,
+        };
+        let probe = EraProbe::new(self.era_order(), opening).with_discover(own);
+        let first = probe.first();
+        self.send_probe(frame.at(), probe, first);
+        ClientForward::Handled
     }
 
     pub(crate) fn flush_waiting(&mut self, now: Timestamp) {
@@ -133,12 +141,16 @@ impl Relay {
     }
 
     pub(crate) fn reject_waiting(&mut self, why: &str) {
-        let refusal =
-            ErrorResponse::new(-32603, format!("the server {} {why}", self.shown_server()));
+        let why = format!("the server {} {why}", self.shown_server());
+        self.reject_waiting_with(&ErrorResponse::new(-32603, why));
+    }
+
+    /// Rejects the requests that wait for the server's era.
+    pub(super) fn reject_waiting_with(&mut self, refusal: &ErrorResponse) {
         for (stream, waited) in self.early_requests.take() {
             let index = FrameIndex::at(&waited);
             if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
-                self.effects.reject_on(stream, frame, &refusal);
+                self.effects.reject_on(stream, frame, refusal);
             }
         }
     }
@@ -175,16 +187,17 @@ impl EffectQueue {
     }
 }
 
-/// Returns the client's `initialize` at this revision, with the capability that the gateway adds for this audience.
+/// Returns the client's `initialize` at this version, with the capability that the gateway adds for this audience.
 pub(super) fn initialize_at(
     audience: Audience,
     id: &Id,
     params: &RawValue,
-    revision: Revision,
+    version: &str,
 ) -> String {
+    let revision = version.parse().unwrap_or(Revision::V2025_06_18);
     let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
     let mut params = params.to_owned();
-    let revised = members::raw_text(revision.as_str());
+    let revised = members::raw_text(version);
     let declared = with_declared(audience, capabilities, revision);
     for (name, value) in [
         ("protocolVersion", Some(revised)),

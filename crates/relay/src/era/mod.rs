@@ -7,17 +7,21 @@
 //! | `pushed_server` | a server that pushes its questions |
 //! | `rounds_server` | a server that asks in its results |
 //! | `client`, `server` | one side in any era |
+//! | `abilities` | the questions that a client can really show |
 //! | `handshake` | the openings of a client of either era |
 //! | `probe`, `probing` | a server that is being asked for its era: the state; the relay's part |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
 //! | `rounds_to_rounds` | rounds that go to the client as the server wrote them, and their retries |
+//! | `round_taken_back` | a passed round whose client has no person: people are asked instead |
 //! | `repeated_rounds` | rounds that are presented again, when a call is made again from the first |
+//! | `session_exit` | servers with a session that ask as in the rounds era |
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
 //! All other code asks [`Client`] and [`Server`] for a rule of the protocol, and the relay to translate. The file of an
 //! era contains only the rules of that era, with their clauses. The era itself is visible only in this folder. Both
 //! eras at once are matched only in the translation of a request.
 
+mod abilities;
 mod client;
 mod handshake;
 mod negotiation;
@@ -26,15 +30,17 @@ mod probing;
 mod pushed_client;
 mod pushed_server;
 mod repeated_rounds;
+mod round_taken_back;
 mod rounds_client;
 mod rounds_server;
 mod rounds_to_rounds;
 mod server;
+mod session_exit;
 mod url_required;
 
 use crate::call_start::{Carried, Start};
 use crate::parts::turns::Rule;
-use crate::{AskId, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
+use crate::{AskId, Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;
 use client::own_info;
@@ -46,11 +52,26 @@ pub(crate) use server::{Contact, Server};
 impl Relay {
     /// Returns the rule about calls that may be with the server at once, so that the call of a question is known: a
     /// question that is pushed over stdio names none.
+    ///
+    /// Until the server asks for the first time, all calls of a client of the rounds era that shows no questions go to
+    /// it at once: most servers never ask, and one that also speaks 2026-07-28 would get them at once there. The first
+    /// question goes to people, who are shown each call in progress.
     pub(crate) fn rule(&self) -> Rule {
         if self.settings.server_streams || !self.server.pushes_questions() {
             return Rule::Free;
         }
-        self.client.rule_at_pushing_server()
+        let has_people =
+            self.settings.answer_with != Audience::Client && self.settings.decisions.is_none();
+        match self.client.rule_at_pushing_server() {
+            Rule::Single
+                if has_people
+                    && self.client.shows_no_question()
+                    && !self.settings.eras.known().pushed =>
+            {
+                Rule::Seen
+            }
+            rule => rule,
+        }
     }
 
     /// Asks the client a recorded question, in the client's era: in the result of this call, or by a request.

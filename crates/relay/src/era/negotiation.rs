@@ -62,7 +62,14 @@ pub(super) fn with_declared(
     let missing = [Mode::Form, Mode::Url]
         .into_iter()
         .any(|mode| revision.has_mode(mode) && declared.has(mode) && !client.has(mode));
-    missing.then(|| members::raw_value(&declare(all, declared, revision)))
+    let changes = missing || (declared != Capability::NONE && has_list(&all["elicitation"]));
+    changes.then(|| members::raw_value(&declare(all, declared, revision)))
+}
+
+/// Returns `true` for a list in place of an object, or an object with one: PHP writes an empty object as `[]`.
+fn has_list(elicitation: &Value) -> bool {
+    let modes = elicitation.as_object();
+    elicitation.is_array() || modes.is_some_and(|modes| modes.values().any(Value::is_array))
 }
 
 /// Adds elicitation to capabilities; members that the client wrote in it stay.

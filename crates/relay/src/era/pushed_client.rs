@@ -2,12 +2,13 @@
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
 use mcp_elicit_core::wire::{
-    Capability, ElicitRequest, ElicitResult, Envelope, Id, Meta, Mode, Revision, members, message,
-    method,
+    Capability, ElicitRequest, ElicitResult, Envelope, Id, Meta, Mode, Revision, SessionVersion,
+    members, message, method,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,14 +16,17 @@ use serde_json::value::RawValue;
 use super::Client;
 use super::client::ClientEra;
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
+use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::parts::calls::Call;
 use crate::{AskId, CallKind, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
 pub(super) struct PushedClient {
-    /// The session's revision.
+    /// The revision whose rules apply to the session's questions.
     revision: Revision,
+    /// `true` if it may send several messages in one list.
+    has_batches: bool,
     /// The modes that it can ask in, in this session.
     capability: Capability,
     /// `clientInfo`, JSON.
@@ -32,13 +36,15 @@ pub(super) struct PushedClient {
 }
 
 impl PushedClient {
-    /// Creates a client with these params of `initialize`, at this revision.
-    pub(super) fn new(params: &RawValue, revision: Revision) -> Self {
+    /// Creates a client with these params of `initialize`, at this version.
+    pub(super) fn new(params: &RawValue, version: SessionVersion) -> Self {
+        let revision = version.rules();
         let member = |name| members::member(params, name).map_or("{}", RawValue::get);
         let capabilities = member("capabilities");
         let declared: Value = serde_json::from_str(capabilities).unwrap_or_default();
         Self {
             revision,
+            has_batches: version.has_batches(),
             capability: Capability::from_client(&declared, revision),
             info: member("clientInfo").to_owned(),
             capabilities: capabilities.to_owned(),
@@ -79,6 +85,11 @@ impl PushedClient {
 
 /// The rules of this era's clients.
 impl Client {
+    /// Returns `true` for a client that may send several messages in one list (2025-03-26, batching).
+    pub(crate) fn has_batches(&self) -> bool {
+        matches!(&self.0, ClientEra::Pushed(client) if client.has_batches)
+    }
+
     /// Returns `true` for a client that answers a question on the connection of its call, as the response to a request
     /// there (2025-11-25, elicitation). Both end with this process.
     pub(crate) fn answers_on_same_connection(&self) -> bool {
@@ -179,7 +190,7 @@ impl Relay {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
-        self.asks.shown_in_dialog(key, &id);
+        self.asks.shown_in_dialog(key, &id, now);
         self.effects
             .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
@@ -194,20 +205,26 @@ impl Relay {
             // Answered elsewhere: a late response to the withdrawn dialog decides nothing.
             return;
         }
+        let is_open = question.is_open();
         let revision = self.server.revision_or_latest();
         let Some(result) = frame.result() else {
             // An error: the client could not ask. It is not a person's answer.
-            self.pass_on_error(now, key, frame);
+            if is_open {
+                self.client_fails(now, key, frame);
+            }
             return;
         };
         let checked = ElicitResult::parse(result, question.request().mode())
-            .map_err(|defect| {
-                let fault = PeerFault::from(defect);
-                UnusableReply::Malformed(Box::new(ErrorResponse::fault(fault, revision)))
-            })
+            .map_err(|defect| Ask::unreadable(defect, revision))
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {
             Ok((outcome, dropped)) => {
+                if is_open && self.takes_doubted(now, key, outcome.action()) {
+                    return;
+                }
+                let Some(question) = self.asks.get_mut(key) else {
+                    return;
+                };
                 let server_id = match question.origin() {
                     Origin::Pushed { id } if question.server_frame().is_some() && !dropped => {
                         Some(id.clone())
@@ -215,17 +232,31 @@ impl Relay {
                     _ => None,
                 };
                 let as_it_is = server_id.map(|id| with_same_id(frame, &id).into());
-                let reply = (!dropped).then(|| {
+                let is_own = !dropped && question.takes_own_reply();
+                let reply = is_own.then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
                 self.client_answered(key, outcome, reply);
             }
-            Err(UnusableReply::Wrong { refusal, reason }) => {
-                if question.was_wrong(reason) {
-                    self.push_to_client(now, key);
-                } else {
-                    self.question_fails(now, key, Ending::ClientFailed, &refusal);
+            Err(UnusableReply::Wrong { .. } | UnusableReply::Malformed(_)) if !is_open => {}
+            Err(UnusableReply::Wrong {
+                refusal,
+                answer,
+                act,
+            }) => {
+                if self.takes_doubted(now, key, act) {
+                    return;
                 }
+                match self.unusable(key, answer) {
+                    Attempt::Again => self.push_to_client(now, key),
+                    Attempt::Moves(why) => self.move_to_people(now, key, why),
+                    Attempt::Over => {
+                        self.question_fails(now, key, Ending::ClientFailed, &refusal);
+                    }
+                }
+            }
+            Err(UnusableReply::Malformed(_)) if self.can_be_moved(key) => {
+                self.move_to_people(now, key, NotAPerson::Malformed);
             }
             Err(UnusableReply::Malformed(refusal)) => {
                 self.question_fails(now, key, Ending::ClientFailed, &refusal);
@@ -233,13 +264,20 @@ impl Relay {
         }
     }
 
+    /// Handles an error response of the client to a question: people are asked, or the server gets the error.
+    fn client_fails(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
+        if self.can_be_moved(key) {
+            let code = error_code(frame);
+            self.move_to_people(now, key, NotAPerson::Error { code });
+        } else {
+            self.pass_on_error(now, key, frame);
+        }
+    }
+
     fn pass_on_error(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
-        let code = Envelope::parse_within(frame.text().as_bytes(), usize::MAX)
-            .ok()
-            .and_then(|all| all.error_code());
         let revision = self.server.revision_or_latest();
         let fault = PeerFault::AnsweredWithError {
-            code: code.unwrap_or_default(),
+            code: error_code(frame),
         };
         let server_id = self
             .asks
@@ -283,6 +321,12 @@ impl Relay {
     }
 }
 
+/// Returns the code of an error response; 0 if it has none that can be read.
+fn error_code(frame: Frame<'_>) -> i64 {
+    let read = Envelope::parse_within(frame.text().as_bytes(), usize::MAX).ok();
+    read.and_then(|all| all.error_code()).unwrap_or_default()
+}
+
 /// Returns the client's response under the server's id, which the client may know by another.
 fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     match frame.id() {
@@ -304,9 +348,19 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
 }
 
 /// Returns the question as this revision spells it; `None` if it cannot express it.
-fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
+pub(super) fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
     match &question.request_again() {
         ElicitRequest::Form { message, .. } => {
+            if question.form().is_some_and(Form::is_unread) {
+                return Some(question.request_again());
+            }
+            if let Some(form) = question.form()
+                && !form.adjustments().is_empty()
+            {
+                // The client is of another era or revision than the server, and has the form as revisions spell it.
+                let schema = form.emit(revision).ok()?;
+                return Some(ElicitRequest::form(message.clone(), &schema));
+            }
             if revision > Revision::V2025_06_18 {
                 // Both revisions have the same forms; unknown members of the request stay.
                 return Some(question.request_again());

@@ -6,7 +6,7 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::spelling::has_same_letters;
 use mcp_elicit_core::wire::{
-    ElicitRequest, Frame, FrameIndex, FramePart, Id, Revision, WireError, meta,
+    ElicitRequest, Frame, FrameIndex, FramePart, Id, Revision, SessionVersion, WireError, meta,
 };
 use serde_json::{Value, json};
 
@@ -57,10 +57,10 @@ impl PushedServer {
         self.result()["capabilities"]["logging"].is_object()
     }
 
-    /// Returns its `InitializeResult` for a client of this revision.
-    pub(super) fn initialize_result(&self, spoken: Revision) -> Value {
+    /// Returns its `InitializeResult` for a client of this version.
+    pub(super) fn initialize_result(&self, version: SessionVersion) -> Value {
         let mut result = self.result();
-        result["protocolVersion"] = json!(spoken.min(self.revision).as_str());
+        result["protocolVersion"] = json!(version.as_str().min(self.revision.as_str()));
         result
     }
 
@@ -70,7 +70,7 @@ impl PushedServer {
         let mut made = json!({
             "resultType": "complete",
             "supportedVersions": [Revision::V2026_07_28.as_str(), self.revision.as_str()],
-            "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+            "capabilities": without_subscriptions(found.get("capabilities")),
             "ttlMs": 0,
             "cacheScope": "private",
         });
@@ -82,6 +82,26 @@ impl PushedServer {
         }
         made
     }
+}
+
+/// The capabilities that a client of 2026-07-28 uses through `subscriptions/listen`.
+const SUBSCRIBED: [(&str, &str); 4] = [
+    ("tools", "listChanged"),
+    ("prompts", "listChanged"),
+    ("resources", "listChanged"),
+    ("resources", "subscribe"),
+];
+
+/// Returns a session's capabilities for a client of the other era. Subscriptions are not bridged, and a client may refuse to
+/// start if it cannot subscribe to what is declared.
+fn without_subscriptions(capabilities: Option<&Value>) -> Value {
+    let mut all = capabilities.cloned().unwrap_or_else(|| json!({}));
+    for (feature, member) in SUBSCRIBED {
+        if let Some(declared) = all.get_mut(feature).and_then(Value::as_object_mut) {
+            declared.retain(|name, _| name != member);
+        }
+    }
+    all
 }
 
 /// The rules of this era's servers.
@@ -146,6 +166,7 @@ impl Relay {
             mode.is_some_and(|mode| self.client.shown(self.settings.answer_with).has(mode));
         let attribution = self.calls.attribute(via, in_dialog);
         if let Ok(request) = &request {
+            self.settings.eras.saw_pushed();
             self.seen_asking(&attribution.candidates(), request.mode());
         }
         let origin = Origin::Pushed { id: id.clone() };

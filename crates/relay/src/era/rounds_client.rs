@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::negotiation::with_declared;
+use super::pushed_client::in_revision;
 use super::{Client, Server};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::asks::UnusableReply;
@@ -32,6 +33,8 @@ pub(super) struct RoundsClient {
     info: Option<String>,
     /// `clientCapabilities`, JSON.
     capabilities: String,
+    /// `true` if they have no mode of questions.
+    shows_no_question: bool,
 }
 
 impl RoundsClient {
@@ -41,7 +44,13 @@ impl RoundsClient {
         Self {
             info: meta.client_info().map(|info| info.get().to_owned()),
             capabilities: capabilities.to_owned(),
+            shows_no_question: meta.capability(REVISION).is_none(),
         }
+    }
+
+    /// Returns `true` if it declared no mode of questions when it described itself last.
+    pub(super) fn shows_no_question(&self) -> bool {
+        self.shows_no_question
     }
 
     /// Returns `clientInfo` as JSON.
@@ -227,7 +236,7 @@ impl Relay {
         };
         for question in &questions {
             if let Some(question) = self.asks.get_mut(*question) {
-                question.shown_in_round();
+                question.shown_in_round(now);
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
@@ -280,7 +289,8 @@ impl Relay {
         for question in questions {
             let question = self.asks.get(*question)?;
             asked.push(question.entry_and_record()?);
-            let params = question.request_again().to_raw_params(REVISION).ok()?;
+            let request = in_revision(question, REVISION)?;
+            let params = request.to_raw_params(REVISION).ok()?;
             let params = question.unknown().added_to(&params)?;
             let request = format!(
                 r#"{{"method":"{}","params":{}}}"#,
@@ -313,6 +323,19 @@ impl Relay {
         call.asks().iter().filter(for_client).copied().collect()
     }
 
+    /// Returns the open questions of a call that the client was asked under this state.
+    pub(crate) fn asked_in_round_of(&self, key: CallId, claims: &StateClaims) -> Vec<AskId> {
+        let mut questions = self.questions_for_client(key);
+        questions.retain(|question| {
+            let known = self.asks.get(*question);
+            known.filter(|known| known.is_open()).is_some_and(|known| {
+                let record = known.record();
+                record.is_some_and(|record| claims.asks(known.entry(), record))
+            })
+        });
+        questions
+    }
+
     /// Returns the answers in a retry to the questions under its state, each checked.
     pub(crate) fn answers_of_round(
         &self,
@@ -321,16 +344,10 @@ impl Relay {
         claims: &StateClaims,
     ) -> Vec<(AskId, Result<Outcome, UnusableReply>)> {
         let mut answers = Vec::new();
-        for question in self.questions_for_client(key) {
+        for question in self.asked_in_round_of(key, claims) {
             let Some(known) = self.asks.get(question) else {
                 continue;
             };
-            let is_asked = known
-                .record()
-                .is_some_and(|record| claims.asks(known.entry(), record));
-            if !known.is_open() || !is_asked {
-                continue;
-            }
             let reply = known.reply_in(known.entry(), responses, REVISION);
             answers.extend(reply.transpose().map(|reply| (question, reply)));
         }

@@ -1,10 +1,11 @@
 //! Servers of the rounds era (2026-07-28): questions in `input_required`, and requests of the other era to them.
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members, message,
-    meta,
+    ElicitRequest, Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision,
+    SessionVersion, members, message, meta,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -45,13 +46,18 @@ impl RoundsServer {
         self.info.as_deref()
     }
 
-    /// Returns the `InitializeResult` for a client of the other era at this revision; `name` is used if the server gave
+    /// Returns its `DiscoverResult`.
+    pub(super) fn discover_result(&self) -> Value {
+        serde_json::from_str(&self.result).unwrap_or_default()
+    }
+
+    /// Returns the `InitializeResult` for a client of the other era at this version; `name` is used if the server gave
     /// none.
-    pub(super) fn initialize_result(&self, spoken: Revision, name: &str) -> Value {
+    pub(super) fn initialize_result(&self, version: SessionVersion, name: &str) -> Value {
         let found: Value = serde_json::from_str(&self.result).unwrap_or_default();
         let info = description(&found).cloned();
         let mut made = json!({
-            "protocolVersion": spoken.as_str(),
+            "protocolVersion": version.as_str(),
             "capabilities": found.get("capabilities").cloned().unwrap_or_else(|| json!({})),
             "serverInfo": info.unwrap_or_else(|| json!({"name": name, "version": "0"})),
         });
@@ -94,6 +100,14 @@ impl Server {
     }
 }
 
+/// Returns the form of a question that may go to the client unchanged, if the client's abilities decide about it.
+fn passed_form(audience: Audience, request: &ElicitRequest) -> Option<Form> {
+    match (audience, request) {
+        (Audience::Auto, ElicitRequest::Form { schema, .. }) => Form::parse(schema.get()).ok(),
+        (_, ElicitRequest::Form { .. } | ElicitRequest::Url { .. }) => None,
+    }
+}
+
 /// Returns the `_meta` of a request that the gateway makes in this era for its client.
 fn meta_for(client: &Client, audience: Audience) -> Value {
     let capabilities = client.capabilities();
@@ -107,7 +121,7 @@ fn meta_for(client: &Client, audience: Audience) -> Value {
 
 /// Returns the request with this `_meta`, in which every request of the rounds era describes itself, and with the
 /// minimum level of log messages for its client.
-fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
+pub(super) fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
     let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
     let mut params = envelope.params().map(ToOwned::to_owned);
     for key in [
@@ -142,6 +156,9 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return ServerForward::Handled;
         }
+        if required.questions().next().is_some() {
+            self.settings.eras.saw_round();
+        }
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
             return self.pass_round_on(now, key, &required, frame.text());
@@ -163,9 +180,14 @@ impl Relay {
         if !self.client.answers_with_retries() || self.settings.holds_rounds() || brings_answers {
             return false;
         }
-        let can = required
-            .questions()
-            .all(|(_, request)| call.capability().has(request.mode()));
+        let audience = self.settings.answer_with;
+        let can = required.questions().all(|(_, request)| {
+            let form = passed_form(audience, request);
+            call.capability().has(request.mode())
+                && self
+                    .client
+                    .shows(audience, Some(call), request, form.as_ref())
+        });
         let asks = required.questions().next().is_some();
         !asks || (call.stream().is_some() && can)
     }
@@ -203,7 +225,7 @@ impl Relay {
     }
 
     /// Takes a round that the gateway answers itself, entry by entry.
-    fn take_round(
+    pub(super) fn take_round(
         &mut self,
         now: Timestamp,
         key: CallId,

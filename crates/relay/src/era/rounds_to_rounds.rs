@@ -8,12 +8,14 @@
 //! are asked in its place, the gateway answers each round itself (`server_round`).
 
 use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::{InputRequired, InputResponses};
 use serde_json::Value;
 
 use crate::call_start::Carried;
 use crate::frame_edit::{ErrorResponse, with_id};
+use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, Origin, RoundId, UnusableReply};
 use crate::parts::calls::Call;
 use crate::parts::passed_rounds::{ClientAnswers, Retry, with_state};
@@ -81,7 +83,7 @@ impl Relay {
         let mut round = None;
         for key in questions {
             if let Some(question) = self.asks.get_mut(key) {
-                question.shown_in_round();
+                question.shown_in_round(now);
                 question.leave_call();
                 asked.extend(question.entry_and_record());
                 if let Origin::PassedRound { round: known, .. } = question.origin() {
@@ -160,6 +162,7 @@ impl Relay {
         let mut unanswered = Vec::new();
         let mut own = ClientAnswers::default();
         let mut wrong = Vec::new();
+        let mut moves = Vec::new();
         for key in asked.iter().copied() {
             let Some(question) = self.asks.get(key) else {
                 continue;
@@ -172,6 +175,7 @@ impl Relay {
                 continue;
             }
             match question.reply_in(&entry, responses, self.client.revision()) {
+                Ok(Some(reply)) if self.is_moved(frame, key, reply.action(), &mut moves) => {}
                 Ok(Some(reply)) => {
                     let content = reply.answers().map(Answers::to_value);
                     let action = Value::from(reply.action().as_str());
@@ -179,11 +183,31 @@ impl Relay {
                     answers.push((key, reply));
                 }
                 Ok(None) => unanswered.push(key),
+                Err(UnusableReply::Malformed(_)) if self.can_be_moved(key) => {
+                    moves.push((key, NotAPerson::Malformed));
+                }
                 Err(UnusableReply::Malformed(refusal)) => {
                     return self.effects.reject(frame, &refusal);
                 }
-                Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
+                Err(UnusableReply::Wrong { act, .. })
+                    if self.is_moved(frame, key, act, &mut moves) => {}
+                Err(UnusableReply::Wrong {
+                    refusal, answer, ..
+                }) => match self.unusable(key, answer) {
+                    Attempt::Again => wrong.push(None),
+                    Attempt::Moves(why) => moves.push((key, why)),
+                    Attempt::Over => wrong.push(Some(refusal)),
+                },
             }
+        }
+        let can_move = unanswered.iter().any(|key| self.can_be_moved(*key));
+        if responses.is_empty() && answered.is_empty() && can_move {
+            self.missing(&unanswered, &mut moves);
+            wrong.extend(unanswered.iter().map(|_| None));
+        }
+        if !moves.is_empty() {
+            self.round_states.use_up(state);
+            return self.take_round_back(frame, round, &asked, answers, &moves);
         }
         if !wrong.is_empty() {
             self.round_states.use_up(state);
@@ -217,17 +241,14 @@ impl Relay {
         frame: ClientFrame<'_>,
         round: RoundId,
         asked: &[AskId],
-        wrong: Vec<(AskId, Box<ErrorResponse>, String)>,
+        wrong: Vec<Option<Box<ErrorResponse>>>,
         binding: &CallBinding,
     ) -> ClientForward {
-        for (key, refusal, reason) in wrong {
-            let question = self.asks.get_mut(key);
-            if !question.is_some_and(|question| question.was_wrong(reason)) {
-                for key in asked {
-                    self.drop_question(*key, Ending::ClientFailed);
-                }
-                return self.effects.reject(frame, &refusal);
+        if let Some(refusal) = wrong.into_iter().flatten().next() {
+            for key in asked {
+                self.drop_question(*key, Ending::ClientFailed);
             }
+            return self.effects.reject(frame, &refusal);
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
         for question in asked.iter().filter_map(|key| self.asks.get(*key)) {

@@ -30,8 +30,8 @@ impl Relay {
         if !matches!(self.judge_urls(now, &key.into(), frame), Passed::Callers) {
             return self.take_urls(now, key, frame);
         }
-        let client_can = self.client.knows_url_required()
-            && !matches!(self.settings.answer_with, Audience::People);
+        let shown = self.client.shown(self.settings.answer_with);
+        let client_can = self.client.knows_url_required() && shown.has(Mode::Url);
         if client_can
             || matches!(self.settings.answer_with, Audience::Client) && !declared.has(Mode::Url)
         {

@@ -36,6 +36,8 @@ pub(crate) struct WaitingCall {
 pub(crate) struct Approved {
     /// The name of the rule.
     pub(crate) rule: String,
+    /// The comments of its approvers, for the caller.
+    pub(crate) comments: Vec<String>,
     /// JSON Pointers to the arguments that were changed.
     pub(crate) edited: Vec<String>,
     /// The delivery of the approval, until the call is sent.
@@ -64,8 +66,8 @@ impl Approvals {
     }
 
     /// Returns the call, if it waits for approval.
-    pub(crate) fn waiting(&self, call: CallId) -> Option<&WaitingCall> {
-        self.waiting.get(&call)
+    pub(crate) fn waiting_mut(&mut self, call: CallId) -> Option<&mut WaitingCall> {
+        self.waiting.get_mut(&call)
     }
 
     /// Ends the wait of a call that people have decided about.
@@ -86,6 +88,11 @@ impl Approvals {
     /// Records an approved call that is about to start.
     pub(crate) fn start(&mut self, approved: Approved) {
         self.starting = Some(approved);
+    }
+
+    /// Returns `true` if an approved call is about to start.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.starting.is_some()
     }
 
     /// Takes out the approved call that did not start.
@@ -123,7 +130,12 @@ impl Approvals {
         if frame.member(FramePart::Result, "resultType") == Some(r#""input_required""#) {
             return None;
         }
-        let note = members::raw_value(&json!({"rule": approved.rule, "edited": approved.edited}));
+        let mut note = json!({"rule": approved.rule, "edited": approved.edited});
+        if !approved.comments.is_empty() {
+            note["comments"] = json!(approved.comments);
+        }
+        let note = members::raw_value(&note);
+        let words = words(approved);
         let all = Members::read(result, "result").ok()?;
         let meta = match all.get("_meta").filter(|meta| !members::is_null(meta)) {
             Some(meta) => Members::read(meta, "_meta")
@@ -133,12 +145,8 @@ impl Approvals {
         };
         let mut said = all.with("_meta", Some(&meta));
         let told = Members::read_text(said.get(), "result").ok()?;
-        if let Some(content) = told.get("content").filter(|_| !approved.edited.is_empty()) {
+        if let Some((content, words)) = told.get("content").zip(words) {
             let content: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-            let words = format!(
-                "The people who approved this call changed: {}",
-                approved.edited.join(", ")
-            );
             let words = members::raw_value(&json!({"type": "text", "text": words}));
             let content: Vec<&RawValue> = content.into_iter().chain([&*words]).collect();
             let content = serde_json::value::to_raw_value(&content).ok()?;
@@ -147,4 +155,22 @@ impl Approvals {
         let range = frame.range(FramePart::Result)?;
         Some(frame_edit::spliced(frame.text(), range, said.get()))
     }
+}
+
+/// Returns the text about an approval for the caller; `None` if there is nothing to say.
+fn words(approved: &Approved) -> Option<String> {
+    let mut sentences = Vec::new();
+    if !approved.edited.is_empty() {
+        sentences.push(format!(
+            "The people who approved this call changed: {}",
+            approved.edited.join(", ")
+        ));
+    }
+    if !approved.comments.is_empty() {
+        sentences.push(format!(
+            "The people who approved this call wrote: {}",
+            serde_json::json!(approved.comments)
+        ));
+    }
+    (!sentences.is_empty()).then(|| sentences.join("\n"))
 }

@@ -112,6 +112,12 @@ impl AskingTargets {
         self.get(kind, target).is_some()
     }
 
+    /// Returns `true` if this one was certainly seen to ask in this mode.
+    pub(crate) fn surely_asks(&self, kind: CallKind, target: &str, mode: Mode) -> bool {
+        let habit = self.get(kind, target);
+        habit.is_some_and(|habit| habit != Habit::Suspected && habit.has(mode))
+    }
+
     /// Returns `true` if this one may ask in a mode that the client does not show itself.
     pub(crate) fn may_ask_people(&self, kind: CallKind, target: &str, shown: Capability) -> bool {
         let habit = self.get(kind, target);

@@ -3,13 +3,15 @@
 //! Every waiting request holds a [`Permit`], which is returned when it is dropped, so that no end of a call can forget
 //! it. A request is refused once a limit is reached. Later growth of an open request (its result while no client waits,
 //! answers of its rounds) counts too, but only a retry with answers is refused for it, at twice the limit, because the
-//! others may be waiting for it.
+//! others may be waiting for it. The bytes also count in the accounts that this session shares with others
+//! ([`ByteAccounts`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
+use super::held_bytes::{ByteAccounts, ByteLimit};
 use crate::frame_edit::ErrorResponse;
 
 /// The limits, and their current use.
@@ -17,12 +19,14 @@ pub(crate) struct CallBudget {
     most_requests: usize,
     most_bytes: usize,
     bytes: SharedBytes,
+    accounts: ByteAccounts,
 }
 
 /// The permission of one request to be open, and the bytes that it holds.
 pub(crate) struct Permit {
     bytes: usize,
     all: SharedBytes,
+    accounts: ByteAccounts,
 }
 
 /// The bytes held by all requests. The budget and each permit share it, so the number of owners is that of the permits
@@ -59,6 +63,8 @@ pub(crate) enum BudgetError {
     Requests(usize),
     /// The bytes held by open requests.
     Bytes(usize),
+    /// The bytes held by open requests of several sessions.
+    Shared(ByteLimit),
 }
 
 impl CallBudget {
@@ -68,7 +74,13 @@ impl CallBudget {
             most_requests,
             most_bytes,
             bytes: SharedBytes::default(),
+            accounts: ByteAccounts::default(),
         }
+    }
+
+    /// Counts the bytes in these accounts, too.
+    pub(crate) fn with_accounts(self, accounts: ByteAccounts) -> Self {
+        Self { accounts, ..self }
     }
 
     /// Takes a permit, which holds no bytes yet.
@@ -77,6 +89,7 @@ impl CallBudget {
         Ok(Permit {
             bytes: 0,
             all: self.bytes.clone(),
+            accounts: self.accounts.clone(),
         })
     }
 
@@ -88,7 +101,7 @@ impl CallBudget {
         if self.bytes.get() >= self.most_bytes {
             return Err(BudgetError::Bytes(self.most_bytes));
         }
-        Ok(())
+        self.check_accounts()
     }
 
     /// Checks that a request with a permit may grow.
@@ -97,7 +110,13 @@ impl CallBudget {
         if self.bytes.get() >= most {
             return Err(BudgetError::Bytes(most));
         }
-        Ok(())
+        self.check_accounts()
+    }
+
+    fn check_accounts(&self) -> Result<(), BudgetError> {
+        self.accounts
+            .exceeded()
+            .map_or(Ok(()), |limit| Err(BudgetError::Shared(limit)))
     }
 
     /// Returns the number of permits in use, and the bytes that their requests hold.
@@ -111,6 +130,7 @@ impl Permit {
     /// Sets the bytes that it holds.
     pub(crate) fn set_bytes(&mut self, bytes: usize) {
         self.all.change(self.bytes, bytes);
+        self.accounts.change(self.bytes, bytes);
         self.bytes = bytes;
     }
 }
@@ -136,6 +156,7 @@ impl BudgetError {
                 );
                 ("call-bytes", most, why)
             }
+            Self::Shared(limit) => return limit.refusal(),
         };
         let data = json!({"limit": limit, "most": most});
         ErrorResponse::new(-32000, format!("{why}; {next}")).with_data(data)

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::Capability;
 use serde_json::json;
 
@@ -58,6 +59,10 @@ pub(crate) struct CallQueue {
     left: BTreeMap<CallId, Target>,
     /// The state in which each call of `waiting` was last found to wait.
     checked: Option<TurnState>,
+    /// The time of the next check that does not depend on the state.
+    next_check: Option<Timestamp>,
+    /// The number of ended calls and questions when it last changed, and that time.
+    moved: (u64, Timestamp),
 }
 
 impl CallQueue {
@@ -68,6 +73,8 @@ impl CallQueue {
             waiting: BTreeMap::new(),
             left: BTreeMap::new(),
             checked: None,
+            next_check: None,
+            moved: (0, Timestamp::from_millis(0)),
         }
     }
 
@@ -157,6 +164,38 @@ impl CallQueue {
     pub(crate) fn must_check(&mut self, state: TurnState) -> bool {
         let last = self.checked.replace(state);
         !last.is_some_and(|last| last.is_like(&state))
+    }
+
+    /// Records that the planned check is due.
+    pub(crate) fn check_is_due(&mut self) {
+        self.next_check = None;
+        self.recheck();
+    }
+
+    /// Records that the turn of some call may differ for a reason that is not part of the state.
+    pub(crate) fn recheck(&mut self) {
+        self.checked = None;
+    }
+
+    /// Plans a check at this time. Returns `false` if one is planned before.
+    pub(crate) fn plan_check(&mut self, at: Timestamp) -> bool {
+        let is_earlier = self.next_check.is_none_or(|known| at < known);
+        if is_earlier {
+            self.next_check = Some(at);
+        }
+        is_earlier
+    }
+
+    /// Records the number of calls and questions that have ended.
+    pub(crate) fn note_ended(&mut self, now: Timestamp, ended: u64) {
+        if self.moved.0 != ended {
+            self.moved = (ended, now);
+        }
+    }
+
+    /// Returns the time since which no call and no question has ended.
+    pub(crate) fn still_since(&self) -> Timestamp {
+        self.moved.1
     }
 
     /// Records that all calls that still wait do so in this state.

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
+use mcp_elicit_core::question::ToolClaims;
 use mcp_elicit_core::wire::members;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::CallKind;
+use crate::approvals::cut;
 use crate::decisions::ToolFacts;
 
 /// The number of tools that are remembered.
 const TOOLS: usize = 10_000;
-/// The largest kept input schema, in bytes; and the total size.
+/// The largest kept input schema, in bytes; and the total size of schemas and descriptions.
 const MAX_SCHEMA: usize = 64 * 1024;
-const MAX_SCHEMAS: usize = 8 * 1024 * 1024;
+const MAX_TEXTS: usize = 8 * 1024 * 1024;
 
 /// The tools that the server listed.
 #[derive(Default)]
@@ -22,8 +24,8 @@ pub(crate) struct Catalog {
     tools: HashMap<String, bool>,
     /// The facts for rules, by name; only if there are rules.
     facts: HashMap<String, ToolFacts>,
-    /// The total size of the schemas in `facts`.
-    schema_bytes: usize,
+    /// The total size of the schemas and descriptions in `facts`.
+    text_bytes: usize,
     extent: Extent,
 }
 
@@ -41,6 +43,8 @@ enum Extent {
 
 #[derive(Deserialize)]
 struct Described<'a> {
+    #[serde(default)]
+    description: Option<String>,
     #[serde(default)]
     annotations: Option<Hints>,
     #[serde(rename = "inputSchema", borrow, default)]
@@ -103,10 +107,14 @@ impl Catalog {
             if before.is_some_and(|before| hints(before) != hints(&facts)) {
                 changed.push(name.clone());
             }
-            let size = |facts: &ToolFacts| facts.input_schema.as_ref().map_or(0, |text| text.len());
-            self.schema_bytes += size(&facts);
+            let size = |facts: &ToolFacts| {
+                let texts = [&facts.input_schema, &facts.description];
+                let lengths = texts.into_iter().flatten().map(|text| text.len());
+                lengths.sum::<usize>()
+            };
+            self.text_bytes += size(&facts);
             if let Some(before) = self.facts.insert(name, facts) {
-                self.schema_bytes -= size(&before);
+                self.text_bytes -= size(&before);
             }
         }
         changed
@@ -118,8 +126,13 @@ impl Catalog {
         };
         let schema = described.input_schema.map(RawValue::get);
         let schema = schema.filter(|schema| {
-            schema.len() <= MAX_SCHEMA && self.schema_bytes + schema.len() <= MAX_SCHEMAS
+            schema.len() <= MAX_SCHEMA && self.text_bytes + schema.len() <= MAX_TEXTS
         });
+        let described_by = described.description.as_deref().map(str::trim);
+        let description = described_by.filter(|text| !text.is_empty());
+        let description = description.map(|text| cut(text, ToolClaims::MAX_DESCRIPTION));
+        let both = |text: &String| text.len() + schema.map_or(0, str::len);
+        let description = description.filter(|text| self.text_bytes + both(text) <= MAX_TEXTS);
         let hints = described.annotations;
         let hint = |of: fn(&Hints) -> Option<bool>| hints.as_ref().and_then(of);
         ToolFacts {
@@ -128,6 +141,7 @@ impl Catalog {
             idempotent: hint(|hints| hints.idempotent),
             open_world: hint(|hints| hints.open_world),
             input_schema: schema.map(Into::into),
+            description: description.map(Into::into),
         }
     }
 

@@ -7,17 +7,33 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of clients that are remembered.
+/// The number of clients that are remembered; the least recently seen one is forgotten.
 const REMEMBERED: usize = 256;
 /// A call is handed back after this part of its client's observed timeout.
 const PART: f64 = 0.75;
 
-/// The observed timeouts of clients, by their own names: shared by all relays of one server.
+/// The observed timeouts of clients, by their names without versions: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct ClientWaits {
-    known: Arc<Mutex<BTreeMap<String, Duration>>>,
+    known: Arc<Mutex<KnownWaits>>,
     /// `true` if a shorter timeout was observed since the last check.
     changed: Arc<AtomicBool>,
+}
+
+/// The observed timeouts, and when each was used last.
+#[derive(Debug, Default)]
+struct KnownWaits {
+    by_name: BTreeMap<String, KnownWait>,
+    /// A number that increases with each use.
+    uses: u64,
+}
+
+/// The observed timeout of one client.
+#[derive(Debug)]
+struct KnownWait {
+    waited: Duration,
+    /// The number of its last use.
+    used: u64,
 }
 
 /// A client, by its own name, and its observed timeout.
@@ -27,36 +43,52 @@ pub(crate) struct LearnedWait {
     millis: u64,
 }
 
-impl ClientWaits {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Duration>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl KnownWaits {
     /// Records a timeout; returns `true` if it is new.
-    fn note(&self, client: String, waited: Duration) -> bool {
-        let mut all = self.all();
-        if let Some(known) = all.get_mut(&client) {
-            let shorter = waited < *known;
-            *known = waited.min(*known);
+    fn note(&mut self, client: String, waited: Duration) -> bool {
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(known) = self.by_name.get_mut(&client) {
+            let shorter = waited < known.waited;
+            known.waited = waited.min(known.waited);
+            known.used = used;
             return shorter;
         }
-        let room = all.len() < REMEMBERED;
-        if room {
-            all.insert(client, waited);
+        if self.by_name.len() >= REMEMBERED {
+            let oldest = self.by_name.iter().min_by_key(|(_, known)| known.used);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                self.by_name.remove(&oldest);
+            }
         }
-        room
+        self.by_name.insert(client, KnownWait { waited, used });
+        true
+    }
+
+    /// Returns a client's observed timeout, and marks it as used.
+    fn of(&mut self, client: &str) -> Option<Duration> {
+        let known = self.by_name.get_mut(client)?;
+        self.uses += 1;
+        known.used = self.uses;
+        Some(known.waited)
+    }
+}
+
+impl ClientWaits {
+    fn all(&self) -> MutexGuard<'_, KnownWaits> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a client gave up after this time.
     pub(crate) fn learn(&self, client: String, waited: Duration) {
-        if self.note(client, waited) {
+        if self.all().note(client, waited) {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Returns the time after which a call is handed back to this client, which is shorter than its observed timeout.
-    pub(crate) fn before_end(&self, client: &str) -> Option<Duration> {
-        let waited = self.all().get(client).copied();
+    /// Before any is observed, `expected` is used.
+    pub(crate) fn before_end(&self, client: &str, expected: Option<Duration>) -> Option<Duration> {
+        let waited = self.all().of(client).or(expected);
         waited.map(|waited| waited.mul_f64(PART))
     }
 
@@ -65,21 +97,33 @@ impl ClientWaits {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns all timeouts.
+    /// Returns all timeouts, the least recently used first.
     pub(crate) fn known(&self) -> Vec<LearnedWait> {
-        let wait = |(client, waited): (&String, &Duration)| LearnedWait {
+        let all = self.all();
+        let mut known: Vec<_> = all.by_name.iter().collect();
+        known.sort_by_key(|(_, known)| known.used);
+        let wait = |(client, known): (&String, &KnownWait)| LearnedWait {
             client: client.clone(),
-            millis: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            millis: u64::try_from(known.waited.as_millis()).unwrap_or(u64::MAX),
         };
-        self.all().iter().map(wait).collect()
+        known.into_iter().map(wait).collect()
     }
 
-    /// Adds those observed by another process, or an earlier one.
+    /// Adds those observed by another process, or an earlier one. Earlier versions stored the whole `clientInfo` in
+    /// place of the name.
     pub(crate) fn add(&self, learned: &[LearnedWait]) {
         for wait in learned {
-            self.note(wait.client.clone(), Duration::from_millis(wait.millis));
+            let name = name_in(&wait.client).unwrap_or_else(|| wait.client.clone());
+            let waited = Duration::from_millis(wait.millis);
+            self.all().note(name, waited);
         }
     }
+}
+
+/// Returns the name in a `clientInfo` (JSON); `None` if the text is none.
+fn name_in(info: &str) -> Option<String> {
+    let info: serde_json::Value = serde_json::from_str(info).ok()?;
+    Some(info.get("name")?.as_str()?.to_owned())
 }
 
 /// Returns `true` if the reason of a cancellation is a timeout, as the SDKs write it: "timed out after 5s", "McpError:
@@ -109,5 +153,39 @@ mod tests {
         ] {
             assert!(!is_timeout(reason), "{reason}");
         }
+    }
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_least_recently_used_client_is_forgotten() {
+        let waits = ClientWaits::default();
+        for number in 0..REMEMBERED {
+            waits.learn(format!("c{number}"), secs(40));
+        }
+        // It is in use, so the next oldest goes.
+        assert_eq!(waits.before_end("c0", None), Some(secs(30)));
+        waits.learn("new".to_owned(), secs(8));
+        assert_eq!(waits.before_end("c1", None), None);
+        assert_eq!(waits.before_end("c0", None), Some(secs(30)));
+        assert_eq!(waits.before_end("new", None), Some(secs(6)));
+        assert_eq!(waits.known().len(), REMEMBERED);
+        assert_eq!(waits.before_end("other", Some(secs(4))), Some(secs(3)));
+        assert_eq!(waits.before_end("new", Some(secs(4))), Some(secs(6)));
+    }
+
+    #[test]
+    fn facts_of_an_older_version_are_kept_under_the_name_of_their_client() {
+        let stored = r#"[{"client":"{\"name\":\"a\",\"version\":\"1\"}","millis":8000},
+            {"client":"{\"name\":\"a\",\"version\":\"2\"}","millis":4000},{"client":"b","millis":2000}]"#;
+        let learned: Vec<LearnedWait> = serde_json::from_str(stored).unwrap();
+        let waits = ClientWaits::default();
+        waits.add(&learned);
+        assert_eq!(waits.before_end("a", None), Some(secs(3)));
+        let names: Vec<_> = waits.known().into_iter().map(|wait| wait.client).collect();
+        assert_eq!(names, ["b", "a"]);
+        assert!(!waits.take_changed());
     }
 }

@@ -25,6 +25,33 @@ impl EffectQueue {
         self.effects.pop_front()
     }
 
+    /// Returns the number of waiting effects.
+    pub(crate) fn len(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Takes out the frames for the client on this stream which were added since there were `before` effects, and which
+    /// `wanted` accepts.
+    pub(crate) fn take_frames_since(
+        &mut self,
+        before: usize,
+        of: StreamId,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let mut taken = Vec::new();
+        let mut rest = VecDeque::new();
+        for effect in self.effects.drain(before.min(self.effects.len())..) {
+            match effect {
+                Effect::ToClient { stream, frame, .. } if stream == of && wanted(&frame) => {
+                    taken.push(frame);
+                }
+                other => rest.push_back(other),
+            }
+        }
+        self.effects.append(&mut rest);
+        taken
+    }
+
     /// Adds a frame for the client; `last` if it answers the request that opened the stream.
     pub(crate) fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {

@@ -1,4 +1,4 @@
-//! The ids of openings: `initialize` and `server/discover` as the client sent them.
+//! The ids of openings: `initialize` and `server/discover` as they were sent to the server.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use mcp_elicit_core::wire::Id;
 /// The number of openings whose ids are kept.
 const FIRST_REQUESTS: usize = 16;
 
-/// The ids of openings that the server has not answered, as the client chose them. It may answer long after another era
+/// The ids of openings that the server has not answered, the client's and the gateway's own. It may answer long after another era
 /// was detected.
 #[derive(Default)]
 pub(crate) struct OpeningIds {
@@ -23,11 +23,10 @@ impl OpeningIds {
         }
     }
 
-    /// Forgets the opening that was sent under this id, which is answered.
-    pub(crate) fn answered(&mut self, id: &Id) {
-        if !self.ids.is_empty() {
-            self.ids.retain(|known| known != id);
-        }
+    /// Forgets the opening that was sent under this id, which is answered. Returns `true` if there is one.
+    pub(crate) fn answered(&mut self, id: &Id) -> bool {
+        let at = self.ids.iter().position(|known| known == id);
+        at.is_some_and(|at| self.ids.remove(at).is_some())
     }
 
     /// Returns `true` if an unanswered opening has this id.

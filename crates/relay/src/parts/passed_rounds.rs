@@ -172,6 +172,11 @@ impl PassedRounds {
         Some((*id, round.open.clone()))
     }
 
+    /// Returns the round as the server wrote it.
+    pub(crate) fn text(&self, id: RoundId) -> Option<String> {
+        self.by_id.get(&id).map(|round| round.text.clone())
+    }
+
     /// Returns the round again under another state, with the reasons why its questions are asked again.
     pub(crate) fn again(
         &self,

@@ -35,6 +35,11 @@ impl ServerRequests {
         self.open.remove(shown)
     }
 
+    /// Returns `true` if a request with this id of the server waits.
+    pub(crate) fn is_of_server(&self, id: &Id) -> bool {
+        self.open.values().any(|known| known == id)
+    }
+
     /// Ends a request that the server cancels. Returns the id that the client knows it by; `None` if none waits.
     pub(crate) fn cancelled(&mut self, id: &Id) -> Option<Id> {
         let shown = self.open.iter().find(|(_, known)| *known == id);

@@ -19,8 +19,12 @@ pub(crate) enum Timer {
     DropUnattended(CallId),
     /// End a question that was not answered in time.
     AskExpired(AskId),
+    /// Take the answer out of the record again.
+    DeliverAgain(AskId),
     /// End the wait for the server's list of tools.
     ToolsListing,
+    /// Check the calls that wait for their turn.
+    Turns,
 }
 
 /// All running timers.

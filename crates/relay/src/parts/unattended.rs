@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::Permit;
 use crate::{CallId, StreamId};
@@ -12,8 +12,9 @@ use crate::{CallId, StreamId};
 pub(crate) struct Unattended {
     /// By the digest of the call, oldest first.
     by_digest: HashMap<String, VecDeque<CallId>>,
-    /// Calls that wait for the result of the same call in another session.
-    following: FxHashSet<CallId>,
+    /// Calls that wait for the result of the same call in another session, with the address at which a person can answer
+    /// its question.
+    following: FxHashMap<CallId, Option<String>>,
     /// `true` if the record has calls without a waiting client.
     in_record: bool,
     /// Calls that are being looked up in the record.
@@ -52,19 +53,25 @@ impl Unattended {
         self.by_digest.is_empty()
     }
 
-    /// Makes the call wait for the result of the same call in another session.
-    pub(crate) fn follow(&mut self, call: CallId) {
-        self.following.insert(call);
+    /// Makes the call wait for the result of the same call in another session, whose question a person can answer at this
+    /// address.
+    pub(crate) fn follow(&mut self, call: CallId, link: Option<String>) {
+        self.following.insert(call, link);
+    }
+
+    /// Returns the address at which a person can answer the question that this call waits for in another session.
+    pub(crate) fn followed_link(&self, call: CallId) -> Option<String> {
+        self.following.get(&call).cloned().flatten()
     }
 
     /// Returns `true` while the call waits for another session's.
     pub(crate) fn follows(&self, call: CallId) -> bool {
-        self.following.contains(&call)
+        self.following.contains_key(&call)
     }
 
     /// Ends the wait for another session's call. Returns `false` if the call did not wait.
     pub(crate) fn end_following(&mut self, call: CallId) -> bool {
-        self.following.remove(&call)
+        self.following.remove(&call).is_some()
     }
 
     /// Records whether the record has calls without a waiting client.

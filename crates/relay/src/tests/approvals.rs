@@ -10,9 +10,10 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 
 use super::world::{Asks, World};
 use crate::decisions::{
-    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+    Admission, Approval, ApprovedCall, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal,
+    ToolFacts, VoteProgress,
 };
-use crate::{AskedVia, Event, RelaySettings, StreamId, Timestamp};
+use crate::{AskedVia, Event, QuestionLimit, RelaySettings, StreamId, Timestamp};
 
 /// The same decision about every call, and about every question.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(super) struct Fixed {
     pub(super) approved: Mutex<Vec<String>>,
     /// `true` once the rules have changed and refuse every call.
     pub(super) refuses_now: AtomicBool,
+    /// The state of every vote.
+    pub(super) progress: Option<VoteProgress>,
 }
 
 impl Decisions for Fixed {
@@ -50,16 +53,18 @@ impl Decisions for Fixed {
 
     fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
 
+    fn progress(&self, _: &str) -> Option<VoteProgress> {
+        self.progress.clone()
+    }
+
     fn approved(
         &self,
         _: Timestamp,
         _: &CallSummary,
         approval: &Approval,
-        answers: &str,
-        _: &[String],
-        _: Option<&str>,
+        decision: &ApprovedCall<'_>,
     ) {
-        let said = format!("{} {answers}", approval.people.rule);
+        let said = format!("{} {}", approval.people.rule, decision.answers);
         self.approved.lock().unwrap().push(said);
     }
 }
@@ -70,6 +75,7 @@ pub(crate) fn people() -> PeopleAsked {
         team: TeamPlan {
             rule_digest: "d".to_owned(),
             text: "{}".into(),
+            tool: None,
         },
         open_for: Duration::from_secs(30 * 60),
         hands_back: false,
@@ -167,6 +173,41 @@ fn a_refused_call_never_reaches_the_server_and_names_the_rule() {
     }
 }
 
+/// A server in JavaScript may take such a member for the prototype of the arguments, and see members that no rule saw.
+#[test]
+fn under_rules_a_call_has_no_member_that_may_be_taken_for_a_prototype() {
+    for eras in ERAS {
+        for arguments in [
+            r#"{"n":1,"__proto__":{"path":"/etc/passwd"}}"#,
+            r#"{"n":1,"\u005f_proto__":{"path":"/etc/passwd"}}"#,
+            r#"{"n":[{"constructor":{"prototype":{"path":"/etc/passwd"}}}]}"#,
+            r#"{"n":1},"__proto__":{"arguments":{"path":"/etc/passwd"}}"#,
+        ] {
+            let (mut world, _) = admitting(eras, Admission::Free);
+            let (id, call) = world.client.call();
+            let call = call.replace(r#"{"n":1}"#, arguments);
+            assert!(call.contains("passwd"));
+            world.client_sends(&call);
+            world.settle();
+            let error = &response(&world, id)["error"];
+            assert_eq!(error["code"], -32602, "{eras:?} {arguments}");
+            let why = error["message"].as_str().unwrap();
+            assert!(
+                why.contains("__proto__") && why.contains("leave it out"),
+                "{why}"
+            );
+            assert_eq!(tool_calls(&world), 0, "{eras:?} {arguments}");
+        }
+        // Values may have these names.
+        let (mut world, _) = admitting(eras, Admission::Free);
+        let (id, call) = world.client.call();
+        let call = call.replace(r#"{"n":1}"#, r#"{"n":"__proto__","of":["constructor"]}"#);
+        world.client_sends(&call);
+        world.settle();
+        assert!(response(&world, id)["result"].is_object(), "{eras:?}");
+    }
+}
+
 #[test]
 fn a_call_of_a_caller_with_too_many_open_questions_ends_with_the_bound() {
     for eras in ERAS {
@@ -177,8 +218,10 @@ fn a_call_of_a_caller_with_too_many_open_questions_ends_with_the_bound() {
         };
         world.tell(Event::NotAdmitted {
             question,
-            limit: 1_000,
-            of_server: false,
+            limit: QuestionLimit::Open {
+                most: 1_000,
+                of_server: false,
+            },
         });
         world.settle();
         let error = &response(&world, id)["error"];
@@ -210,6 +253,101 @@ fn an_approved_call_is_made_once_and_its_result_says_so() {
         );
         assert_eq!(world.store[&open[0]].deliveries, 1);
         assert_eq!(fixed.approved.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn the_caller_reads_why_a_call_was_declined_and_what_approvers_wrote() {
+    for eras in ERAS {
+        let (mut world, _, id) = called(eras, approval());
+        let open = world.open_to_people();
+        world.reasons = vec!["use \"staging\"\u{202e}".to_owned()];
+        assert!(world.answer(&open[0], Action::Decline));
+        world.settle();
+        let said = response(&world, id);
+        let text = said.to_string();
+        assert!(
+            text.contains("declined this call, with the reason"),
+            "{said}"
+        );
+        assert!(!text.contains('\u{202e}'), "{said}");
+        let reasons = &said["result"]["_meta"]["mcp-elicit/reasons"];
+        assert!(
+            reasons[0].as_str().unwrap().starts_with("use \"staging\""),
+            "{said}"
+        );
+        let (mut world, _, id) = called(eras, approval());
+        let open = world.open_to_people();
+        world.reasons = vec!["watch the disk".to_owned()];
+        assert!(world.answer(&open[0], Action::Accept));
+        world.settle();
+        let said = response(&world, id);
+        let note = &said["result"]["_meta"]["mcp-elicit/approval"];
+        assert_eq!(note["comments"][0], "watch the disk", "{said}");
+        let text = said["result"]["content"].to_string();
+        assert!(
+            text.contains("who approved this call wrote: [\\\"watch the disk"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_waits_for_approval_says_for_whom_and_until_when() {
+    for (client, server) in ERAS {
+        let minute = |minute: u64| Timestamp::from_millis((20 * 60 + minute) * 60_000);
+        let (settings, _) = settings(Fixed {
+            admit: Some(approval()),
+            progress: Some(VoteProgress {
+                missing: "1 of security".to_owned(),
+                votes: 1,
+                need: 2,
+                asked_at: minute(8),
+                until: Some(minute(28)),
+            }),
+            ..Fixed::default()
+        });
+        let world = World::with(settings, client, Capability::BOTH, server, Asks::Nothing);
+        let mut world = world.opened();
+        world.people = None;
+        let id = world.call();
+        world.settle();
+        world.pass_time(Duration::from_secs(51));
+        world.settle();
+        let said = response(&world, id);
+        let text = said["result"]["content"].to_string();
+        for words in [
+            "Waiting for approval by 1 of security (asked 20:08, until 20:28 UTC)",
+            "You need do nothing",
+            "in 60 s",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("The server"), "{text}");
+        let waiting = &said["result"]["_meta"][crate::WAITING];
+        assert_eq!(waiting["votes"], 1, "{said}");
+        assert_eq!(waiting["missing"], "1 of security");
+        assert_eq!(waiting["retryAfter"], 60);
+        assert_eq!(waiting["until"], minute(28).as_millis());
+        assert!(waiting["question"].is_string());
+    }
+}
+
+#[test]
+fn an_approved_call_has_no_id_and_no_token_of_its_client() {
+    for eras in ERAS {
+        let (mut world, _, id) = called(eras, approval());
+        let open = world.open_to_people();
+        assert!(world.answer(&open[0], Action::Accept));
+        world.settle();
+        let seen = &world.server.seen;
+        let sent = seen.iter().find(|frame| frame["method"] == "tools/call");
+        let sent = sent.unwrap();
+        assert_ne!(sent["id"], id, "{eras:?}");
+        let (token, own) = (&sent["params"]["_meta"]["progressToken"], id + 99);
+        assert!(!token.is_null() && *token != own, "{eras:?}: {sent}");
+        // The client gets the answer under its own id.
+        assert!(response(&world, id)["result"].is_object());
     }
 }
 
@@ -426,16 +564,7 @@ impl Decisions for EditsIntoRefusal {
 
     fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
 
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &ApprovedCall<'_>) {}
 }
 
 #[test]
@@ -546,6 +675,72 @@ fn approvers_may_change_arguments_of_a_tool_that_no_client_has_listed() {
         world.settle();
         assert_eq!(lists(&world), 4);
         assert_eq!(tool_calls(&world), 0);
+    }
+}
+
+#[test]
+fn approvers_read_what_the_server_says_of_a_tool_and_it_is_no_part_of_the_question() {
+    let mut identities = Vec::new();
+    for description in ["Deletes a database for good.", "Tidies up."] {
+        let (mut world, _) = admitting(ERAS[0], editable());
+        let schema = serde_json::json!({"type": "object", "properties": {
+            "n": {"type": "integer"}, "cluster": {"type": "string", "default": "staging"}}});
+        world.server.tools = vec![
+            serde_json::json!([{"name": "ask", "description": description,
+            "annotations": {"destructiveHint": true}, "inputSchema": schema}]),
+        ];
+        world.call();
+        world.settle();
+        assert_eq!(lists(&world), 1, "no client has listed the tool");
+        let open = world.open_to_people();
+        let asked = &world.store[&open[0]].asked;
+        let claims = asked.team.as_ref().unwrap().tool.as_ref().unwrap();
+        assert_eq!(claims.description.as_deref(), Some(description));
+        assert_eq!(claims.hints(), ["destructive: it may delete or overwrite"]);
+        let absent = &claims.absent[0];
+        assert_eq!(
+            (absent.name.as_str(), absent.default.as_deref()),
+            ("cluster", Some("\"staging\""))
+        );
+        identities.push((asked.identity_text(), asked.call.clone()));
+    }
+    assert_eq!(identities[0], identities[1]);
+}
+
+#[test]
+fn an_approver_may_add_an_argument_that_the_call_leaves_out() {
+    for eras in ERAS {
+        let may_add = Admission::Approve(Box::new(Approval {
+            people: people(),
+            edit: vec!["/force".to_owned()],
+        }));
+        let (mut world, _) = admitting(eras, may_add);
+        let schema = serde_json::json!({"type": "object", "properties": {
+            "n": {"type": "integer"}, "force": {"type": "boolean", "default": false}}});
+        world.server.tools = vec![serde_json::json!([{"name": "ask", "inputSchema": schema}])];
+        let id = world.call();
+        world.settle();
+        let open = world.open_to_people();
+        let (_, fields) = asked(&world, &open[0]);
+        assert_eq!(fields["/force"]["default"], serde_json::Value::Null);
+        world.answer_with(&open[0], Action::Accept, r#"{"/force":true}"#);
+        world.settle();
+        let call = world
+            .server
+            .seen
+            .iter()
+            .find(|frame| frame["method"] == "tools/call");
+        let arguments = &call.unwrap()["params"]["arguments"];
+        assert_eq!(
+            *arguments,
+            serde_json::json!({"n": 1, "force": true}),
+            "{eras:?}"
+        );
+        let said = response(&world, id);
+        assert!(
+            !is_error(&said) && said.to_string().contains("/force"),
+            "{said}"
+        );
     }
 }
 

@@ -223,6 +223,7 @@ fn a_call_that_came_after_the_question_is_not_meant() {
 fn a_server_that_is_gone_asks_nobody_any_more() {
     let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
     let mut world = World::new(client, Capability::BOTH, server, Asks::Nothing).opened();
+    world.relay.settings.eras.saw_pushed();
     for _ in 0..20 {
         world.call();
     }

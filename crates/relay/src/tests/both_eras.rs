@@ -20,17 +20,21 @@ fn settings(has_rules: bool) -> RelaySettings {
     }
 }
 
-/// Returns a conversation that is not open yet, in which the test plays the client and the server.
+/// Returns a conversation that is not open yet, in which the test plays the client and the server. The server is known
+/// to ask only in results, so it is asked for the rounds era first.
 fn unopened(has_rules: bool) -> World {
     let settings = settings(has_rules);
+    settings.eras.saw_round_in_session();
     let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing);
     world.people = None;
     world
 }
 
-/// Returns a client of this revision before a server with an open session; the test plays both.
+/// Returns a client of this revision before a server with an open session, in which it was seen to ask; the test plays
+/// both.
 fn in_session(client: Revision, has_rules: bool) -> World {
     let settings = settings(has_rules);
+    settings.eras.saw_pushed();
     let mut world = World::with(settings, client, Capability::FORM, PUSHED, Asks::Nothing).opened();
     world.people = None;
     world.to_server.clear();
@@ -139,6 +143,26 @@ fn a_server_that_knows_no_discover_is_asked_once_and_one_that_refuses_it_otherwi
         assert_eq!(world.relay.server_revision(), Some(PUSHED));
         assert_eq!(told(&mut world)["result"]["resultType"], "complete");
     }
+}
+
+#[test]
+fn a_client_is_not_told_of_subscriptions_that_are_not_bridged_to_a_session() {
+    let mut world = unopened(false);
+    let open = world.client.open();
+    world.client_sends(&open);
+    let discover = sent(&mut world).unwrap();
+    refuses(&mut world, &discover["id"], -32601);
+    let initialize = sent(&mut world).unwrap();
+    let capabilities = json!({"tools": {"listChanged": true}, "prompts": {"listChanged": false}, "logging": {},
+        "resources": {"subscribe": true, "listChanged": true, "x": 1}});
+    let opened = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}});
+    answers(&mut world, &initialize["id"], &opened);
+    assert_eq!(
+        told(&mut world)["result"]["capabilities"],
+        json!({"tools": {}, "prompts": {}, "logging": {}, "resources": {"x": 1}})
+    );
+    request(&mut world, 11, "subscriptions/listen", json!({}));
+    assert_eq!(told(&mut world)["error"]["code"], -32601);
 }
 
 #[test]
@@ -333,5 +357,499 @@ fn under_rules_a_method_in_another_spelling_is_refused() {
             sent(&mut world).is_some(),
             "what is like no call is as it was"
         );
+    }
+}
+
+fn initialize(world: &mut World, version: &str) {
+    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let frame = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    world.client_sends(&frame.to_string());
+}
+
+fn opened(revision: &str, capabilities: &Value) -> Value {
+    json!({"protocolVersion": revision, "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}})
+}
+
+/// Returns a conversation of a client of 2026-07-28 that is not open yet, before a server that is not known.
+fn unknown(settings: RelaySettings) -> World {
+    let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing);
+    world.people = None;
+    world
+}
+
+#[test]
+fn a_server_of_both_eras_is_addressed_in_its_session() {
+    let mut world = unknown(RelaySettings::default());
+    let open = world.client.open();
+    world.client_sends(&open);
+    let asked = sent(&mut world).unwrap();
+    assert_eq!(
+        (&asked["method"], &asked["params"]["protocolVersion"]),
+        (&json!("initialize"), &json!("2025-11-25"))
+    );
+    let declared = &asked["params"]["capabilities"]["elicitation"];
+    assert!(declared["form"].is_object() && declared["url"].is_object());
+    answers(
+        &mut world,
+        &asked["id"],
+        &opened("2025-11-25", &json!({"tools": {}})),
+    );
+    assert_eq!(
+        sent(&mut world).unwrap()["method"],
+        "notifications/initialized"
+    );
+    assert_eq!(world.relay.server_revision(), Some(PUSHED));
+    let said = told(&mut world);
+    assert_eq!(said["result"]["supportedVersions"][0], "2026-07-28");
+    assert_eq!(said["result"]["capabilities"], json!({"tools": {}}));
+}
+
+#[test]
+fn a_server_that_asks_in_every_era_or_opens_no_session_is_asked_for_the_rounds_era_too() {
+    let declared = json!({"experimental": {"mcp-elicit/asks-in-every-era": {}}});
+    for (capabilities, has_session, accepts) in [
+        (&declared, true, true),
+        (&declared, true, false),
+        (&json!({}), false, true),
+        (&json!({}), false, false),
+    ] {
+        let mut world = unknown(RelaySettings::default());
+        let open = world.client.open();
+        world.client_sends(&open);
+        let asked = sent(&mut world).unwrap();
+        if !has_session {
+            world.tell(crate::Event::NoSession);
+        }
+        answers(
+            &mut world,
+            &asked["id"],
+            &opened("2025-11-25", capabilities),
+        );
+        let discover = sent(&mut world).unwrap();
+        assert_eq!(
+            (&discover["method"], &discover["id"]),
+            (&json!("server/discover"), &json!(1))
+        );
+        if accepts {
+            answers(&mut world, &discover["id"], &discovered());
+            assert_eq!(world.relay.server_revision(), Some(ROUNDS));
+            assert_eq!(told(&mut world)["result"], discovered());
+        } else {
+            refuses(&mut world, &discover["id"], -32601);
+            assert_eq!(
+                sent(&mut world).unwrap()["method"],
+                "notifications/initialized"
+            );
+            assert_eq!(world.relay.server_revision(), Some(PUSHED));
+            assert_eq!(
+                told(&mut world)["result"]["supportedVersions"][0],
+                "2026-07-28"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_in_a_session_does_not_read_that_the_server_asks_in_every_era() {
+    for (declared, passed) in [
+        (
+            json!({"tools": {}, "experimental": {"mcp-elicit/asks-in-every-era": {}}}),
+            json!({"tools": {}}),
+        ),
+        (
+            json!({"experimental": {"mcp-elicit/asks-in-every-era": {}, "x/other": {"a": 1}}}),
+            json!({"experimental": {"x/other": {"a": 1}}}),
+        ),
+    ] {
+        let mut world = World::with(
+            RelaySettings::default(),
+            PUSHED,
+            Capability::FORM,
+            PUSHED,
+            Asks::Nothing,
+        );
+        world.people = None;
+        let open = world.client.open();
+        world.client_sends(&open);
+        let asked = sent(&mut world).unwrap();
+        let mut result = opened("2025-11-25", &declared);
+        result["instructions"] = json!("ask");
+        answers(&mut world, &asked["id"], &result);
+        let mut wanted = result.clone();
+        wanted["capabilities"] = passed;
+        assert_eq!(told(&mut world)["result"], wanted);
+        assert_eq!(world.relay.server_revision(), Some(PUSHED));
+    }
+}
+
+#[test]
+fn a_server_of_2026_07_28_alone_gets_the_clients_own_discover() {
+    let mut world = unknown(RelaySettings::default());
+    let open = world.client.open();
+    world.client_sends(&open);
+    let asked = sent(&mut world).unwrap();
+    refuses(&mut world, &asked["id"], -32022);
+    let discover = sent(&mut world).unwrap();
+    assert_eq!(discover["id"], 1);
+    let info = &discover["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
+    assert_eq!(info["name"], "raw");
+    answers(&mut world, &discover["id"], &discovered());
+    assert_eq!(told(&mut world)["result"], discovered());
+    // Neither is a slow one lost: its answer to `server/discover` waits for that to `initialize`.
+    let mut world = unknown(RelaySettings::default());
+    let open = world.client.open();
+    world.client_sends(&open);
+    let asked = sent(&mut world).unwrap();
+    world.pass_time(std::time::Duration::from_secs(4));
+    let discover = sent(&mut world).unwrap();
+    answers(&mut world, &discover["id"], &discovered());
+    assert_eq!(world.relay.server_revision(), None);
+    refuses(&mut world, &asked["id"], -32601);
+    assert_eq!(world.relay.server_revision(), Some(ROUNDS));
+    assert_eq!(told(&mut world)["result"], discovered());
+}
+
+fn names_the_option(said: &Value, words: &str) -> bool {
+    let why = said["error"]["message"].as_str().unwrap_or_default();
+    ["--server-revision", "`revision`", "--check", words]
+        .iter()
+        .all(|words| why.contains(words))
+}
+
+#[test]
+fn a_server_that_ignores_the_opening_of_the_operators_revision_leaves_no_request_unanswered() {
+    for revision in [ROUNDS, PUSHED] {
+        let settings = RelaySettings {
+            revision: Some(revision),
+            ..RelaySettings::default()
+        };
+        let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing);
+        world.people = None;
+        // A request without any opening, as clients of 2026-07-28 may send it.
+        request(
+            &mut world,
+            4,
+            "tools/call",
+            json!({"name": "t", "arguments": {}}),
+        );
+        let asked = sent(&mut world).unwrap();
+        world.pass_time(std::time::Duration::from_secs(30));
+        assert!(world.to_client.is_empty(), "it may be slow to start");
+        world.pass_time(std::time::Duration::from_secs(31));
+        let said = told(&mut world);
+        assert_eq!(said["id"], 4);
+        assert!(names_the_option(&said, revision.as_str()), "{said}");
+        // Its late answer harms nothing.
+        answers(&mut world, &asked["id"], &discovered());
+        request(
+            &mut world,
+            5,
+            "tools/call",
+            json!({"name": "t", "arguments": {}}),
+        );
+        assert_eq!(told(&mut world)["id"], 5);
+    }
+}
+
+#[test]
+fn a_refusal_under_rules_names_the_option_without_the_servers_link() {
+    let settings = RelaySettings {
+        revision: Some(ROUNDS),
+        ..settings(true)
+    };
+    let mut world = World::with(settings, PUSHED, Capability::FORM, ROUNDS, Asks::Nothing);
+    world.people = None;
+    initialize(&mut world, "2025-11-25");
+    let asked = sent(&mut world).unwrap();
+    let error = json!({"code": -32042, "message": "go to https://bank.example.com/pay", "data": {"elicitations": [
+        {"mode": "url", "url": "https://bank.example.com/pay", "elicitationId": "1", "message": "m"}]}});
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}).to_string());
+    let said = told(&mut world);
+    assert!(names_the_option(&said, "-32042"), "{said}");
+    assert!(!said.to_string().contains("bank.example.com"), "{said}");
+}
+
+#[test]
+fn the_late_answer_to_an_opening_ends_no_call() {
+    for id in [json!(0), json!("0"), json!(1)] {
+        let mut world = unknown(RelaySettings::default());
+        let mut open: Value = serde_json::from_str(&world.client.open()).unwrap();
+        open["id"] = id.clone();
+        world.client_sends(&open.to_string());
+        let asked = sent(&mut world).unwrap();
+        world.pass_time(std::time::Duration::from_secs(4));
+        let discover = sent(&mut world).unwrap();
+        assert_eq!(discover["id"], id);
+        let session = opened("2025-11-25", &json!({"tools": {}}));
+        answers(&mut world, &asked["id"], &session);
+        assert_eq!(told(&mut world)["id"], id);
+        assert_eq!(
+            sent(&mut world).unwrap()["method"],
+            "notifications/initialized"
+        );
+        request(
+            &mut world,
+            7,
+            "tools/call",
+            json!({"name": "ask", "arguments": {}}),
+        );
+        let call = sent(&mut world).unwrap();
+        refuses(&mut world, &discover["id"], -32601);
+        assert!(world.to_client.is_empty(), "{id}: {:?}", world.to_client);
+        answers(&mut world, &call["id"], &json!({"content": []}));
+        assert_eq!(told(&mut world)["id"], 7);
+    }
+}
+
+#[test]
+fn an_operators_revision_is_the_only_one() {
+    for (revision, method) in [
+        (Revision::V2025_06_18, "initialize"),
+        (PUSHED, "initialize"),
+        (ROUNDS, "server/discover"),
+    ] {
+        for is_pushed_client in [true, false] {
+            let settings = RelaySettings {
+                revision: Some(revision),
+                ..RelaySettings::default()
+            };
+            let mut world = unknown(settings);
+            if is_pushed_client {
+                initialize(&mut world, "2025-11-25");
+            } else {
+                let open = world.client.open();
+                world.client_sends(&open);
+            }
+            let asked = sent(&mut world).unwrap();
+            assert_eq!(asked["method"], method);
+            if method == "initialize" {
+                assert_eq!(asked["params"]["protocolVersion"], revision.as_str());
+                let other = if revision == PUSHED {
+                    "2025-06-18"
+                } else {
+                    "2025-11-25"
+                };
+                answers(&mut world, &asked["id"], &opened(other, &json!({})));
+                let said = told(&mut world);
+                assert!(names_the_option(&said, other), "{said}");
+            } else {
+                refuses(&mut world, &asked["id"], -32601);
+                // A request of a client without a session's opening waited with the gateway's own.
+                let said = told(&mut world);
+                assert!(names_the_option(&said, "-32601"), "{said}");
+            }
+            assert_eq!(sent(&mut world), None, "the other era is not tried");
+            // Nothing is sent to such a server, and nothing stays unanswered.
+            request(
+                &mut world,
+                9,
+                "tools/call",
+                json!({"name": "t", "arguments": {}}),
+            );
+            let said = told(&mut world);
+            assert_eq!(said["id"], 9);
+            assert!(names_the_option(&said, revision.as_str()), "{said}");
+            request(&mut world, 10, "tools/list", json!({}));
+            assert_eq!(told(&mut world)["id"], 10);
+            assert_eq!(sent(&mut world), None);
+            // A client may open again: the server may have been replaced.
+            if is_pushed_client {
+                initialize(&mut world, "2025-11-25");
+                assert_eq!(sent(&mut world).unwrap()["method"], method);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_of_any_date_gets_a_version_that_it_knows_and_the_server_its_newest() {
+    for (asked, given) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2026-07-28", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+        ("2020-01-01", "2024-10-07"),
+        ("next", "2025-11-25"),
+    ] {
+        let mut world = unknown(RelaySettings::default());
+        initialize(&mut world, asked);
+        let frame = sent(&mut world).unwrap();
+        assert_eq!(frame["params"]["protocolVersion"], "2025-11-25", "{asked}");
+        assert!(
+            frame["params"]["capabilities"]["elicitation"].is_object(),
+            "{asked}"
+        );
+        answers(&mut world, &frame["id"], &opened("2025-11-25", &json!({})));
+        assert_eq!(
+            told(&mut world)["result"]["protocolVersion"],
+            given,
+            "{asked}"
+        );
+    }
+}
+
+/// Returns a client of this revision with a call at a server with a session.
+fn with_call(client: Revision) -> World {
+    let settings = RelaySettings::default();
+    let mut world = World::with(settings, client, Capability::FORM, PUSHED, Asks::Nothing).opened();
+    world.people = None;
+    world.to_server.clear();
+    world.to_client.clear();
+    request(&mut world, 11, "tools/call", json!({"name": "deploy"}));
+    assert_eq!(sent(&mut world).unwrap()["id"], 11);
+    world
+}
+
+#[test]
+fn a_server_that_asks_in_a_result_within_its_session_is_asked_again_in_the_rounds_era() {
+    let round =
+        json!({"resultType": "input_required", "requestState": "s", "inputRequests": question()});
+    for client in [PUSHED, ROUNDS] {
+        let mut world = with_call(client);
+        answers(&mut world, &json!(11), &round);
+        world.run_record();
+        assert_eq!(world.restarts, 1, "an SDK may tie a connection to one era");
+        let discover = sent(&mut world).unwrap();
+        assert_eq!(discover["method"], "server/discover");
+        answers(&mut world, &discover["id"], &discovered());
+        let again = sent(&mut world).unwrap();
+        assert_eq!(
+            (&again["method"], &again["params"]["name"]),
+            (&json!("tools/call"), &json!("deploy"))
+        );
+        let meta = &again["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert!(meta["io.modelcontextprotocol/clientCapabilities"]["elicitation"].is_object());
+        assert!(world.to_client.is_empty(), "the client waits for its call");
+        answers(&mut world, &again["id"], &round);
+        world.run_record();
+        let said = told(&mut world);
+        if client == ROUNDS {
+            assert_eq!(said["result"]["resultType"], "input_required");
+        } else {
+            assert_eq!(said["method"], "elicitation/create");
+        }
+        assert!(
+            world.relay.settings.eras.asks_only_in_rounds(),
+            "the next connection begins so"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_may_have_had_an_effect_is_not_repeated() {
+    let mut world = with_call(PUSHED);
+    let error = json!({"code": -32603, "message": "Handler returned an invalid result"});
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": 11, "error": error}).to_string());
+    world.run_record();
+    let said = told(&mut world);
+    assert!(
+        said["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("make the call again"),
+        "{said}"
+    );
+    let discover = sent(&mut world).unwrap();
+    answers(&mut world, &discover["id"], &discovered());
+    assert_eq!(sent(&mut world), None);
+    // The server that does not speak the rounds era gets its session again, and is not left a second time.
+    let mut world = with_call(PUSHED);
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": 11, "error": error}).to_string());
+    world.run_record();
+    told(&mut world);
+    let discover = sent(&mut world).unwrap();
+    refuses(&mut world, &discover["id"], -32601);
+    let again = sent(&mut world).unwrap();
+    assert_eq!(again["method"], "initialize");
+    answers(&mut world, &again["id"], &opened("2025-11-25", &json!({})));
+    assert_eq!(
+        sent(&mut world).unwrap()["method"],
+        "notifications/initialized"
+    );
+    request(&mut world, 12, "tools/call", json!({"name": "deploy"}));
+    assert_eq!(sent(&mut world).unwrap()["id"], 12);
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": 12, "error": error}).to_string());
+    assert_eq!(told(&mut world)["error"], error);
+}
+
+#[test]
+fn beside_other_calls_a_session_is_not_left() {
+    let mut world = with_call(PUSHED);
+    request(&mut world, 12, "tools/call", json!({"name": "other"}));
+    assert_eq!(sent(&mut world).unwrap()["id"], 12);
+    let round = json!({"resultType": "input_required", "inputRequests": question()});
+    answers(&mut world, &json!(11), &round);
+    let said = told(&mut world);
+    assert!(
+        said["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("make the call again"),
+        "{said}"
+    );
+    assert_eq!(world.restarts, 0);
+}
+
+#[test]
+fn a_list_of_messages_is_for_sessions_of_2025_03_26() {
+    let list = r#"[{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","id":6,"method":"tools/list"},{"jsonrpc":"2.0","method":"notifications/x"},[],{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}]"#;
+    for (version, has_batches) in [
+        ("2025-03-26", true),
+        ("2024-11-05", false),
+        ("2025-06-18", false),
+    ] {
+        let mut world = unknown(RelaySettings::default());
+        initialize(&mut world, version);
+        let frame = sent(&mut world).unwrap();
+        answers(&mut world, &frame["id"], &opened("2025-11-25", &json!({})));
+        told(&mut world);
+        world.client_sends(list);
+        let sent: Vec<_> = std::iter::from_fn(|| sent(&mut world)).collect();
+        let refused = |world: &mut World| told(world)["error"]["code"].clone();
+        if has_batches {
+            let methods: Vec<_> = sent
+                .iter()
+                .map(|frame| frame["method"].as_str().unwrap())
+                .collect();
+            assert_eq!(methods, ["ping", "tools/list", "notifications/x"]);
+            // One list, once all responses are there.
+            assert!(world.to_client.is_empty());
+            answers(&mut world, &json!(6), &json!({"tools": []}));
+            assert!(world.to_client.is_empty());
+            answers(&mut world, &json!(5), &json!({}));
+            let list = told(&mut world);
+            let shown: Vec<_> = list
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| (&one["id"], &one["error"]["code"]))
+                .collect();
+            let (null, refused) = (Value::Null, json!(-32600));
+            assert_eq!(
+                shown,
+                [
+                    (&null, &refused),
+                    (&json!(7), &refused),
+                    (&json!(6), &null),
+                    (&json!(5), &null)
+                ]
+            );
+        } else {
+            assert!(sent.is_empty());
+            assert_eq!(refused(&mut world), -32600, "{version}");
+        }
+        assert!(world.to_client.is_empty());
+        for (bytes, code) in [
+            ("[]", -32600),
+            ("[1", if has_batches { -32700 } else { -32600 }),
+        ] {
+            world.client_sends(bytes);
+            assert_eq!(refused(&mut world), code, "{version} {bytes}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use super::approvals::{people, refusal};
 use super::world::{Asks, World};
 use crate::decisions::{
-    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+    Admission, Approval, ApprovedCall, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal,
+    ToolFacts,
 };
 use crate::{AskedVia, RelaySettings, Timestamp};
 
@@ -48,16 +49,7 @@ impl Decisions for ByTool {
         self.not_asked.lock().unwrap().push(target);
     }
 
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &ApprovedCall<'_>) {}
 }
 
 /// Returns an open session with these rules, in which the test plays the client and a server that pushes.

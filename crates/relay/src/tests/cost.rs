@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::approvals::refusal;
 use super::world::World;
 use crate::decisions::{
-    Admission, Approval, CallFacts, Decisions, Planned, QuestionDecisions, QuestionParts,
-    RuleRefusal, ToolFacts, up_to_refusal,
+    Admission, Approval, ApprovedCall, CallFacts, Decisions, Planned, QuestionDecisions,
+    QuestionParts, RuleRefusal, ToolFacts, up_to_refusal,
 };
 use crate::{RelaySettings, Timestamp};
 
@@ -48,16 +48,7 @@ impl Decisions for Counting {
         self.told.lock().unwrap().push(target);
     }
 
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &ApprovedCall<'_>) {}
 }
 
 struct CountingAt<'a>(&'a Counting, Timestamp);

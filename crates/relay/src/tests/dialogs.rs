@@ -4,7 +4,15 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Effect, Event, StreamId};
+use crate::{Audience, Effect, Event, RelaySettings, StreamId};
+
+/// Returns the settings of a gateway without anybody but the client to ask.
+fn client_only() -> RelaySettings {
+    RelaySettings {
+        answer_with: Audience::Client,
+        ..RelaySettings::default()
+    }
+}
 
 #[test]
 fn a_wrong_answer_is_asked_again_in_the_same_dialog_with_the_reason() {
@@ -12,7 +20,9 @@ fn a_wrong_answer_is_asked_again_in_the_same_dialog_with_the_reason() {
         for server in Revision::ALL {
             for asks in [Asks::Form, Asks::TwoInSequence, Asks::TwoAtOnce] {
                 let place = format!("{client} {server} {asks:?}");
-                let mut world = World::new(client, Capability::BOTH, server, asks).opened();
+                let settings = client_only();
+                let mut world =
+                    World::with(settings, client, Capability::BOTH, server, asks).opened();
                 world.client.wrong_answers = 2;
                 world.call();
                 world.settle();
@@ -47,7 +57,9 @@ fn after_three_wrong_answers_nobody_is_asked_any_more() {
     for client in Revision::ALL {
         for server in Revision::ALL {
             let place = format!("{client} {server}");
-            let mut world = World::new(client, Capability::BOTH, server, Asks::Form).opened();
+            let settings = client_only();
+            let mut world =
+                World::with(settings, client, Capability::BOTH, server, Asks::Form).opened();
             world.client.wrong_answers = 3;
             world.call();
             world.settle();

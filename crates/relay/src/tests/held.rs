@@ -106,15 +106,11 @@ fn another_call_does_not_get_the_answer() {
     let record = world.open_to_people()[0].clone();
     world.client_sends(&other.to_string());
     world.settle();
-    assert_eq!(
-        world.open_to_people(),
-        [record.as_str()],
-        "it waits until the first call of the tool has ended"
-    );
+    assert_eq!(world.open_to_people().len(), 2, "it does not wait");
     assert!(world.answer(&record, Action::Accept));
     world.settle();
     let own = world.open_to_people();
-    assert_eq!(own.len(), 1, "a call of its own");
+    assert_eq!(own.len(), 1, "a question of its own");
     assert_ne!(own[0], record);
     let calling = world.store[&own[0]].asked.call.as_ref().unwrap();
     assert_eq!(calling.arguments.as_deref(), Some(r#"{"n":2}"#));

@@ -258,7 +258,11 @@ fn rounds_whose_client_does_not_come_back_end_and_are_bounded() {
 #[test]
 fn one_approval_makes_the_call_once_however_often_it_is_retried() {
     let (settings, fixed) = approving(approval());
-    let mut world = session(settings);
+    let mut world = session(RelaySettings {
+        // Retries without an answer do not move the question to people.
+        answer_with: Audience::Client,
+        ..settings
+    });
     let (call, _, round) = approved_and_asked(&mut world);
     let mut states = vec![round];
     for id in 20..23 {

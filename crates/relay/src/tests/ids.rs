@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::candidates::ByTool;
 use super::world::{Asks, World};
-use crate::{AskedVia, RelaySettings, StreamId};
+use crate::{AskedVia, Audience, RelaySettings, StreamId};
 
 const PUSHED: Revision = Revision::V2025_11_25;
 /// Ids that equal the first ones that the gateway could choose.
@@ -153,10 +153,11 @@ fn the_id_of_an_opening_that_may_still_be_answered_is_no_calls() {
     );
     let open = world.client.open();
     world.client_sends(&open);
-    let discover: Value = serde_json::from_str(&world.to_server.pop_front().unwrap()).unwrap();
+    let initialize = world.to_server.pop_front().unwrap();
     // It is slow, so the gateway asks it in the other era too.
     world.pass_time(std::time::Duration::from_secs(4));
-    let initialize = world.to_server.pop_front().unwrap();
+    let discover: Value = serde_json::from_str(&world.to_server.pop_front().unwrap()).unwrap();
+    assert_eq!(discover["method"], "server/discover");
     for answer in world.server.receive(&initialize) {
         world.server_sends(&answer);
     }
@@ -244,7 +245,10 @@ fn a_server_takes_back_its_own_request_and_no_other() {
 /// The dialog was shown again under the gateway's own id, which the server does not know.
 #[test]
 fn a_client_that_fails_at_the_second_dialog_fails_under_the_servers_id() {
-    let mut world = session(RelaySettings::default());
+    let mut world = session(RelaySettings {
+        answer_with: Audience::Client,
+        ..RelaySettings::default()
+    });
     world.client_sends(&call("5", "read", "{}"));
     world.to_server.clear();
     world.server_sends(&question("77", "Sure?").replace(

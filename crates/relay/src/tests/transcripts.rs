@@ -9,8 +9,7 @@ use crate::frame_edit::OWN;
 use crate::{Audience, RelaySettings};
 
 /// The transcripts in which the gateway has a part of its own, with that part.
-const ITS_OWN_PART: [(&str, &str); 10] = [
-    ("2025-06-18/illegal-form", "it refuses the form itself"),
+const ITS_OWN_PART: [(&str, &str); 9] = [
     (
         "2025-06-18/no-capability",
         "it refuses what was not declared",
@@ -49,6 +48,10 @@ fn world(revision: Revision) -> World {
         answer_with: Audience::Client,
         ..RelaySettings::default()
     };
+    if revision == Revision::V2026_07_28 {
+        // It is asked for the rounds era first.
+        settings.eras.saw_round_in_session();
+    }
     let mut world = World::with(
         settings,
         revision,

@@ -10,39 +10,61 @@ use serde_json::{Value, json};
 use super::approvals::{people, refusal};
 use super::world::{Asks, World};
 use crate::decisions::{
-    Admission, Approval, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
+    Admission, Approval, ApprovedCall, Decisions, Planned, QuestionParts, RuleRefusal, ToolFacts,
 };
 use crate::{CallKind, RelaySettings, Timestamp};
 
 /// Returns an open session in which the test plays the client and the server; people are asked.
-fn session() -> World {
+pub(super) fn session() -> World {
     with_settings(RelaySettings::default())
 }
 
-fn with_settings(settings: RelaySettings) -> World {
+pub(super) fn with_settings(settings: RelaySettings) -> World {
     let mut world = World::with_silent_server(settings);
     world.to_server.clear();
     world
 }
 
-fn call(world: &mut World, id: u64, tool: &str) {
+/// Returns a session with rules that may decide differently about each call, so that a question has to name the one
+/// call that asks; a call waits long for that.
+fn exact_session() -> World {
+    exact_with(RelaySettings {
+        turn_wait: Duration::from_secs(24 * 60 * 60),
+        ..RelaySettings::default()
+    })
+}
+
+pub(super) fn exact_with(settings: RelaySettings) -> World {
+    with_settings(RelaySettings {
+        decisions: Some(Arc::new(Changing(Mutex::new(Admission::Free)))),
+        ..settings
+    })
+}
+
+pub(super) fn call(world: &mut World, id: u64, tool: &str) {
     let params = json!({"name": tool, "arguments": {"of": id}});
     let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
     world.client_sends(&frame.to_string());
 }
 
 /// Returns the ids of the calls that have reached the server since the last check.
-fn started(world: &mut World) -> Vec<u64> {
+pub(super) fn started(world: &mut World) -> Vec<u64> {
     let frames = world.to_server.drain(..);
     let frames = frames.map(|frame| serde_json::from_str::<Value>(&frame).unwrap());
     frames
         .filter(|frame| frame["method"] == "tools/call")
-        .map(|frame| frame["id"].as_u64().unwrap())
+        // An approved call has an id of the gateway's own.
+        .map(|frame| {
+            frame["params"]["arguments"]["of"]
+                .as_u64()
+                .or(frame["id"].as_u64())
+        })
+        .map(Option::unwrap)
         .collect()
 }
 
 /// Makes the server ask. Returns the question's record.
-fn asks(world: &mut World, id: u64) -> String {
+pub(super) fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_to_people();
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params =
@@ -56,19 +78,26 @@ fn asks(world: &mut World, id: u64) -> String {
     after.pop().expect("people are asked the question")
 }
 
-fn ends(world: &mut World, id: u64) {
+/// Returns the id of the last frame to the server, which is the gateway's own for an approved call.
+fn last_id(world: &World) -> Value {
+    let frame = world.to_server.back().expect("the server gets a frame");
+    serde_json::from_str::<Value>(frame).unwrap()["id"].clone()
+}
+
+pub(super) fn ends(world: &mut World, id: impl Into<Value>) {
+    let id: Value = id.into();
     let result = json!({"content": [{"type": "text", "text": format!("done {id}")}]});
     world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
     world.run_record();
 }
 
-fn answer(world: &mut World, record: &str) {
+pub(super) fn answer(world: &mut World, record: &str) {
     assert!(world.answer(record, Action::Accept));
     world.run_record();
 }
 
 /// Makes a call of this tool that asks and is answered.
-fn seen_to_ask(world: &mut World, id: u64, tool: &str) {
+pub(super) fn seen_to_ask(world: &mut World, id: u64, tool: &str) {
     call(world, id, tool);
     let record = asks(world, id);
     answer(world, &record);
@@ -82,7 +111,7 @@ fn others(world: &World, record: &str) -> Vec<String> {
 
 #[test]
 fn calls_of_a_tool_that_was_seen_to_ask_take_turns_and_each_question_is_certain() {
-    let mut world = session();
+    let mut world = exact_session();
     seen_to_ask(&mut world, 11, "deploy");
     call(&mut world, 12, "deploy");
     call(&mut world, 13, "deploy");
@@ -102,7 +131,7 @@ fn calls_of_a_tool_that_was_seen_to_ask_take_turns_and_each_question_is_certain(
 
 #[test]
 fn the_first_call_that_asks_has_its_turn_also_when_it_was_handed_back() {
-    let mut world = session();
+    let mut world = exact_session();
     call(&mut world, 11, "deploy");
     let record = asks(&mut world, 11);
     world.pass_time(Duration::from_secs(51));
@@ -127,7 +156,7 @@ fn the_first_call_that_asks_has_its_turn_also_when_it_was_handed_back() {
 
 #[test]
 fn a_call_waits_while_a_question_is_open_that_may_be_another_calls() {
-    let mut world = session();
+    let mut world = exact_session();
     call(&mut world, 11, "deploy");
     call(&mut world, 12, "deploy");
     let record = asks(&mut world, 1);
@@ -140,7 +169,7 @@ fn a_call_waits_while_a_question_is_open_that_may_be_another_calls() {
 
 #[test]
 fn a_waiting_question_blocks_no_call_of_a_tool_that_was_not_seen_to_ask() {
-    let mut world = session();
+    let mut world = exact_session();
     seen_to_ask(&mut world, 11, "deploy");
     call(&mut world, 12, "deploy");
     asks(&mut world, 12);
@@ -179,7 +208,7 @@ fn what_was_suspected_is_cleared_by_a_call_that_does_not_ask() {
 
 #[test]
 fn a_call_that_waits_long_for_its_turn_is_handed_back_and_goes_on_when_made_again() {
-    let mut world = session();
+    let mut world = exact_session();
     seen_to_ask(&mut world, 11, "deploy");
     call(&mut world, 12, "deploy");
     let record = asks(&mut world, 12);
@@ -240,6 +269,7 @@ fn a_client_that_shows_questions_itself_has_all_its_calls_at_work() {
 fn a_rounds_client_has_one_call_with_a_pushed_server_and_the_next_can_go_elsewhere() {
     let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
     let mut world = World::new(client, Capability::FORM, server, Asks::Nothing).opened();
+    world.relay.settings.eras.saw_pushed();
     world.to_server.clear();
     let first = world.call();
     let second = world.call();
@@ -280,16 +310,7 @@ impl Decisions for Changing {
 
     fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
 
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &ApprovedCall<'_>) {}
 }
 
 fn approve() -> Admission {
@@ -305,6 +326,7 @@ fn one_waits() -> (World, Arc<Changing>) {
     let rules = Arc::new(Changing(Mutex::new(Admission::Free)));
     let mut world = with_settings(RelaySettings {
         decisions: Some(rules.clone()),
+        turn_wait: Duration::from_secs(24 * 60 * 60),
         ..RelaySettings::default()
     });
     seen_to_ask(&mut world, 11, "deploy");
@@ -356,9 +378,10 @@ fn a_call_for_which_rules_want_approval_by_the_time_its_turn_comes_is_asked_abou
         let open = world.open_to_people();
         assert_eq!(open.len(), 1, "people are asked about it");
         answer(&mut world, &open[0]);
-        assert_eq!(started(&mut world), [id]);
+        let own = last_id(&world);
+        assert_eq!(started(&mut world), [13]);
         world.to_client.clear();
-        ends(&mut world, id);
+        ends(&mut world, own);
         let said = response(&mut world, id);
         let note = &said["result"]["_meta"]["mcp-elicit/approval"];
         assert_eq!(note["rule"], "careful", "{said}");
@@ -441,7 +464,8 @@ fn calls_that_wait_for_their_turn_are_bounded() {
 
 #[test]
 fn a_call_that_its_client_left_makes_room_for_one_that_is_waited_for() {
-    let mut world = with_settings(RelaySettings {
+    let mut world = exact_with(RelaySettings {
+        turn_wait: Duration::from_secs(24 * 60 * 60),
         waiting_calls: 1,
         ..RelaySettings::default()
     });
@@ -483,6 +507,7 @@ fn a_call_that_is_given_up_while_it_waits_is_not_started() {
 fn a_queued_call_starts_when_only_a_question_is_waited_for() {
     let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
     let mut world = World::new(client, Capability::NONE, server, Asks::Nothing).opened();
+    world.relay.settings.eras.saw_pushed();
     world.people = None;
     world.to_server.clear();
     let first = world.call();

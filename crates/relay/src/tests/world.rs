@@ -7,6 +7,7 @@ mod server;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
 use crate::{
@@ -37,8 +38,16 @@ pub(super) struct World {
     pub(super) events: VecDeque<Event>,
     /// The action with which people answer immediately, if they do.
     pub(super) people: Option<Action>,
+    /// The reasons in people's replies.
+    pub(super) reasons: Vec<String>,
+    /// While no delivery can be written: `Some(true)` if its person is told so, and the question is open again.
+    pub(super) unwritable: Option<bool>,
     next_record: u64,
     pub(super) restarts: u32,
+    /// The evidence in the audit that acts, which counted, may be no person's.
+    pub(super) doubts: Vec<(String, NotAPerson)>,
+    /// Questions in the audit that nobody could be shown: the messages and the reasons.
+    pub(super) not_shown: Vec<(String, String)>,
 }
 
 impl World {
@@ -68,8 +77,12 @@ impl World {
             to_server: VecDeque::new(),
             events: VecDeque::new(),
             people: Some(Action::Accept),
+            reasons: Vec::new(),
+            unwritable: None,
             next_record: 0,
             restarts: 0,
+            doubts: Vec::new(),
+            not_shown: Vec::new(),
         }
     }
 
@@ -168,6 +181,11 @@ impl World {
                     self.events.push_back(Event::Answered { question });
                 }
                 Effect::BeginDelivery { questions, records } => self.take(questions, &records),
+                Effect::MoveToPeople {
+                    record, why, calls, ..
+                } => self.moved(&record, why, calls),
+                Effect::DoubtAct { record, why } => self.doubts.push((record, why)),
+                Effect::NotShown { message, why, .. } => self.not_shown.push((message, why)),
                 Effect::End { record, .. } => self.end(&record),
                 // A single session shares no calls with another.
                 Effect::FindCall { .. }
@@ -177,7 +195,8 @@ impl World {
                 | Effect::FollowCall { .. }
                 | Effect::Delivered { .. }
                 | Effect::InDoubt { .. }
-                | Effect::Abandon { .. } => {}
+                | Effect::Abandon { .. }
+                | Effect::LeaveSession => {}
                 Effect::Leave { record } => self.leave(&record),
                 Effect::DeliveryRefused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
@@ -187,7 +206,7 @@ impl World {
             }
         }
         assert!(
-            !self.relay.holds_up_a_call(),
+            !self.relay.holds_up_a_call(self.now),
             "a call waits that could go to the server"
         );
         if self.relay.calls.len() < 100 {

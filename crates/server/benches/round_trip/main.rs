@@ -30,10 +30,12 @@ use measure::Effort;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("there are threads");
+    let mut runtime = match arguments[..] {
+        // As the guide of each tells its authors.
+        ["serve", "ours", "stdio"] => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.enable_all().build().expect("there are threads");
     match arguments[..] {
         ["serve", which, ref how @ ..] => runtime.block_on(servers::serve(which, how)),
         ref options if options.contains(&"--bench") => {
@@ -168,6 +170,12 @@ fn others() -> Vec<(&'static str, Program, &'static [Era])> {
 }
 
 async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static str, f64, f64)>) {
+    for era in Era::ALL {
+        let connection = connect(&server("piped"), era, Transport::Stdio).await;
+        let (median, rate) = measure::alone(&connection, effort).await;
+        let name = "rmcp alone, with its stdio_pipes";
+        rows.push((era, Transport::Stdio, name, median, rate));
+    }
     for (name, program, eras) in others() {
         for era in eras {
             for transport in Transport::ALL {

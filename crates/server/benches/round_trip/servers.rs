@@ -19,23 +19,38 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Serves `ours` or `bare`, on `stdio` or `http 0`.
+/// Serves `ours`, `bare`, or `piped`, which is `bare` with the faster of rmcp's two transports, on `stdio` or `http 0`.
 pub(crate) async fn serve(which: &str, how: &[&str]) {
     if which == "ours" {
         let settings = ServerSettings::default();
-        start(move || Ours.eliciting(settings.clone()), how).await;
+        let server = move || Ours.eliciting(settings.clone());
+        if how.first() == Some(&"http") {
+            over_http(server).await;
+        } else {
+            over_stdio(server(), mcp_elicit_server::stdio()).await;
+        }
     } else {
         let codec = RequestStateCodec::try_new(vec![7; 32]).expect("the key is long enough");
-        start(move || Bare(codec.clone()), how).await;
+        let server = move || Bare(codec.clone());
+        match how.first() {
+            Some(&"http") => over_http(server).await,
+            _ if which == "piped" => over_stdio(server(), rmcp::transport::stdio_pipes()).await,
+            _ => over_stdio(server(), rmcp::transport::stdio()).await,
+        }
     }
 }
 
-async fn start<S: ServerHandler>(server: impl Fn() -> S + Send + Sync + 'static, how: &[&str]) {
-    if how.first() != Some(&"http") {
-        let running = server().serve(rmcp::transport::stdio()).await;
-        running.expect("the client begins").waiting().await.ok();
-        return;
-    }
+async fn over_stdio<E, A>(
+    server: impl ServerHandler,
+    transport: impl rmcp::transport::IntoTransport<RoleServer, E, A>,
+) where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let running = server.serve(transport).await;
+    running.expect("the client begins").waiting().await.ok();
+}
+
+async fn over_http<S: ServerHandler>(server: impl Fn() -> S + Send + Sync + 'static) {
     let service = StreamableHttpService::new(
         move || Ok(server()),
         LocalSessionManager::default().into(),

@@ -4,6 +4,7 @@ pub(crate) mod over_http;
 
 use std::error::Error;
 
+use mcp_elicit_server::stdio;
 use rmcp::{ServerHandler, ServiceExt};
 use tokio::net::TcpListener;
 
@@ -17,11 +18,7 @@ pub(crate) async fn serve<S: ServerHandler>(
     let arguments: Vec<String> = arguments.collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
-            server()
-                .serve(rmcp::transport::stdio())
-                .await?
-                .waiting()
-                .await?;
+            server().serve(stdio()).await?.waiting().await?;
             Ok(())
         }
         ["--listen", address] => {

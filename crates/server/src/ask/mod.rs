@@ -20,6 +20,7 @@ pub use askable::{AcceptedContent, AskBody, ReadResult};
 pub use askable::{Askable, TypedForm, Visit};
 pub use choices::{ChoiceItem, Choose, ChooseAmong, ChooseMany};
 pub use reasons::Reasons;
+pub(crate) use reasons::on_one_line;
 pub use single_field::Confirm;
 
 /// A question, sent when it is awaited.
@@ -166,6 +167,9 @@ impl<W: Askable> Ask<W> {
     ///
     /// An answer that passed stays valid for the rest of the call, even when the handler runs again. The reasons are
     /// shown to the person and sent to the client, and are in no record of this crate.
+    ///
+    /// The check is `'static`, since the question may be kept and awaited anywhere: it cannot borrow `self` or an
+    /// argument of the tool. Clone what it needs, and move that in.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};

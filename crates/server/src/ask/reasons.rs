@@ -96,6 +96,14 @@ impl Reasons {
     }
 }
 
+/// Returns listed reasons on one line, for an error's message.
+pub(crate) fn on_one_line(listed: &str) -> String {
+    let reasons = listed
+        .lines()
+        .map(|line| line.strip_prefix("- ").unwrap_or(line));
+    reasons.collect::<Vec<_>>().join("; ")
+}
+
 impl Reason {
     fn line(&self) -> String {
         match &self.field {

@@ -51,6 +51,8 @@ pub(crate) struct AskResult {
     pub(crate) given: ReceivedAnswer,
     /// For [`Backend::wrong`]; only rounds uses it.
     slot: Option<crate::journal::OccurrenceKey>,
+    /// The number of the answer in a test's script.
+    number: Option<usize>,
     /// The time that the question was open, as far as this backend can tell.
     pub(crate) open_for: std::time::Duration,
     /// `true` if an earlier run already saw this response, so that it is not audited again.
@@ -87,8 +89,10 @@ impl Backend {
 
     /// Records that the response to a question broke its rules.
     pub(crate) fn wrong(&self, put: &AskResult, reasons: &str) {
-        if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
-            rounds.wrong(slot, reasons);
+        match (self, put.slot, put.number) {
+            (Self::Rounds(rounds), Some(slot), _) => rounds.wrong(slot, reasons),
+            (Self::Script(script), _, Some(number)) => script.wrong(number, reasons),
+            _ => {}
         }
     }
 
@@ -187,8 +191,15 @@ impl AskResult {
         Self {
             given,
             slot: None,
+            number: None,
             open_for,
             known: false,
         }
+    }
+
+    /// Marks it as the answer of this number in a test's script.
+    fn of_script(mut self, number: usize) -> Self {
+        self.number = Some(number);
+        self
     }
 }

@@ -38,6 +38,29 @@ pub(crate) struct Pushed {
     call_wait: Arc<CallWait>,
 }
 
+/// The reason why a request to the client has no result.
+pub(crate) enum RequestError {
+    /// The client returned an error.
+    Reported(ErrorData),
+    /// No response came.
+    Unanswered(ElicitError),
+}
+
+impl From<ElicitError> for RequestError {
+    fn from(error: ElicitError) -> Self {
+        Self::Unanswered(error)
+    }
+}
+
+impl From<RequestError> for ErrorData {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Reported(error) => error,
+            RequestError::Unanswered(error) => error.into(),
+        }
+    }
+}
+
 impl Pushed {
     pub(crate) fn new(
         revision: Revision,
@@ -81,21 +104,27 @@ impl Pushed {
         let params = params(question, self.revision)?;
         admit()?;
         let since = Instant::now();
-        let result = self.send(method::CREATE, params, question.timeout).await?;
+        let result = self.send(method::CREATE, params, question.timeout).await;
         let reply = match result {
             Ok(result) => read_result(result, question.mode()),
-            Err(error) => return Err(self.refused(question.mode(), &error)),
+            Err(RequestError::Reported(error)) => {
+                return Err(self.refused(question.mode(), &error));
+            }
+            Err(RequestError::Unanswered(error)) => return Err(error),
         };
         Ok(AskResult::fresh(reply, since.elapsed()))
     }
 
-    /// Sends a request to the client on the stream of this call and waits for its result or error.
+    /// Sends a request to the client on the stream of this call and waits for its result.
+    ///
+    /// # Errors
+    /// If the client returns an error, or no response comes.
     pub(crate) async fn send(
         &self,
         method: &str,
         params: Value,
         timeout: Duration,
-    ) -> Result<Result<ClientResult, ErrorData>, ElicitError> {
+    ) -> Result<ClientResult, RequestError> {
         let mut request = CustomRequest::new(method, Some(params));
         request
             .extensions
@@ -117,9 +146,9 @@ impl Pushed {
         let reply = self.call_wait.wait(reply, timeout).await?;
         open.0 = None;
         match reply {
-            Some(Ok(result)) => Ok(Ok(result)),
-            Some(Err(ServiceError::McpError(error))) => Ok(Err(error)),
-            Some(Err(_)) | None => Err(ElicitError::Disconnected),
+            Some(Ok(result)) => Ok(result),
+            Some(Err(ServiceError::McpError(error))) => Err(RequestError::Reported(error)),
+            Some(Err(_)) | None => Err(ElicitError::Disconnected.into()),
         }
     }
 

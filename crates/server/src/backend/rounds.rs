@@ -252,6 +252,7 @@ impl Rounds {
             .find(|news| news.slot == slot)
             .map(|news| news.open_for);
         Ok(Some(AskResult {
+            number: None,
             given,
             slot: Some(slot),
             open_for: open_for.unwrap_or_default(),

@@ -13,7 +13,7 @@ use super::{AdmitFn, AskResult, StepMemory, cannot_ask};
 use crate::error::ElicitError;
 use crate::journal::{ActionWord, OccurrenceKey, ReceivedAnswer, StoredResult};
 use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
-use crate::testing::{AskedQuestion, ScriptedAnswer};
+use crate::testing::{AskedQuestion, ScriptError, ScriptedAnswer};
 
 /// The scripted user's answers, in order, and the questions so far.
 #[derive(Debug)]
@@ -28,6 +28,10 @@ pub(crate) struct Script {
 struct RunState {
     answers: VecDeque<ScriptedAnswer>,
     asked: Vec<AskedQuestion>,
+    /// The number of the last answer that did not fit its form, with the reasons.
+    misfit: Option<(usize, String)>,
+    /// The first fault of the script.
+    fault: Option<ScriptError>,
 }
 
 impl Script {
@@ -37,7 +41,7 @@ impl Script {
     ) -> Self {
         let stand = RunState {
             answers: answers.into_iter().collect(),
-            asked: Vec::new(),
+            ..RunState::default()
         };
         Self {
             capability,
@@ -84,16 +88,47 @@ impl Script {
             yield_once().await;
         }
         let Some(answer) = answer else {
-            return Err(ElicitError::Author(format!(
-                "the script has no answer to question {number}"
-            )));
+            return Err(ElicitError::Author(self.too_short(number).to_string()));
         };
         match answer.given()? {
-            Some(given) => Ok(AskResult::fresh(given, Duration::ZERO)),
+            Some(given) => Ok(AskResult::fresh(given, Duration::ZERO).of_script(number)),
             None => Err(ElicitError::TimedOut {
                 after: question.timeout,
             }),
         }
+    }
+
+    /// Records that this answer did not fit its form.
+    pub(crate) fn wrong(&self, number: usize, reasons: &str) {
+        let reasons = crate::ask::on_one_line(reasons);
+        self.lock().misfit = Some((number, reasons));
+    }
+
+    /// Returns the fault of a script without an answer to this question.
+    fn too_short(&self, number: usize) -> ScriptError {
+        let mut stand = self.lock();
+        let fault = match stand.misfit.take() {
+            Some((answer, why)) => ScriptError::Misfit { answer, why },
+            None => ScriptError::TooShort {
+                question: number,
+                message: stand
+                    .asked
+                    .get(number - 1)
+                    .map(|asked| beginning(&asked.message))
+                    .unwrap_or_default(),
+            },
+        };
+        stand.fault.get_or_insert(fault).clone()
+    }
+
+    /// Returns the fault of the script after a run, if it has one.
+    pub(crate) fn fault(&self) -> Option<ScriptError> {
+        let stand = self.lock();
+        let unused = || match stand.answers.len() {
+            0 => None,
+            left => Some(ScriptError::Unused { left }),
+        };
+        stand.fault.clone().or_else(unused)
     }
 
     /// Returns the storage for the result of the step `name`.

@@ -202,6 +202,17 @@ mod tests {
         assert_eq!(open(&keys(), &bound(), &state).unwrap(), b"journal");
     }
 
+    /// A client may hold a state for hours, over an update of the server. The state was sealed by another implementation.
+    #[test]
+    fn a_state_of_an_earlier_build_opens_and_keeps_its_spelling() {
+        let state = "me1.k1.AAECAwQFBgcICQoLDA0ODxAREhMUFRYX0zXCp8A-GuRkhsAGp6Pu7R6XeVZVtnYwslz2wLjgtu8hBLldxaRu3DSTFkcFgNKW3E0w7uVSOoGDe42MiLvo9-ngl2qo2D8sKdxuO0hSe-h-e6KH5cnIQYisbYagKMx41HsrHFA89U5E4q8GUxKRUsCTQUw8soPbOv_w7jlh3IcY_43yGOwOokbPWXrQ-k9FIPAptuAX_RVHJ0KYoJNdPAmjxsSLdRHznW-ES0kIvEeWTmH0ufi2fIu81nHytP9ZTfDRKIDBnCjDGTDZFKQ1Gzsaq3U0808Hmsl2O-AvFO4_IrPpJKi2AHKKXeqbfI84W-ohXsgdOvTKJHldFAxEK6GO-pEhbaQTVgcaiCE2P23N-Fsyc0k9o0IfztYCFdaatzfcbmiCLnO920Gy4NKfbAMEmqxOcm1NKhRyq-qxkI4nG4ES6fUEJTcy_BhaaUa9Cb72qy_5Mzkpv1l3HdkIFe1HlQaaZ3Zber0mCHMf1mEcNPD_vQdGFyLJVy1KfLpk";
+        let plain = open(&keys(), &bound(), state).unwrap();
+        let spelling = r#"{"i":"AAAAAAAAAAAAAAAAAAAAAA","x":61000,"r":2,"j":{"a":[[{"q":"ncARdU8ify1q726QERU6PQ","n":0},{"r":{"a":"a","c":{"x":1}}}],[{"q":"ncARdU8ify1q726QERU6PQ","n":1},{"w":"too long"}],[{"q":"ncARdU8ify1q726QERU6PQ","n":2},{"p":{"a":"d"}}]],"s":[["start",0,7]],"o":[{"k":"q3","o":{"q":"ncARdU8ify1q726QERU6PQ","n":3},"m":"a?","u":true,"s":1000,"f":500}],"z":true},"h":"own"}"#;
+        assert_eq!(String::from_utf8(plain.clone()).unwrap(), spelling);
+        let read: State = parsed(&plain).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), spelling);
+    }
+
     #[test]
     fn every_flipped_bit_is_noticed() {
         let state = seal(&keys(), &bound(), b"journal").unwrap();

@@ -14,6 +14,7 @@ mod connect;
 mod eras;
 mod harness;
 mod http;
+mod panics;
 mod replayed;
 mod rounds;
 mod simulation;

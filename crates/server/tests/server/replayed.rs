@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mcp_elicit_server::testing::{Difference, ScriptedAnswer, ScriptedUser};
+use mcp_elicit_server::testing::{Difference, RunError, ScriptError, ScriptedAnswer, ScriptedUser};
 use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};
 use serde_json::json;
 
@@ -21,6 +21,13 @@ impl Works {
 
     fn done(&self) -> u32 {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn difference_of<R: std::fmt::Debug>(ended: Result<R, RunError>) -> Difference {
+    match ended {
+        Err(RunError::Difference(difference)) => difference,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -76,9 +83,73 @@ async fn whatever_a_person_does_is_the_same() {
     let unavailable = ScriptedUser::unavailable();
     let result = unavailable.run(|elicit| async move { elicit.confirm("Really?").await });
     assert!(matches!(result.await, Ok(Err(ElicitError::CannotAsk(_)))));
-    let person = ScriptedUser::answering([]);
-    let result = person.run(|elicit| async move { elicit.confirm("Really?").await });
-    assert!(matches!(result.await, Ok(Err(ElicitError::Author(_)))));
+}
+
+#[tokio::test]
+async fn a_script_that_does_not_fit_fails_the_test() {
+    let handler = async |elicit: Elicit| {
+        ask(&elicit, "One?").await?;
+        elicit.confirm("Really?").await
+    };
+    let fault = async |answers: &[ScriptedAnswer]| {
+        let ended = ScriptedUser::answering(answers.to_vec()).run(handler).await;
+        match ended {
+            Err(RunError::Script(fault)) => fault,
+            other => panic!("{other:?}"),
+        }
+    };
+    let short = |question, message: &str| ScriptError::TooShort {
+        question,
+        message: message.to_owned(),
+    };
+    assert_eq!(fault(&[]).await, short(1, "One?"));
+    assert_eq!(fault(&[choice("a")]).await, short(2, "Really?"));
+    let misfit = fault(&[choice("a"), ScriptedAnswer::pick("a")]).await;
+    assert!(
+        misfit
+            .to_string()
+            .starts_with("answer 2 does not fit: confirm: "),
+        "{misfit}"
+    );
+    let misfit = fault(&[choice("x")]).await;
+    assert!(
+        matches!(misfit, ScriptError::Misfit { answer: 1, .. }),
+        "{misfit}"
+    );
+    // A decline ends the call, so what follows in the script is never given.
+    for left in [
+        &[ScriptedAnswer::Decline, ScriptedAnswer::yes()][..],
+        &[choice("a"), ScriptedAnswer::yes(), ScriptedAnswer::yes()],
+    ] {
+        assert_eq!(fault(left).await, ScriptError::Unused { left: 1 });
+    }
+    // Wrong answers on purpose are a result of the handler.
+    let wrong = ScriptedUser::answering([choice("x"), choice("y"), choice("z")]);
+    let ended = wrong.run(handler).await;
+    assert!(
+        matches!(ended, Ok(Err(ElicitError::Wrong { .. }))),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_reason_of_a_failed_check_is_in_the_message_of_the_error() {
+    let handler = async |elicit: Elicit| {
+        elicit
+            .choose("One?", ["a", "b"])
+            .attempts(2)
+            .check(|_| Err(("choice", "the single room takes one guest")))
+            .await
+    };
+    let user = ScriptedUser::answering([choice("a"), choice("b")]);
+    let wrong = user.run(handler).await.unwrap().unwrap_err();
+    let error = rmcp::ErrorData::from(wrong);
+    assert!(
+        error
+            .message
+            .ends_with(": choice: the single room takes one guest"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -120,7 +191,7 @@ async fn an_effect_outside_of_a_step_is_seen() {
         ask(&elicit, "One?").await?;
         Ok::<_, ElicitError>(work)
     };
-    let difference = person.run(handler).await.unwrap_err();
+    let difference = difference_of(person.run(handler).await);
     assert!(
         matches!(&difference, Difference::Result { once, again } if once != again),
         "{difference}"
@@ -133,10 +204,8 @@ async fn an_effect_outside_of_a_step_is_seen() {
 async fn a_question_that_changes_is_seen() {
     let works = Works::default();
     let handler = async |elicit: Elicit| ask(&elicit, &format!("Visitor {}?", works.work())).await;
-    let difference = ScriptedUser::answering([choice("a")])
-        .run(handler)
-        .await
-        .unwrap_err();
+    let person = ScriptedUser::answering([choice("a")]);
+    let difference = difference_of(person.run(handler).await);
     let Difference::Question { was, now } = &difference else {
         panic!("{difference}")
     };
@@ -157,10 +226,8 @@ async fn a_question_that_comes_or_goes_is_seen() {
         }
         Ok::<_, ElicitError>(())
     };
-    let difference = ScriptedUser::answering([choice("a")])
-        .run(handler)
-        .await
-        .unwrap_err();
+    let person = ScriptedUser::answering([choice("a")]);
+    let difference = difference_of(person.run(handler).await);
     assert_eq!(
         difference,
         Difference::Added {
@@ -176,7 +243,7 @@ async fn a_question_that_comes_or_goes_is_seen() {
         Ok::<_, ElicitError>(())
     };
     let person = ScriptedUser::answering([choice("a"), choice("b")]);
-    let difference = person.run(handler).await.unwrap_err();
+    let difference = difference_of(person.run(handler).await);
     assert_eq!(
         difference,
         Difference::Missing {
@@ -197,7 +264,7 @@ async fn a_question_inside_a_step_is_an_error_here_too() {
         matches!(&result, Err(ElicitError::Author(why)) if why.contains("inside the step")),
         "{result:?}"
     );
-    let person = ScriptedUser::answering([choice("a")]);
+    let person = ScriptedUser::answering([]);
     let result = person.run(inside).await.unwrap();
     assert!(matches!(result, Err(ElicitError::Author(_))), "{result:?}");
     assert!(person.asked().is_empty());

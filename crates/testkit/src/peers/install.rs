@@ -115,6 +115,32 @@ pub(super) fn python(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
     interpreter
 }
 
+/// Installs the pinned packages of another file of this folder beside its virtual environment. Returns the folder that
+/// must come first on `PYTHONPATH`, for an SDK that cannot share an environment with a later version of itself.
+pub(super) fn python_beside(sources: &Path, folder: &str, file: &str, cache: &Path) -> PathBuf {
+    let interpreter = python(sources, folder, cache);
+    let name = format!("{folder}-{file}");
+    let home = cache.join(&name);
+    let requirements = sources.join(folder).join(format!("{file}.txt"));
+    let _lock = lock(cache, &name);
+    let wanted = read(&requirements);
+    if is_new(&home, &wanted) {
+        if home.exists() {
+            fs::remove_dir_all(&home)
+                .unwrap_or_else(|error| panic!("cannot remove {}: {error}", home.display()));
+        }
+        must(
+            pip_install(&interpreter)
+                .args(["--no-deps", "--target"])
+                .arg(&home)
+                .arg("-r")
+                .arg(&requirements),
+        );
+        stamp(&home, &wanted);
+    }
+    home
+}
+
 /// Returns the folder into which cargo builds: the parent of this executable that cargo has marked, or the workspace's
 /// own.
 pub(super) fn target_folder(workspace: &Path) -> PathBuf {

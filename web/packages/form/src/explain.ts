@@ -21,6 +21,7 @@ function kindOf(value: unknown): string {
 
 /** Says what is wrong at a defect of this schema and what is allowed there, in the words of the Rust crate. */
 export function explain(defect: Defect, requestedSchema: unknown): string {
+  if (defect.message) return defect.message;
   const path = defect.pointer.split("/").slice(1).map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
   const at = (keys: readonly string[]) => keys.reduce<unknown>((value, key) => (isObject(value) || Array.isArray(value) ? (value as Record<string, unknown>)[key] : undefined), requestedSchema);
   const key = path.at(-1) ?? "";

@@ -70,6 +70,8 @@ export interface Defect {
   readonly code: DefectCode;
   /** Numbers and rules that the sentence of `explain` is made with. */
   readonly args: readonly (string | number)[];
+  /** The sentence, where a lenient reading found the defect. */
+  readonly message?: string;
 }
 
 /** The JSON Schema keyword that a violated rule comes from; `precision` is of this package (see `Form.read`). */
@@ -139,6 +141,8 @@ export interface ChoiceOption {
   readonly value: string;
   /** What the person reads, where it is something else. */
   readonly title?: string;
+  /** What is sent instead of `value`: a number or a boolean. Only a lenient reading has such options. */
+  readonly typed?: string | number | boolean;
 }
 
 /** What every field has. */
@@ -150,6 +154,12 @@ export interface FieldBase {
   readonly title?: string;
   readonly description?: string;
   readonly required: boolean;
+  /** Null in an answer means that the field was left empty. Only a lenient reading has such fields. */
+  readonly nullable?: boolean;
+  /** Null is sent where the field was left empty. */
+  readonly nullWhenEmpty?: boolean;
+  /** @internal What the element says of the field in place of its rules. */
+  readonly hint?: string;
 }
 
 /** A string that the person writes. */
@@ -159,6 +169,8 @@ export interface TextField extends FieldBase {
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly format?: "email" | "uri" | "date" | "date-time";
+  /** A format that forms do not have. It is not checked. Only a lenient reading has it. */
+  readonly otherFormat?: string;
   readonly constant?: string;
   readonly default?: string;
 }
@@ -200,8 +212,27 @@ export interface ChoicesField extends FieldBase {
   readonly default?: readonly string[];
 }
 
+/** A value of one of several types: a text is sent as the first that it fits. Only a lenient reading has it. */
+export interface UnionField extends FieldBase {
+  readonly kind: "union";
+  /** The alternatives, whose names and texts mean nothing. */
+  readonly alternatives: readonly Field[];
+  readonly default?: string | number | boolean;
+}
+
+/** Several values that the person writes, one per line. Only a lenient reading has it. */
+export interface LinesField extends FieldBase {
+  readonly kind: "lines";
+  /** The rules of each value; the name and the texts mean nothing. */
+  readonly item: Field;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly unique: boolean;
+  readonly default?: readonly string[];
+}
+
 /** One field of a form, told apart by `kind`. */
-export type Field = TextField | NumberField | BooleanField | ChoiceField | ChoicesField;
+export type Field = TextField | NumberField | BooleanField | ChoiceField | ChoicesField | UnionField | LinesField;
 
 /**
  * What a person has entered into one field: nothing, text, yes or no, or options by their values.

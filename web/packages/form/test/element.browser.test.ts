@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { confirm, deploy, everyKind, origin, short, url } from "./browser/requests.js";
+import { confirm, deploy, everyKind, origin, short, ticket, url, yesNo } from "./browser/requests.js";
 import { events, findings, put, type Site, site } from "./browser/site.js";
 
 let web: Site;
@@ -37,7 +37,7 @@ describe("answers", () => {
       await page.getByRole("textbox", { name: /^Ratio/ }).fill("0.1");
       await page.getByRole("button", { name: "More: Ratio" }).click();
       await page.getByRole("button", { name: "More: Ratio" }).click();
-      await page.getByRole("radiogroup", { name: /Run the migrations/ }).getByRole("radio", { name: "No", exact: true }).check();
+      expect(await page.getByRole("checkbox", { name: "Run the migrations" }).isChecked()).toBe(false);
       await page.getByLabel("Tell whom").fill(" ana@example.org ");
       await page.getByLabel("Status page").fill("https://status.example");
       await page.getByLabel("Day").fill("2026-12-24");
@@ -219,7 +219,8 @@ describe("keyboard", () => {
         const stop = new AbortController();
         Object.assign(window, { chat, stop, first: ask(request, { server: "files", signal: new AbortController().signal }), second: ask(request, { server: "other", signal: stop.signal }).catch((error: { code: string }) => error.code) });
       }, short);
-      await page.getByRole("heading", { name: "files asks" }).waitFor();
+      await page.getByRole("heading", { name: "Who are you?" }).first().waitFor();
+      expect(await page.locator("[part~=origin]").first().textContent()).toBe("files asks");
       expect(await page.evaluate("document.activeElement === chat")).toBe(true);
       await page.evaluate("stop.abort()");
       expect(await page.evaluate("second")).toBe("withdrawn");
@@ -286,7 +287,7 @@ describe("review", () => {
       await put(page, { request: everyKind }, { review: "" });
       await page.getByRole("textbox", { name: /^Replicas/ }).fill("1 0");
       await page.getByRole("textbox", { name: /^Replicas/ }).fill("1e1");
-      await page.getByRole("radio", { name: "Yes" }).check();
+      await page.getByRole("checkbox", { name: "Run the migrations" }).check();
       await page.getByRole("checkbox", { name: "Region 2", exact: true }).check();
       await button(page, "Review answers").click();
       expect(await state(page)).toBe("reviewing");
@@ -487,10 +488,69 @@ describe("parts that are loaded later", () => {
     }));
 });
 
+describe("forms as servers send them", () => {
+  const sent = {
+    message: "m",
+    requestedSchema: {
+      type: "object",
+      properties: {
+        level: { type: "integer", enum: [1, 2, 3], title: "Level", default: 2 },
+        size: { oneOf: [{ const: 10, title: "Small" }, { const: 20, title: "Large" }], title: "Size" },
+        tags: { type: "array", items: { type: "string" }, title: "Tags", default: ["red"] },
+        port: { anyOf: [{ type: "integer" }, { type: "string" }], title: "Port or name" },
+        nick: { anyOf: [{ type: "string" }, { type: "null" }], default: null, title: "Nick" },
+        id: { type: "string", format: "uuid", title: "Id" },
+        both: { type: "array", items: { type: "boolean", enum: [true, false] }, title: "Both" },
+      },
+      required: ["level", "tags"],
+    },
+  };
+
+  test("are shown, and what is sent has the types that the server asks for", () =>
+    on(async (page) => {
+      await put(page, { request: sent });
+      expect(await page.getByRole("radio", { name: "2" }).isChecked()).toBe(true);
+      expect(await page.getByLabel("Tags").inputValue()).toBe("red");
+      await page.getByRole("radio", { name: "3" }).check();
+      await page.getByRole("radio", { name: "Large" }).check();
+      await page.getByLabel("Tags").fill("red\nblue, dark\n\n");
+      await page.getByLabel("Port or name").fill("8080");
+      await page.getByRole("checkbox", { name: "true" }).check();
+      expect(await page.getByText("the server asks for the format `uuid`, which is not checked here").count()).toBe(1);
+      expect(await findings(page)).toEqual([]);
+      await button(page, "Send answer").click();
+      expect((await events(page)).at(-1)!.detail).toEqual({ content: { level: 3, size: 20, tags: ["red", "blue, dark"], port: 8080, both: [true] } });
+    }));
+
+  test("a union takes a text that is no number, and a rule that is broken is told", () =>
+    on(async (page) => {
+      const tags = { type: "array", items: { type: "integer", minimum: 1 }, minItems: 2, title: "Numbers" };
+      await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { ...sent.requestedSchema.properties, tags }, required: ["tags"] } } });
+      await page.getByLabel("Port or name").fill("https");
+      await page.getByLabel("Numbers").fill("0");
+      await button(page, "Send answer").click();
+      expect(await events(page)).not.toContainEqual(expect.objectContaining({ type: "accept" }));
+      expect(await page.getByRole("alert").textContent()).toContain("write at least 2 lines");
+      await page.getByLabel("Numbers").fill("4\n5");
+      await button(page, "Send answer").click();
+      expect((await events(page)).at(-1)!.detail).toEqual({ content: { level: 2, tags: [4, 5], port: "https" } });
+    }));
+
+  test("a question without fields, however it says so, asks to confirm", () =>
+    on(async (page) => {
+      for (const requestedSchema of [undefined, null, {}, [], { type: "object", properties: [] }]) {
+        await put(page, { request: { message: "Go on?", requestedSchema } });
+        await button(page, "Send answer").click();
+        expect((await events(page)).at(-1)!.detail).toEqual({ content: {} });
+      }
+    }));
+});
+
 describe("states", () => {
   test("an illegal schema is refused with pointer and code; decline and cancel remain", () =>
     on(async (page) => {
       await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } });
+      await page.getByRole("note").waitFor();
       expect(await state(page)).toBe("refused");
       expect(await page.getByRole("note").textContent()).toContain("/properties/a/type: nested");
       await button(page, "Not now").or(button(page, "Cancel")).click();
@@ -586,23 +646,30 @@ describe("hostile requests", () => {
 
   test.each([
     ["a number in place of the request", 5, "not-an-object"],
-    ["a list in place of the schema", { message: "m", requestedSchema: [] }, "not-an-object"],
+    ["a list of something in place of the schema", { message: "m", requestedSchema: [1] }, "not-an-object"],
     ["a mode that there is not", { mode: "x", message: "m", requestedSchema: { type: "object", properties: {} } }, "not a legal question"],
     ["no address", { mode: "url", message: "m" }, "not a legal question"],
     ["an object in place of an address", { mode: "url", message: "m", url: { toString: 1 } }, '{"toString":1}'],
     ["a script behind control characters", { mode: "url", message: "m", url: " \u0001java\tscript:alert(1)" }, "javascript:alert"],
     ["objects in place of texts", { message: { toString: 1 }, requestedSchema: { type: "object", properties: { a: { type: "string", title: {}, description: [] } } } }, "/properties/a/title"],
-    ["a pattern and a default that would stop the page", { message: "m", requestedSchema: { type: "object", properties: { a: { type: "string", pattern: "([a-z]{99}){99}b", default: "a".repeat(1_000_000) } } } }, "default-invalid"],
     ["257 fields", { message: "m", requestedSchema: { type: "object", properties: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`f${i}`, { type: "string" }])) } }, "too-many-fields"],
   ])("%s is refused, and can be declined", (_, request, reason) =>
     on(async (page) => {
       await put(page, { request, origin: { server: null, claimed: { a: 1 }, version: 5, tool: { name: null, arguments: "ab" } } });
+      await page.getByRole("note").waitFor();
       expect(await state(page)).toBe("refused");
       expect(((await page.getByRole("note").textContent()) ?? "").replace("java script", "javascript")).toContain(reason);
       await page.evaluate("element.submit()");
       expect(await page.getByRole("link").count()).toBe(0);
       await button(page, "Decline").click();
       expect(await events(page)).toEqual([{ type: "decline", detail: {} }]);
+    }));
+
+  test("a pattern and a default that would stop the page do not: the default is left out", () =>
+    on(async (page) => {
+      const requestedSchema = { type: "object", properties: { a: { type: "string", title: "A", pattern: "([a-z]{99}){99}b", default: "a".repeat(1_000_000) } } };
+      await put(page, { request: { message: "m", requestedSchema } });
+      expect(await page.getByRole("textbox").inputValue()).toBe("");
     }));
 
   test("five hundred options are shown and found; ten megabytes are refused", () =>
@@ -633,13 +700,25 @@ const LOOKS: readonly { name: string; request: object; attributes?: Record<strin
     request: everyKind,
     attributes: { review: "" },
     then: async (page) => {
-      await page.getByRole("radio", { name: "Yes" }).check();
       await page.getByRole("checkbox", { name: "Region 2", exact: true }).check();
       await page.getByRole("button", { name: "Review answers" }).click();
     },
   },
   { name: "url", request: url },
-  { name: "deploy", request: deploy, then: async (page) => (await page.getByLabel("Release name").fill("Autumn"), page.getByRole("radio", { name: "Yes" }).check()) },
+  { name: "deploy", request: deploy, then: async (page) => (await page.getByLabel("Release name").fill("Autumn"), page.getByRole("checkbox", { name: "Run the migrations" }).check()) },
+  { name: "yes-no", request: yesNo },
+  { name: "yes-no-neither", request: yesNo, then: (page) => page.getByText("Neither: decline or cancel").click() },
+  { name: "details", request: short, then: (page) => page.getByText("Details").click() },
+  { name: "pattern", request: ticket, then: async (page) => (await page.getByText("Pattern").click(), page.getByRole("textbox", { name: "Ticket" }).fill("x"), page.getByRole("button", { name: "Send answer" }).click()) },
+  {
+    name: "wrong-deploy",
+    request: deploy,
+    then: async (page) => {
+      await page.getByLabel("Release name").fill("x");
+      await page.getByRole("textbox", { name: /^Replicas/ }).fill("99");
+      await page.getByRole("button", { name: "Send answer" }).click();
+    },
+  },
   { name: "refused", request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } },
   { name: "confirm", request: confirm },
   { name: "done", request: confirm, then: (page) => page.getByRole("button", { name: "Send answer" }).click() },
@@ -669,7 +748,7 @@ describe("looks", () => {
   const keep = process.env["SCREENSHOTS"];
   if (keep) mkdirSync(folder, { recursive: true });
 
-  test.each(VIEWS.flatMap((view) => LOOKS.filter((look) => (view.name !== "forced" && view.name !== "rtl") || look.name === "editing").map((look) => [`${look.name}, ${view.name}`, look, view] as const)))("axe finds nothing: %s", (_, look, view) =>
+  test.each(VIEWS.flatMap((view) => LOOKS.filter((look) => (view.name !== "forced" && view.name !== "rtl") || ["editing", "wrong", "yes-no", "url"].includes(look.name)).map((look) => [`${look.name}, ${view.name}`, look, view] as const)))("axe finds nothing: %s", (_, look, view) =>
     on(async (page) => {
       if (view.name === "rtl") await page.evaluate("document.documentElement.dir = 'rtl'");
       await put(page, { request: look.request, origin, deadline: Date.now() + 595_000 }, look.attributes);

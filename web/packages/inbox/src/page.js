@@ -27,6 +27,7 @@ const watched = document.querySelector("[data-watch]");
 if (watched) watch(watched);
 if (document.body.dataset.events) listen();
 claimEnds();
+closing();
 const push = document.querySelector("[data-push]");
 if (push) notifications(push);
 badge(document.querySelector("[data-queue]")?.dataset.pending ?? (form && document.querySelector("[data-count]")?.textContent));
@@ -107,10 +108,10 @@ function question(form) {
   const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
   keys(form);
   visit(form);
-  // Enter may still be held down from the page before: it presses nothing until it was let go.
+  // A key may still be held down from the page before: it presses nothing until it was let go.
   form.addEventListener("keydown", (event) => {
     const acts = event.target.closest("button, a");
-    if (event.repeat && event.key === "Enter" && acts) event.preventDefault();
+    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
   });
   // One press is enough; a second one would only be told that the question is closed.
   let sent = false;
@@ -226,7 +227,7 @@ function settle(key, right) {
     left === 1 ? "One answer needs another look" : `${left} answers need another look`;
 }
 
-// Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
+// Escape asks whether to cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
 function keys(form) {
   let typed = false;
   form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
@@ -245,14 +246,19 @@ function keys(form) {
     // With several people asked, nobody dismisses the question for all.
     if (!cancel) return;
     event.preventDefault();
-    cancel.click();
+    ask(document.getElementById("leave-cancel"));
   });
+  const hasTyped = () => typed || "typed" in form.dataset;
+  const ask = (sure) => {
+    for (const dropped of all("[data-dropped]", sure)) dropped.hidden = !hasTyped();
+    sure.showModal();
+  };
   form.addEventListener("click", (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
     const sure = document.getElementById(`leave-${act}`);
-    if (!sure || !(typed || "typed" in form.dataset)) return;
+    if (!sure || !hasTyped()) return;
     event.preventDefault();
-    sure.showModal();
+    ask(sure);
   });
   for (const sure of all("dialog")) {
     sure.addEventListener("click", (event) => {
@@ -423,6 +429,13 @@ async function reach() {
   const said = unreached > 1 && (form || search)
     ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives."
     : "";
+  // After the end of a question nothing is lost with the program, but its links lead nowhere any more.
+  if (document.querySelector("[data-notice]")) {
+    if (unreached > 1) mayClose();
+    for (const link of all("[data-notice] .act, .top nav")) link.hidden = unreached > 1;
+    const home = document.querySelector("a.mark");
+    if (home && unreached > 1) home.removeAttribute("href");
+  }
   const place = document.querySelector("[data-gone]");
   if (place.textContent === said) return;
   place.textContent = said;
@@ -476,6 +489,32 @@ async function renewQuestion() {
   // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
   if (form && open === false) location.replace(form.dataset.question);
   else await renewTeam();
+  if (pending > 0 && document.querySelector("[data-close]")) await renewNotice();
+}
+
+// ---- after the end ----
+
+// The server may ask its next question a moment after it got an answer. Only then is there nothing more to do here.
+function closing() {
+  const early = document.querySelector("[data-early]");
+  if (!early) return;
+  early.querySelector("[data-go]").hidden = true;
+  setTimeout(mayClose, 5_000);
+}
+
+function mayClose() {
+  for (const again of all("[data-again]")) again.hidden = true;
+  for (const go of all("[data-go]")) go.hidden = false;
+}
+
+// Another question waits: the notice leads to it.
+async function renewNotice() {
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-notice]");
+  if (!fresh || fresh.querySelector("[data-close]")) return;
+  document.querySelector("[data-notice]").replaceWith(fresh);
 }
 
 // What others did: a claim, entered answers, a comment. It is said, and nothing that has the focus is lost without a word.
@@ -496,7 +535,14 @@ async function renewTeam() {
   const digest = old.querySelector("[name=digest]")?.value;
   const known = new Set(all("[data-event]", old).map((line) => line.dataset.event));
   const opened = old.querySelector("details.course")?.open;
+  // A comment that is being written beside a confirmation is kept.
+  const written = old.querySelector(".reason [name=comment]");
   if (fresh.innerHTML !== old.innerHTML) old.replaceChildren(...fresh.childNodes);
+  const comment = written?.value && old.querySelector(".reason [name=comment]");
+  if (comment) {
+    comment.value = written.value;
+    comment.closest("details").open = true;
+  }
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
   // Nobody confirms by a press that was meant for the answers before.
@@ -512,6 +558,7 @@ async function renewTeam() {
     .map((line) => line.querySelector("[data-text]").textContent);
   if (news.length) told.textContent = `${news.join(". ")}.`;
   if (kept) kept.focus();
+  else if (comment && focused === written) comment.focus();
   else if (wasInside || (!wasClosed && closed() && document.activeElement === document.body)) told.focus();
 }
 
@@ -543,7 +590,8 @@ function renewForm(page) {
     go.hidden = !other;
   }
   // Where one agrees or declines beside the people, the form below says nothing else.
-  if (!document.querySelector(".reviewing")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
+  // A person who confirms a decline, or reviews, keeps the form in sight.
+  if (!document.querySelector(".reviewing, #leaving")) form.hidden = page.getElementById("answer")?.hidden ?? form.hidden;
 }
 
 // A claim ends by itself, and no event tells of it.

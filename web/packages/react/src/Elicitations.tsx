@@ -34,6 +34,8 @@ export function Elicitations({ of: { pending, queue }, review, labels, limit, em
           request={question.request}
           origin={question.origin}
           deadline={question.deadline}
+          draft={queue.draft(question.id)}
+          onDraft={(draft) => queue.keepDraft(question.id, draft)}
           labels={labels}
           review={review}
           className={className}

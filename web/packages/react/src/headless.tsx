@@ -51,7 +51,12 @@ export interface RootProps {
 }
 
 /** Holds the state of one question. Give it the question's id as `key`. */
-export function Root({ question, queue, draft: given, onDraft, children }: RootProps): ReactElement {
+export function Root(props: RootProps): ReactElement {
+  // A form that is not legal is read a moment after the question came: its defaults come with it.
+  return <Question key={props.question.form ? "form" : "none"} {...props} />;
+}
+
+function Question({ question, queue, draft: given, onDraft, children }: RootProps): ReactElement {
   const { form } = question;
   const [draft, setDraft] = useState<Draft>(() => given ?? firstDraft(question));
   const [violations, setViolations] = useState<readonly Violation[]>([]);
@@ -85,6 +90,8 @@ export function Root({ question, queue, draft: given, onDraft, children }: RootP
       async act(what) {
         setProblem(undefined);
         let content: unknown;
+        // Nobody accepts what was not shown.
+        if (what === "accept" && !form && question.request.mode !== "url") return setProblem("This form cannot be shown here; it can be declined or cancelled only.");
         if (what === "accept" && form) {
           const verdict = form.read(draft);
           form.fields.forEach(({ name }) => judged.current.add(name));
@@ -247,5 +254,6 @@ export function Link(props: PartProps): ReactElement | null {
 
 function firstDraft({ form }: PendingElicitation): Draft {
   if (!form) return {};
+  if (form.initial) return form.initial;
   return Object.fromEntries(Object.entries(form.defaults()).map(([name, value]) => [name, typeof value === "number" ? String(value) : value]));
 }

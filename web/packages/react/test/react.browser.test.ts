@@ -112,6 +112,23 @@ describe.each(Object.entries(works))("%s", (name, alias) => {
       await tab.locator("#empty").waitFor();
     }));
 
+  it("an open call and what was typed survive a component that is taken away", () =>
+    opened("#held", async (tab) => {
+      await tab.evaluate(() => page.connect("first"));
+      await tab.evaluate((form) => page.ask("first", "a", form), FORM);
+      await count(tab, 1);
+      const ticket = tab.locator("mcp-elicitation").getByLabel("Ticket");
+      await ticket.fill("T-");
+      await tab.locator("#toggle").click();
+      await tab.locator("mcp-elicitation").waitFor({ state: "detached" });
+      await tab.locator("#toggle").click();
+      await count(tab, 1);
+      expect(await ticket.inputValue()).toBe("T-");
+      await ticket.fill("T-8");
+      await tab.locator("mcp-elicitation").getByRole("button", { name: "Send answer" }).click();
+      expect(await tab.evaluate(() => page.answer("a"))).toMatchObject({ result: { action: "accept", content: { ticket: "T-8" } } });
+    }));
+
   it("what was typed survives renders, and a component that comes back finds the question", () =>
     opened("", async (tab) => {
       await tab.evaluate(() => page.connect("second"));

@@ -80,7 +80,7 @@ pub(crate) async fn run(keep: Option<PathBuf>) -> Result<Exit, Failure> {
         gateway.wait_until_it_listens(part).await?;
     }
     say_where(at.inbox);
-    let played = play(&at, &stop).await;
+    let played = Box::pin(play(&at, &stop)).await;
     if played.is_ok() {
         stay(at.inbox, &stop).await;
     }
@@ -463,7 +463,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         );
         let connection = Connection::open(&target, client, &ConnectOptions::default())
             .await
-            .map_err(|error| failures::connecting(error, &target))?;
+            .map_err(|error| failures::connecting(&error, &target))?;
         // Every client lists the tools. From the list, the gateway learns which arguments an approver may change.
         let listed = connection.peer().list_all_tools().await;
         listed.map_err(|error| {
@@ -481,7 +481,7 @@ async fn play(at: &Addresses, stop: &CancellationToken) -> Result<Exit, Failure>
         let called = connection.call_tool(tool, arguments, &options).await;
         let said = failures::ServerOutput::from_connection(&connection);
         connection.close().await;
-        let result = called.map_err(|error| failures::calling(error, &said, None))?;
+        let result = called.map_err(|error| failures::calling(&error, &said, None))?;
         events.result(&result)?;
     }
     Ok(Exit::Done)

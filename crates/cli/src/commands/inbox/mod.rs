@@ -1,6 +1,7 @@
 //! `inbox`: the questions that servers asked through the gateway, and answers to them, from another terminal or a
 //! script.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::KeyFileError;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::StoreError;
-use mcp_elicit_record::{KeyFileError, key_files};
 use serde_json::Value;
 
 mod open;
@@ -21,7 +22,7 @@ mod sessions;
 mod show;
 
 use super::{in_runtime, state_record};
-use crate::args::field_answers;
+use crate::args::field_answers::{self, Unanswered};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -73,6 +74,9 @@ enum InboxCommand {
         /// The answers
         #[arg(value_name = "ANSWER")]
         answers: Vec<String>,
+        /// Accept the form's defaults where no answer is given
+        #[arg(long)]
+        accept_defaults: bool,
         /// Accept even a form that asks for a credential
         #[arg(long)]
         allow_credentials: bool,
@@ -81,6 +85,9 @@ enum InboxCommand {
     Decline {
         /// Its id, or the beginning of it
         id: String,
+        /// Why, in one line of at most 500 characters; the server is told it
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
     /// Cancel: make no choice
     Cancel {
@@ -204,6 +211,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         InboxCommand::Accept {
             id,
             answers,
+            accept_defaults,
             allow_credentials,
         } => {
             let id = whole(&inbox, id).await?;
@@ -219,13 +227,20 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                     show::short(&id)
                 )));
             }
-            let content = is_form.then(|| content(answers, &question)).transpose()?;
+            let unanswered = if *accept_defaults {
+                Unanswered::Default
+            } else {
+                Unanswered::Left
+            };
+            let content = is_form.then(|| content(answers, unanswered, &question));
+            let content = content.transpose()?;
             args.hand_in(&inbox, &id, "accept", content, *allow_credentials)
                 .await
         }
-        InboxCommand::Decline { id } => {
+        InboxCommand::Decline { id, reason } => {
             let id = whole(&inbox, id).await?;
-            args.hand_in(&inbox, &id, "decline", None, false).await
+            let said = inbox.decline(&id, reason.as_deref()).await;
+            args.tell_done(&id, &said.map_err(failed)?)
         }
         InboxCommand::Cancel { id } => {
             let id = whole(&inbox, id).await?;
@@ -244,7 +259,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
     let folder = args.folder()?;
-    let mut last: Option<String> = None;
+    let mut printed = Printed::default();
     let mut told = false;
     loop {
         let inbox = match &args.inbox {
@@ -252,7 +267,7 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
             None => InboxClient::running(&folder).await.map_err(failed)?,
         };
         let followed = match &inbox {
-            Some(inbox) => follow(args, inbox, &mut last, &mut told).await,
+            Some(inbox) => follow(args, inbox, &mut printed, &mut told).await,
             None => Ok(()),
         };
         match followed {
@@ -278,11 +293,19 @@ enum Stopped {
     Failure(Failure),
 }
 
+/// The questions printed so far.
+#[derive(Default)]
+struct Printed {
+    last: Option<String>,
+    /// Those that a client was showing: they are printed again if they come to people after all.
+    in_client: BTreeSet<String>,
+}
+
 /// Prints the questions of one gateway as they arrive, until it ends.
 async fn follow(
     args: &InboxArgs,
     inbox: &InboxClient,
-    last: &mut Option<String>,
+    printed: &mut Printed,
     told: &mut bool,
 ) -> Result<(), Stopped> {
     let changes = inbox.changes().await.map_err(Stopped::Inbox)?;
@@ -290,10 +313,32 @@ async fn follow(
     while changes.next().await.is_some() {
         *told = false;
         // Pending questions are listed in order of arrival: new ones follow the last one printed.
-        let new = inbox.list(false, last.as_deref(), usize::MAX).await;
+        if !printed.in_client.is_empty() {
+            let open = inbox.list(false, None, usize::MAX).await;
+            let mut in_client = BTreeSet::new();
+            for question in open.map_err(Stopped::Inbox)? {
+                let id = question["id"].as_str().unwrap_or_default();
+                if !printed.in_client.contains(id) {
+                    continue;
+                }
+                if question["askedInClient"] == true {
+                    in_client.insert(id.to_owned());
+                } else {
+                    args.print(&question).map_err(Stopped::Failure)?;
+                }
+            }
+            printed.in_client = in_client;
+        }
+        let new = inbox.list(false, printed.last.as_deref(), usize::MAX).await;
         for question in new.map_err(Stopped::Inbox)? {
             args.print(&question).map_err(Stopped::Failure)?;
-            *last = question["id"].as_str().map(str::to_owned).or(last.take());
+            let Some(id) = question["id"].as_str() else {
+                continue;
+            };
+            if question["askedInClient"] == true {
+                printed.in_client.insert(id.to_owned());
+            }
+            printed.last = Some(id.to_owned());
         }
     }
     Ok(())
@@ -382,11 +427,11 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
 
 /// Reads answers from the command line and checks them against the question's form. Reports each value that is sent in
 /// a different spelling.
-fn content(answers: &[String], question: &Value) -> Result<Value, Failure> {
-    let form = Form::from_value(&question["requestedSchema"]).map_err(|defects| {
+fn content(answers: &[String], unanswered: Unanswered, question: &Value) -> Result<Value, Failure> {
+    let form = Form::from_value_leniently(&question["requestedSchema"]).map_err(|defects| {
         Failure::refused("the question's form cannot be read").because(defects)
     })?;
-    let read = field_answers::read(&form, answers)?;
+    let read = field_answers::read(&form, answers, unanswered)?;
     for line in &read.understood {
         output::say(line);
     }
@@ -415,8 +460,8 @@ fn failed(fault: InboxError) -> Failure {
         InboxError::Record { folder, source } => {
             let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreError>()) {
                 (Some(fault), _) => fault.remedy(),
-                (None, Some(StoreError::OtherKey)) => Some(key_files::remedy("identity.key")),
-                (None, _) => None,
+                (None, Some(fault)) => fault.remedy(),
+                (None, None) => None,
             };
             let failure = Failure::usage("there is no inbox").because(InboxError::Record { folder, source });
             match remedy {
@@ -480,12 +525,16 @@ impl InboxArgs {
         allow_credentials: bool,
     ) -> Result<Exit, Failure> {
         let said = inbox.answer(id, action, content, allow_credentials).await;
-        let said = said.map_err(failed)?;
+        self.tell_done(id, &said.map_err(failed)?)
+    }
+
+    /// Prints the result of an answer.
+    fn tell_done(&self, id: &str, said: &Value) -> Result<Exit, Failure> {
         if self.json {
-            output::print_json(&said)?;
+            output::print_json(said)?;
         } else {
             let phase = said["phase"].as_str().unwrap_or("done");
-            let later = show::taken_by(&said);
+            let later = show::taken_by(said);
             output::say(format_args!("{}  {phase}{later}", show::short(id)));
         }
         Ok(Exit::Done)

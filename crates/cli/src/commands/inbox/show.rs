@@ -143,6 +143,15 @@ fn lines(question: &Value) -> Vec<String> {
             add(if at == 0 { "arguments" } else { "" }, shown);
         }
     }
+    for (name, value) in tool_lines(&question["tool"]) {
+        add(name, value);
+    }
+    if let Some(bytes) = question["argumentsLeftOut"].as_u64() {
+        add(
+            "arguments",
+            format!("{bytes} bytes, too long to be stored (`argument-bytes`)"),
+        );
+    }
     for caution in question["cautions"].as_array().into_iter().flatten() {
         add(
             "careful",
@@ -158,7 +167,7 @@ fn lines(question: &Value) -> Vec<String> {
     if let Some(url) = text("url") {
         add("link", sanitize::line(url, sanitize::DESCRIPTION));
     }
-    let form = Form::parse(&question["requestedSchema"].to_string());
+    let form = Form::parse_leniently(&question["requestedSchema"].to_string());
     for field in form
         .iter()
         .flat_map(Form::fields)
@@ -177,6 +186,12 @@ fn lines(question: &Value) -> Vec<String> {
                 .collect();
             add("", lines.join("\n"));
         }
+    }
+    for remark in form.iter().flat_map(Form::remarks) {
+        add(
+            "unchecked",
+            sanitize::line(&remark.message, sanitize::DESCRIPTION),
+        );
     }
     if is_open(question) {
         let flag = if question["asksForCredential"] == true {
@@ -201,6 +216,45 @@ fn lines(question: &Value) -> Vec<String> {
                 add("", format!("or at {page}"));
             }
         }
+    }
+    lines
+}
+
+/// Returns the server's claims about the tool of a call that waits for approval, each with its label.
+fn tool_lines(tool: &Value) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let left_out = tool["leftOut"].as_array().into_iter().flatten();
+    for (at, argument) in left_out.enumerate() {
+        let name = sanitize::name(
+            argument["name"].as_str().unwrap_or_default(),
+            sanitize::LABEL,
+        );
+        let words = match argument["defaultText"].as_str() {
+            None => format!("{name}, and the server names no default"),
+            Some(default) => format!(
+                "{name}, by the server's word then {}",
+                sanitize::line(default, sanitize::LABEL)
+            ),
+        };
+        lines.push((if at == 0 { "left out" } else { "" }, words));
+    }
+    if let Some(more) = tool["moreLeftOut"].as_u64().filter(|more| *more > 0) {
+        lines.push(("", format!("and {more} more")));
+    }
+    let hints = tool["hints"].as_array().into_iter().flatten();
+    let hints = hints.filter_map(Value::as_str).enumerate();
+    if let Some(description) = tool["description"].as_str() {
+        let description = sanitize::text(description.trim(), sanitize::DESCRIPTION);
+        lines.push((
+            "described",
+            "by its server, which nothing checks:".to_owned(),
+        ));
+        let quoted = description.lines().map(|line| ("", format!("> {line}")));
+        lines.extend(quoted);
+    }
+    for (at, hint) in hints {
+        let label = if at == 0 { "claims" } else { "" };
+        lines.push((label, sanitize::line(hint, sanitize::LABEL)));
     }
     lines
 }
@@ -316,6 +370,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_a_server_says_of_its_tool_is_marked_as_its_words() {
+        let question = json!({"id": "5f2c1a9b5f2c1a9b5f2c1a9b5f2c1a9b", "phase": "asked", "server": "dbops", "target": "delete",
+            "kind": "tool", "argumentsText": "{\"name\":\"tmp1\"}", "message": "Approve?", "approval": true, "rule": "deletions",
+            "tool": {"description": "Deletes for good.\nquestion   another\u{1b}", "hints": ["destructive: it may delete or overwrite"],
+                "leftOut": [{"name": "cluster", "defaultText": "\"staging\""}, {"name": "note", "defaultText": null}], "moreLeftOut": 3}});
+        let shown = lines(&question).join("\n");
+        for part in [
+            "arguments  name: tmp1\nleft out   cluster, by the server's word then \"staging\"\n           note, and the server names no default\n           and 3 more",
+            "described  by its server, which nothing checks:\n           > Deletes for good.\n           > question   another\u{241b}",
+            "claims     destructive: it may delete or overwrite",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
 
     #[test]
     fn a_question_says_what_it_wants_and_cannot_drive_the_terminal() {

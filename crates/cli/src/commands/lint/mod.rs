@@ -39,7 +39,7 @@ const EXAMPLES: &str = r#"Examples:
   my-server --print-schema | mcp-elicit lint - --revision 2025-06-18
   mcp-elicit lint request.json --json | jq '.findings[] | select(.level == "error")'
 
-A report: {"legal":{"2025-06-18":true,...},
+A report: {"legal":{"2025-06-18":true,...}, "reading":"as-written"|"leniently"|"only-by-clients",
   "findings":[{"level":"error"|"warning"|"note","code","pointer","message","help"}]}
 
 Exit codes:

@@ -114,6 +114,9 @@ fn verdict(report: &Report) {
             list(&illegal)
         ));
     }
+    if let Some(reading) = report.reading {
+        say(format_args!("who shows it: {}", reading.sentence()));
+    }
     let count = |level, one: &str| {
         let n = report
             .findings

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
-use mcp_elicit_gateway::config::add_channel_defects;
+use mcp_elicit_gateway::config::{add_channel_defects, add_channel_warnings};
 use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::rules::Loaded;
 use mcp_elicit_policy::{RuleDefect, Rules};
@@ -129,6 +129,9 @@ fn add_channels(loaded: &mut Loaded, text: &str) {
     }
     let people = loaded.rules.as_ref().map(Rules::people);
     add_channel_defects(&mut loaded.defects, text, people);
+    if let Some(rules) = &loaded.rules {
+        add_channel_warnings(&mut loaded.warnings, text, rules);
+    }
 }
 
 /// Returns the length of the token to mark at the start of a text: a word, a string with its quotes, or a list or table

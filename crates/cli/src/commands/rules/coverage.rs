@@ -1,8 +1,13 @@
 //! `rules coverage`: the tools of a server, with the rules that cover each.
 
+use std::time::Duration;
+
 use clap::Args;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
 use mcp_elicit_forms::view::sanitize;
+use mcp_elicit_gateway::ServerConnection;
+use mcp_elicit_gateway::config::{Config, Server};
+use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::{Coverage, Rule, ToolCoverage};
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
@@ -17,7 +22,8 @@ use crate::output::{self, WARNING, styled};
 
 /// List a server's tools with the rules that cover each, and tools without a rule
 ///
-/// Starts the server, or connects to it, and lists its tools without calling any.
+/// Starts the server, or connects to it, and lists its tools without calling any. Without a command or a URL: every
+/// server of the file.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CoverageArgs {
@@ -28,16 +34,22 @@ pub(crate) struct CoverageArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// The server's name in the configuration; by default the name that it reports
+    /// The server's name in the configuration; by default the name that it reports. Without a command or a URL, only this
+    /// server of the file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Print the list as one JSON object
+    /// Fail if a tool has no rule
+    #[arg(long)]
+    require: bool,
+
+    /// Print the list as one JSON object per server
     #[arg(long)]
     json: bool,
 }
 
 const EXAMPLES: &str = r#"Examples:
+  mcp-elicit rules coverage gateway.toml --require
   mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
   mcp-elicit rules coverage rules.toml --url https://example.com/mcp --token-env TOKEN
   mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server \
@@ -53,6 +65,7 @@ Rules that only refuse some questions (`refuse-modes`, `refuse-credentials`, con
 
 Exit codes:
   0  listed, whether covered or not
+  1  a tool has no rule, with --require
   2  the file or the command line cannot be used
   3  no connection, or the server broke the protocol"#;
 
@@ -60,14 +73,75 @@ Exit codes:
 const NAME: usize = 80;
 
 pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
-    let super::RightRules { rules, servers, .. } = super::right_rules(&args.file)?;
-    let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
-    let server = args.name.clone().unwrap_or(reported);
-    let next = "; say which one this is with `--name NAME`";
-    super::warn_of_unknown_server(&server, &sanitize::line(&server, NAME), &servers, next);
+    let super::RightRules {
+        rules,
+        servers,
+        text,
+        ..
+    } = super::right_rules(&args.file)?;
+    let of_file = if args.server.is_named() || servers.is_empty() {
+        Vec::new()
+    } else {
+        configured(&args.file, &text)?
+    };
+    let listed = if of_file.is_empty() {
+        let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
+        let server = args.name.clone().unwrap_or(reported);
+        let next = "; say which one this is with `--name NAME`";
+        super::warn_of_unknown_server(&server, &sanitize::line(&server, NAME), &servers, next);
+        vec![(server, tools)]
+    } else {
+        let wanted = |server: &&Server| {
+            let name = args.name.as_ref();
+            name.is_none_or(|name| *name == server.settings.server)
+        };
+        if !of_file.iter().any(|server| wanted(&server)) {
+            let name = args.name.as_deref().unwrap_or_default();
+            return Err(
+                Failure::usage(format!("{} has no server of the name {name}", args.file))
+                    .hint(format!("it has {}.", servers.join(", "))),
+            );
+        }
+        let mut listed = Vec::new();
+        for server in of_file.iter().filter(wanted) {
+            let tools = in_order(Box::pin(tools_of(server)))?;
+            listed.push((server.settings.server.clone(), tools));
+        }
+        listed
+    };
+    let mut uncovered = 0;
+    for (server, tools) in &listed {
+        uncovered += report(args, &rules, server, tools)?;
+    }
+    if args.require && uncovered > 0 {
+        return Err(
+            Failure::refused(format!("{uncovered} tool(s) have no rule"))
+                .hint("add a rule for each, or a last rule for all tools."),
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the servers of the file, as a gateway would use them.
+fn configured(file: &Input, text: &str) -> Result<Vec<Server>, Failure> {
+    let config = Config::parse(text).map_err(|error| {
+        Failure::usage(format!("{file} cannot be used"))
+            .because(error)
+            .hint("correct it, or name one server after `--` or with `--url`.")
+    })?;
+    Ok(config.servers)
+}
+
+/// Prints the tools of a server with their rules. Returns the number of tools without one.
+fn report(
+    args: &CoverageArgs,
+    rules: &Rules,
+    server: &str,
+    tools: &[Tool],
+) -> Result<usize, Failure> {
     let covered: Vec<_> = tools
         .iter()
-        .map(|tool| (tool, rules.coverage(&server, &tool.name)))
+        .map(|tool| (tool, rules.coverage(server, &tool.name)))
         .collect();
     let is_used = |name: &str| {
         covered.iter().any(|(_, found)| {
@@ -82,7 +156,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
     let unused = rules
         .rules()
         .iter()
-        .filter(|rule| rule.names_server(&server) && rule.is_for_tools() && !is_used(rule.name()));
+        .filter(|rule| rule.names_server(server) && rule.is_for_tools() && !is_used(rule.name()));
     let unused: Vec<&str> = unused.map(Rule::name).collect();
     if args.json {
         let tools = covered.iter().map(|(tool, found)| {
@@ -106,9 +180,12 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
         let tools: Value = tools.collect();
         output::print_json(&json!({"server": server, "tools": tools, "unused": unused}))?;
     } else {
-        show(&server, &covered, &unused)?;
+        show(server, &covered, &unused)?;
     }
-    Ok(Exit::Done)
+    let never = covered
+        .iter()
+        .filter(|(_, found)| found.coverage == Coverage::Never);
+    Ok(never.count())
 }
 
 type Covered<'t> = (&'t Tool, ToolCoverage<'t>);
@@ -175,13 +252,46 @@ fn annotations(tool: &Tool) -> Map<String, Value> {
     .collect()
 }
 
+/// The time that a server of the file has for its first answer.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Connects to a server of the file, and returns its tools.
+async fn tools_of(server: &Server) -> Result<Vec<Tool>, Failure> {
+    let stop = stop::listen()?;
+    let name = sanitize::line(&server.settings.server, NAME);
+    let unreached = |error: &dyn std::error::Error| {
+        Failure::connection(format!("the tools of {name} cannot be listed"))
+            .because(error)
+            .hint("start it, or name it with `--url` and its token; other servers are listed with `--name NAME`.")
+    };
+    let options = ConnectOptions::default()
+        .revision(server.settings.revision)
+        .within(WITHIN);
+    let open = tokio::select! {
+        opened = ServerConnection::open(server, options) => opened.map_err(|error| unreached(&error))?,
+        () = stop.cancelled() => return Err(failures::stopped()),
+    };
+    let info = open.connection().peer().peer_info();
+    let has_tools = info.is_none_or(|info| info.capabilities.tools.is_some());
+    let options = CallOptions::default()
+        .silence(call_session::SILENCE)
+        .stop(stop.clone());
+    let listed = if has_tools {
+        call_session::listing::tools(open.connection(), &options).await
+    } else {
+        Ok(Vec::new())
+    };
+    open.close().await;
+    listed.map_err(|error| unreached(&error))
+}
+
 /// Connects, and returns the server's name, as it reports it, and its tools.
 async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     let stop = stop::listen()?;
     let target = args.target()?;
     let access = args.access()?;
     let options = ConnectOptions::default()
-        .revision(call_session::revision(args.protocol))
+        .revision(args.protocol.revision())
         .token(access.token)
         .headers(access.headers)
         .environment(access.environment);
@@ -193,7 +303,7 @@ async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     );
     let connection = tokio::select! {
         opened = Connection::open(&target, client, &options) => {
-            opened.map_err(|error| failures::connecting(error, &target))?
+            opened.map_err(|error| failures::connecting(&error, &target))?
         }
         () = stop.cancelled() => return Err(failures::stopped()),
     };
@@ -213,6 +323,6 @@ async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
     };
     let said = failures::ServerOutput::from_connection(&connection);
     connection.close().await;
-    let listed = listed.map_err(|error| failures::calling(error, &said, None))?;
+    let listed = listed.map_err(|error| failures::calling(&error, &said, None))?;
     Ok((reported.unwrap_or_default(), listed))
 }

@@ -71,6 +71,8 @@ struct RightRules {
     logs_in: Option<String>,
     /// The names of the file's servers; empty if it has none.
     servers: Vec<String>,
+    /// The file's text.
+    text: String,
 }
 
 /// Reads a rules file, which must have no errors.
@@ -88,6 +90,7 @@ fn right_rules(file: &Input) -> Result<RightRules, Failure> {
         rules,
         logs_in: login_issuer(&text),
         servers: server_names(&text),
+        text,
     })
 }
 

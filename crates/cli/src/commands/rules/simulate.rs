@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use mcp_elicit_core::wire::{CallFrame, CallKind};
+use mcp_elicit_policy::parts;
 use mcp_elicit_policy::rules::{
     Admit, CallOutcome, DEFAULT_DEADLINE, Plan, Preview, duration_text,
 };
@@ -171,6 +172,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         rules,
         logs_in,
         servers,
+        ..
     } = super::right_rules(&args.file)?;
     let text = match call.as_str() {
         "-" => super::text_of(&Input::Stdin)?,
@@ -342,6 +344,8 @@ fn report(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>
             "deadline",
             json!(duration_text(plan.open_for(DEFAULT_DEADLINE))),
         );
+        put("reasons", json!(plan.reasons));
+        put("keep-for", json!(plan.keep_arguments.map(duration_text)));
         let remind = plan.remind.iter().copied().map(duration_text);
         put("remind", remind.collect());
         put("escalate", json!(plan.escalate));
@@ -414,7 +418,13 @@ fn lines(rules: &Rules, preview: &Preview<'_>, decided: Option<&CallOutcome<'_>>
 fn plan_lines(plan: &Plan) -> Vec<String> {
     let to: Vec<String> = plan.ask.to.iter().map(ToString::to_string).collect();
     let mut lines = vec![format!("  asked: {}", to.join(", "))];
-    if plan.ask.need.get() > 1 {
+    if !plan.ask.each.is_empty() {
+        let missing = parts::missing(&plan.ask.each, &[]);
+        let missing = missing.in_words(&ToString::to_string).unwrap_or_default();
+        lines.push(format!(
+            "  {missing} must agree; one person counts for one part"
+        ));
+    } else if plan.ask.need.get() > 1 {
         lines.push(format!("  {} must agree", plan.ask.need));
     }
     if plan.ask.not_caller {
@@ -428,6 +438,19 @@ fn plan_lines(plan: &Plan) -> Vec<String> {
             "  after {} also {}",
             duration_text(step.after),
             step.to
+        ));
+    }
+    let reach = match (plan.reasons.caller, plan.reasons.audit) {
+        (true, true) => Some("the caller and the audit"),
+        (false, true) => Some("the audit, not the caller"),
+        (false, false) => Some("the history of the question alone"),
+        (true, false) => None,
+    };
+    lines.extend(reach.map(|reach| format!("  reasons and comments go to {reach}")));
+    if let Some(time) = plan.keep_arguments {
+        lines.push(format!(
+            "  arguments are kept for auditors for {}",
+            duration_text(time)
         ));
     }
     lines.push(format!(

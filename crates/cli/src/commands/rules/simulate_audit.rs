@@ -13,6 +13,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::rules::{Recall, Verdict};
+use mcp_elicit_record::audit::{AuditedEvent, Event, Member};
 use mcp_elicit_record::store::ChainKey;
 use mcp_elicit_record::{LockFile, Record, audit, clock};
 use serde_json::{Map, Value, json};
@@ -259,16 +260,16 @@ async fn try_all(
     let (record, chain) = record_in(&folder).await?;
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
     let links = audit::read(record.store()).await.map_err(unreadable)?;
-    let entries: Vec<Value> = links
+    let entries: Vec<AuditedEvent> = links
         .iter()
-        .filter_map(|link| serde_json::from_str(&link.entry).ok())
+        .filter_map(|link| AuditedEvent::read(&link.entry))
         .collect();
     let rules_of = rules_of_questions(&entries);
     let since = since.map_or(0, |since| since.0);
     let mut totals = Totals::default();
     for entry in entries
         .iter()
-        .filter(|entry| entry["at"].as_u64() >= Some(since))
+        .filter(|entry| entry.number(Member::At) >= Some(since))
     {
         let Some(line) = line_of(entry, &rules, logs_in.as_deref(), &rules_of, &record).await?
         else {
@@ -304,59 +305,55 @@ async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> 
 }
 
 /// Returns the rule of each question that has one. Older audits name it only with the actions of people.
-fn rules_of_questions(entries: &[Value]) -> HashMap<&str, &str> {
+fn rules_of_questions(entries: &[AuditedEvent]) -> HashMap<&str, &str> {
     let named = entries
         .iter()
-        .filter_map(|entry| Some((entry["id"].as_str()?, entry["rule"].as_str()?)));
+        .filter_map(|entry| Some((entry.text(Member::Id)?, entry.text(Member::Rule)?)));
     named.collect()
 }
 
 /// Decides about the call of an entry; `None` if the entry is not about a call that asks, waits for approval, or is
 /// refused.
 async fn line_of<'r>(
-    entry: &Value,
+    entry: &AuditedEvent,
     rules: &'r Rules,
     logs_in: Option<&str>,
     rules_of: &HashMap<&str, &str>,
     record: &Record,
 ) -> Result<Option<Line<'r>>, Failure> {
-    let text = |name: &str| entry[name].as_str();
-    let (Some(event), Some(server)) = (text("event"), text("server")) else {
+    let text = |member| entry.text(member);
+    let (Some(event), Some(server)) = (entry.event(), text(Member::Server)) else {
         return Ok(None);
     };
-    let id = text("id");
-    let was = text("rule").or_else(|| rules_of.get(id?).copied());
+    let id = text(Member::Id);
+    let was = text(Member::Rule).or_else(|| rules_of.get(id?).copied());
     let row = match (event, id) {
-        ("asked", Some(id)) => record
+        (Event::Asked, Some(id)) => record
             .find(id)
             .await
             .map_err(|fault| Failure::usage("the record cannot be read").because(fault))?,
-        ("refused-by-rule", _) => None,
+        (Event::RefusedByRule, _) => None,
         _ => return Ok(None),
     };
     let team = row.as_ref().and_then(|row| row.team.as_ref());
     let kind = match event {
-        "refused-by-rule" => Kind::Refusal,
-        _ if entry["approval"] == true || team.is_some_and(|team| team.is_approval) => {
-            Kind::Approval
-        }
+        Event::RefusedByRule => Kind::Refusal,
+        _ if entry.is_approval() || team.is_some_and(|team| team.is_approval) => Kind::Approval,
         _ => Kind::Question,
     };
-    let is_ambiguous = entry["others"]
-        .as_array()
-        .is_some_and(|others| !others.is_empty());
-    let call = text("kind")
+    let is_ambiguous = !entry.texts(Member::Others).is_empty();
+    let call = text(Member::Kind)
         .and_then(|word| word.parse().ok())
-        .zip(text("target"));
+        .zip(text(Member::Target));
     let call = call.filter(|_| !is_ambiguous);
-    let at = entry["at"].as_u64().unwrap_or_default();
+    let at = entry.number(Member::At).unwrap_or_default();
     let arguments = row.as_ref().and_then(|row| record.arguments(row).ok()?);
     let recorded = RecordedCall {
         server,
-        principal: text("principal").unwrap_or_default(),
+        principal: text(Member::Principal).unwrap_or_default(),
         call,
         at: Moment::from_millis(at),
-        mode: text("mode"),
+        mode: text(Member::Mode),
         row: row.as_ref(),
         is_approval: kind == Kind::Approval,
         arguments: match (&arguments, &row) {

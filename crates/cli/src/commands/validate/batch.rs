@@ -6,12 +6,13 @@
 use std::io::{BufReader, Read, Write};
 
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::text::without_mark;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
-use crate::input::{BYTE_ORDER_MARK, Line, next_line};
+use crate::input::{Line, next_line};
 
 /// The longest line, in bytes: enough for the longest schema and the longest content.
 const LONGEST: usize = 8 << 20;
@@ -65,14 +66,14 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
             Line::Whole if line.trim_ascii().is_empty() => continue,
             Line::Whole => Ok(()),
         };
-        let marked = if number == 1 { BYTE_ORDER_MARK } else { b"" };
+        let text = if number == 1 {
+            without_mark(&line)
+        } else {
+            &line
+        };
         answer.clear();
         let readable = match judged {
-            Ok(()) => judge(
-                line.strip_prefix(marked).unwrap_or(&line),
-                number,
-                &mut answer,
-            )?,
+            Ok(()) => judge(text, number, &mut answer)?,
             Err(error) => write_line(&Unjudged { id: None, error }, &mut answer).map(|()| false)?,
         };
         if !readable {

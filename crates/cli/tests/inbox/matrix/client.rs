@@ -21,6 +21,12 @@ pub(super) struct Client<'g> {
     next: u64,
     /// The number of wrong answers to forms before the right ones.
     pub(super) wrong: u32,
+    /// `true` if they all break the same rule; otherwise each breaks another one than the answer before.
+    pub(super) alike: bool,
+    /// The error with which it answers the next question.
+    pub(super) error: Option<i64>,
+    /// The action with which it answers every question at once, as a program does.
+    pub(super) instant: Option<&'static str>,
     /// The params of every question that it was asked.
     pub(super) asked: Vec<Value>,
     /// The levels of the log messages that reached it.
@@ -82,6 +88,9 @@ impl<'g> Client<'g> {
             way,
             next: 0,
             wrong: 0,
+            alike: false,
+            error: None,
+            instant: None,
             asked: Vec::new(),
             logged: Vec::new(),
         };
@@ -185,6 +194,11 @@ impl<'g> Client<'g> {
         while ended.len() < count {
             let frame = self.next_frame();
             match frame["method"].as_str() {
+                Some("elicitation/create") if self.error.is_some() => {
+                    self.asked.push(frame["params"].clone());
+                    let error = json!({"code": self.error.take(), "message": "no handler"});
+                    self.send(&json!({"jsonrpc": "2.0", "id": frame["id"], "error": error}));
+                }
                 Some("elicitation/create") => {
                     let result = self.reply(&frame["params"]);
                     self.send(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": result}));
@@ -247,6 +261,9 @@ impl<'g> Client<'g> {
     /// Answers as the person of this client.
     pub(super) fn reply(&mut self, params: &Value) -> Value {
         self.asked.push(params.clone());
+        if let Some(action) = self.instant {
+            return json!({"action": action});
+        }
         if params["mode"] == "url" {
             assert_eq!(self.capability, Capability::Both, "a link was not declared");
             return json!({"action": "accept"});
@@ -254,10 +271,20 @@ impl<'g> Client<'g> {
         assert_ne!(self.capability, Capability::None, "a form was not declared");
         if self.wrong > 0 {
             self.wrong -= 1;
-            return json!({"action": "accept", "content": {"name": "x", "age": 3}});
+            let content = if self.alike || self.wrong.is_multiple_of(2) {
+                json!({"name": "x", "age": 3})
+            } else {
+                json!({"age": 36})
+            };
+            return json!({"action": "accept", "content": content});
         }
         let content = super::content_for(params["message"].as_str().unwrap());
         json!({"action": "accept", "content": content, "x-more": 4, "_meta": {"vendor/y": 3}})
+    }
+
+    /// Sends one request, and does not wait for its response.
+    pub(super) fn leave(&mut self, frame: &Value) {
+        self.send(frame);
     }
 
     /// Sends one request and returns the response.

@@ -2,7 +2,7 @@
 //! sees every message; over stdio, a shell connects its pipes to a socket of the test.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::{NEWEST, Over};
+use super::{BOTH_ERAS, NEWEST, Over};
+use crate::http::read_request;
 
 /// Joins the pipes of a process to a socket, until either ends.
 const JOINED: &str = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & cat >&3; kill $!";
@@ -24,6 +25,8 @@ pub(super) struct Server {
 
 struct Shared {
     revision: &'static str,
+    /// `true` if it also speaks 2026-07-28, where it does not ask.
+    has_both_eras: bool,
     /// Every message that reached it.
     seen: Mutex<Vec<Value>>,
     /// Calls that wait for the answer to a question of this id.
@@ -71,8 +74,14 @@ impl Server {
     pub(super) fn start(revision: &'static str, over: Over) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
+        let has_both_eras = revision == BOTH_ERAS;
         let shared = Arc::new(Shared {
-            revision,
+            revision: if has_both_eras {
+                "2025-11-25"
+            } else {
+                revision
+            },
+            has_both_eras,
             seen: Mutex::default(),
             open: Mutex::default(),
             visited: Mutex::default(),
@@ -130,20 +139,9 @@ impl Shared {
         stream.set_nodelay(true)?;
         let mut writer = stream.try_clone()?;
         let mut reader = BufReader::new(stream);
-        let (mut first, mut length) = (String::new(), 0);
-        reader.read_line(&mut first)?;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-            let Some((name, value)) = line.split_once(':') else {
-                break;
-            };
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
+        let Some((first, body)) = read_request(&mut reader)? else {
+            return Ok(());
+        };
         if !first.starts_with("POST") {
             return writer.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
@@ -193,7 +191,7 @@ impl Shared {
                 json!({"protocolVersion": self.revision, "capabilities": {"tools": {}, "logging": {}},
                     "serverInfo": {"name": "matrix", "version": "1"}})
             }
-            "server/discover" if self.in_rounds() => {
+            "server/discover" if self.in_rounds() || self.has_both_eras => {
                 json!({"resultType": "complete", "supportedVersions": [NEWEST], "capabilities": {"tools": {}, "logging": {}},
                     "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "matrix", "version": "1"}}})
             }
@@ -214,6 +212,11 @@ impl Shared {
 
     fn call(&self, id: &Value, params: &Value, to: &Sink) -> Option<Value> {
         let tool = params["name"].as_str().unwrap_or_default();
+        if self.has_both_eras
+            && params["_meta"]["io.modelcontextprotocol/protocolVersion"] == NEWEST
+        {
+            return Some(self.result(id, "done without asking"));
+        }
         let number = params["arguments"]["n"].as_u64().unwrap_or(0);
         match tool {
             "log" => {
@@ -304,6 +307,9 @@ impl Shared {
         let mut params = json!({"message": format!("Who is {number}?"), "requestedSchema": {
             "type": "object", "required": ["name"], "properties": {
                 "name": {"type": "string"}, "age": {"type": "integer", "minimum": 18}}}});
+        if tool == "outside" {
+            params["requestedSchema"] = outside();
+        }
         if tool == "unknown" {
             params["x-hint"] = json!({"a": 1});
             params["_meta"] = json!({"vendor/x": 2});
@@ -345,6 +351,15 @@ impl Shared {
         }
         json!({"jsonrpc": "2.0", "id": id, "result": result})
     }
+}
+
+/// Returns a form with fields that no revision lists: optional as `null`, options that are integers, an unknown format.
+pub(super) fn outside() -> Value {
+    json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string"},
+        "age": {"anyOf": [{"type": "integer", "minimum": 18}, {"type": "null"}], "default": null},
+        "level": {"type": "integer", "enum": [1, 2]},
+        "phone": {"type": "string", "format": "phone"}}})
 }
 
 fn questions(tool: &str) -> u64 {

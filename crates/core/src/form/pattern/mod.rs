@@ -4,6 +4,7 @@
 //! `grammar` parses a pattern as ECMA-262 does and rewrites it. Patterns that cannot be matched in linear time
 //! (look-around, back-references) are not enforced, and a note says so.
 
+mod example;
 mod grammar;
 mod property;
 
@@ -20,6 +21,8 @@ use grammar::Grammar;
 pub struct Pattern {
     source: Arc<str>,
     regex: Option<Regex>,
+    /// `true` if it is not ECMA-262 syntax: no other program may be given it.
+    is_foreign: bool,
     /// The minimum and maximum number of characters, if the pattern limits the whole text.
     count: Option<(f64, f64)>,
 }
@@ -35,6 +38,7 @@ pub(crate) enum Refused {
 }
 
 /// The remaining budget for the patterns of a form.
+#[derive(Clone, Copy)]
 pub(crate) struct Budget {
     /// States of automata over characters, as ECMA patterns are counted on every platform.
     states: f64,
@@ -66,6 +70,7 @@ impl Pattern {
             return Ok(Pattern {
                 source: source.into(),
                 regex: None,
+                is_foreign: false,
                 count: None,
             });
         }
@@ -77,8 +82,24 @@ impl Pattern {
         Ok(Pattern {
             source: source.into(),
             regex: Some(compile(&spelling, &mut left.memory)?),
+            is_foreign: false,
             count,
         })
+    }
+
+    /// Creates a pattern that cannot be read, and is not enforced.
+    pub(crate) fn foreign(source: &str) -> Self {
+        Pattern {
+            source: source.into(),
+            regex: None,
+            is_foreign: true,
+            count: None,
+        }
+    }
+
+    /// Returns `true` for a pattern of a lenient reading that is not ECMA-262 syntax, or too costly.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign
     }
 
     /// Returns the pattern as the schema spells it.
@@ -93,6 +114,12 @@ impl Pattern {
     /// Returns `true` if it is enforced; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).
     pub fn enforced(&self) -> bool {
         self.regex.is_some()
+    }
+
+    /// Returns a short text that matches, for a person; `None` if none is found, or if the pattern is not enforced.
+    pub fn example(&self) -> Option<String> {
+        self.regex.as_ref()?;
+        example::of(&self.source, |text| self.matches(text))
     }
 
     /// Returns `true` if the text contains a match, and for a pattern that is not enforced.

@@ -12,10 +12,23 @@ use super::super::spelling::is_nearly_bytes;
 const LOCATION: &str = "requestedSchema";
 
 /// Keywords of the schema itself.
-const OF_FORM: [&str; 5] = ["type", "properties", "required", "title", "description"];
+const OF_FORM: [&str; 9] = [
+    "type",
+    "properties",
+    "required",
+    "title",
+    "description",
+    "$ref",
+    "$defs",
+    "definitions",
+    "allOf",
+];
 
 /// Keywords of a field, and of the items of a field with several choices.
-const OF_FIELD: [&str; 19] = [
+const OF_FIELD: [&str; 22] = [
+    "$ref",
+    "allOf",
+    "nullable",
     "type",
     "title",
     "description",
@@ -60,8 +73,11 @@ impl Part {
     /// Returns the part that the member of this name is, if it is one.
     fn inner(self, name: &[u8]) -> Option<Self> {
         match (self, name) {
-            (Self::Form, b"properties") => Some(Self::Fields),
-            (Self::Fields, _) | (Self::Field, b"items" | b"oneOf" | b"anyOf") => Some(Self::Field),
+            (Self::Form, b"properties" | b"$defs" | b"definitions") => Some(Self::Fields),
+            (Self::Fields, _) | (Self::Field, b"items" | b"oneOf" | b"anyOf" | b"allOf") => {
+                Some(Self::Field)
+            }
+            (Self::Form, b"allOf" | b"anyOf" | b"oneOf") => Some(Self::Form),
             _ => None,
         }
     }

@@ -102,6 +102,32 @@ fn an_elicitation_id_belongs_to_one_revision() {
 }
 
 #[test]
+fn a_schema_that_is_absent_or_under_another_name_is_what_was_meant() {
+    let fields = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    for (params, expected) in [
+        (json!({"message": "m"}), json!({})),
+        (json!({"message": "m", "requestedSchema": null}), json!({})),
+        (json!({"message": "m", "requestedSchema": []}), json!({})),
+        (json!({"message": "m", "schema": fields}), fields.clone()),
+        (
+            json!({"message": "m", "requestedSchema": null, "schema": fields}),
+            fields.clone(),
+        ),
+        (
+            json!({"message": "m", "requestedSchema": fields, "schema": {}}),
+            fields.clone(),
+        ),
+    ] {
+        let request = ElicitRequest::from_value(&params, Revision::LATEST).unwrap();
+        let ElicitRequest::Form { schema, .. } = &request else {
+            panic!("{request:?}")
+        };
+        let schema: Value = serde_json::from_str(schema.get()).unwrap();
+        assert_eq!(schema, expected, "{params}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let revision = Revision::LATEST;
     let schema = json!({});
@@ -118,13 +144,14 @@ fn what_is_wrong_is_named() {
             },
         ),
         (
-            json!({"message": "m"}),
-            WireError::Missing {
+            json!({"message": "m", "requestedSchema": "x"}),
+            WireError::Type {
                 member: "requestedSchema",
+                expected: "an object",
             },
         ),
         (
-            json!({"message": "m", "requestedSchema": []}),
+            json!({"message": "m", "requestedSchema": [1]}),
             WireError::Type {
                 member: "requestedSchema",
                 expected: "an object",
@@ -178,7 +205,7 @@ fn a_bottomless_schema_is_refused() {
         ElicitRequest::parse(&raw, Revision::LATEST),
         Err(WireError::TooDeep {
             member: "requestedSchema",
-            limit: members::MAX_DEPTH
+            limit: members::MAX_SCHEMA_DEPTH
         })
     );
     let made = ElicitRequest::Form {
@@ -188,7 +215,7 @@ fn a_bottomless_schema_is_refused() {
     assert_eq!(
         made.to_params(Revision::LATEST),
         Err(UnsupportedQuestion::TooDeep {
-            limit: members::MAX_DEPTH
+            limit: members::MAX_SCHEMA_DEPTH
         })
     );
 }

@@ -3,9 +3,9 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use mcp_elicit_core::answer::DraftValue;
 
-use super::{Controller, FieldInput};
+use super::{CHOOSE, Controller, FieldInput, NO_MATCH, SEND_NO, SEND_YES};
 use crate::terminal::editor::Editor;
-use crate::view::{Control, Effect, Event, date_time};
+use crate::view::{Control, Effect, Event, Stage, date_time};
 
 /// Shown when the zone was proposed.
 const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
@@ -165,11 +165,38 @@ impl Controller {
         self.state.handle(Event::Goto(index.saturating_sub(1)))
     }
 
+    /// Sends the choice of a form that only asks yes or no.
+    fn send_choice(&mut self, index: usize) -> Effect {
+        let Some(FieldInput::Picker(picker)) = self.inputs.get_mut(index) else {
+            return Effect::Show;
+        };
+        if !picker.is_somewhere() {
+            self.notice = Some(CHOOSE);
+            return Effect::Show;
+        }
+        picker.press();
+        self.typed(index);
+        self.state.handle(Event::Next);
+        match self.state.stage() {
+            Stage::Review => self.state.handle(Event::Accept),
+            Stage::Warnings | Stage::Field(_) | Stage::Confirm => Effect::Show,
+        }
+    }
+
     fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        let sends = self.sends_at_once();
         let Some(FieldInput::Picker(picker)) = self.inputs.get_mut(index) else {
             return Effect::Show;
         };
         match key.code {
+            KeyCode::Enter if sends => return self.send_choice(index),
+            KeyCode::Char(c @ ('y' | 'Y' | 'n' | 'N'))
+                if !control && picker.go_to_flag(matches!(c, 'y' | 'Y')) =>
+            {
+                let is_yes = matches!(c, 'y' | 'Y');
+                let sent = if is_yes { SEND_YES } else { SEND_NO };
+                self.notice = sends.then_some(sent);
+            }
             KeyCode::Up if self.wide && picker.is_first() => return self.fro(index),
             KeyCode::Down if self.wide && picker.is_last() => return self.forth(index),
             KeyCode::Up => picker.up(),
@@ -194,7 +221,9 @@ impl Controller {
                 self.typed(index);
                 return self.state.handle(Event::Next);
             }
-            KeyCode::Char(c) if !control => picker.type_ahead(c),
+            KeyCode::Char(c) if !control && !picker.type_ahead(c) => {
+                self.notice = Some(NO_MATCH);
+            }
             _ => {}
         }
         Effect::Show

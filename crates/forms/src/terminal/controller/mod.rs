@@ -9,7 +9,7 @@ use super::charset::Charset;
 use super::editor::Editor;
 use super::page::Frame;
 use super::picker::Picker;
-use crate::view::{AnswerState, Effect, Event, PendingView, Stage};
+use crate::view::{AnswerState, Control, Effect, Event, PendingView, Stage};
 
 /// The input of a field.
 pub(super) enum FieldInput {
@@ -100,6 +100,9 @@ struct RowsSeen {
 const CHOOSE: &str = "Choose with the arrow keys first, then press Enter.";
 const CHOOSE_SEND: &str = "Nothing is sent yet: choose Send with y, then press Enter.";
 const PRESS: &str = "Press Enter to confirm.";
+const SEND_YES: &str = "Press Enter to send Yes.";
+const SEND_NO: &str = "Press Enter to send No.";
+const NO_MATCH: &str = "No option matches this letter.";
 const READ_FIRST: &str = "Read the address to its end first, with the down arrow.";
 
 impl Controller {
@@ -136,8 +139,18 @@ impl Controller {
             looked: RowsSeen::default(),
             unsure: None,
         };
+        if controller.sends_at_once()
+            && let Some(FieldInput::Picker(picker)) = controller.inputs.first_mut()
+        {
+            picker.leave();
+        }
         controller.reset_focus(None);
         controller
+    }
+
+    /// Returns `true` if the form only asks yes or no: the choice is the whole answer, so it is sent without a review.
+    pub(super) fn sends_at_once(&self) -> bool {
+        matches!(self.state.fields(), [field] if field.control == Control::YesNo)
     }
 
     /// Returns the buttons of this stage.

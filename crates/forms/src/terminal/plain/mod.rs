@@ -26,6 +26,11 @@ const TRIES: u32 = 20;
 const WIDTH: usize = 78;
 /// The most waiting questions that are listed.
 const LISTED: usize = 5;
+/// The mark before each line of the server's own texts, so that none looks like a line of this program.
+const QUOTED: &str = "> ";
+/// Shown if a pipe ends in the middle of a line.
+const CUT: &str =
+    "The last line has no line end, so it may be cut short: it is not taken as an answer.";
 
 /// The settings of line mode.
 pub(super) struct Plain<'a> {
@@ -43,8 +48,16 @@ pub(super) struct Plain<'a> {
     pub(super) offer_always: bool,
     /// `true` if a person types the lines: the answer is then reviewed before it is sent, and attempts are not counted.
     pub(super) person: bool,
-    /// `true` if a line of this question was an answer.
+    /// `true` if a line of this question was an answer, and the input did not end in the middle of one.
     pub(super) answered: bool,
+}
+
+/// The result of waiting for a line.
+enum Read {
+    /// The line.
+    Line(String),
+    /// The event that came first.
+    Event(Event),
 }
 
 impl Plain<'_> {
@@ -63,12 +76,12 @@ impl Plain<'_> {
             self.prompt(&state, fresh)?;
             let before = state.stage();
             let effect = match self.line(question)? {
-                Ok(line) => self.hear(&mut state, &line)?,
-                Err(Event::End) if self.may_end_here(&state) => {
+                Read::Line(line) => self.hear(&mut state, &line)?,
+                Read::Event(Event::End) if self.may_end_here(&state) => {
                     writeln!(self.out)?;
                     state.handle(Event::Review)
                 }
-                Err(event) => state.handle(event),
+                Read::Event(event) => state.handle(event),
             };
             match effect {
                 Effect::Show => {}
@@ -162,7 +175,7 @@ impl Plain<'_> {
             self.say(&phrases::time_left(left))?;
         }
         writeln!(self.out)?;
-        self.say(&question.message())?;
+        self.quoted("", &question.message())?;
         if let Some(link) = question.as_link() {
             writeln!(self.out)?;
             self.say("It asks you to open this address:")?;
@@ -238,7 +251,7 @@ impl Plain<'_> {
             state.fields().len()
         ))?;
         if let Some(description) = &field.description {
-            self.indented(description)?;
+            self.quoted("  ", description)?;
         }
         if !field.hints.is_empty() {
             self.indented(&field.hint())?;
@@ -248,6 +261,9 @@ impl Plain<'_> {
         }
         for (number, pick) in (1..).zip(field.control.options()) {
             self.indented(&format!("{number}) {}", pick.label))?;
+        }
+        if field.is_list {
+            self.indented("here on one line: commas between the values, or a JSON list")?;
         }
         if matches!(field.control, Control::Several { .. }) {
             self.indented("numbers or words, with commas between them")?;
@@ -270,25 +286,31 @@ impl Plain<'_> {
     }
 
     /// Reads a line, or returns the event that came first.
-    fn line(&mut self, question: &QuestionView) -> Result<Result<String, Event>, FrontendError> {
+    fn line(&mut self, question: &QuestionView) -> Result<Read, FrontendError> {
         loop {
             let waited = self.lines.next(TICK)?;
             if let Some(why) = self.handle.withdrawn() {
-                return Ok(Err(Event::Withdrawn(why)));
+                return Ok(Read::Event(Event::Withdrawn(why)));
             }
             let now = (self.clock)();
             if question.is_over(now) {
-                return Ok(Err(Event::Time(now)));
+                return Ok(Read::Event(Event::Time(now)));
             }
             match waited {
-                Waited::Line(line) => {
+                Waited::Cut(_) if !self.person => {
+                    self.answered = false;
+                    writeln!(self.out)?;
+                    self.say(CUT)?;
+                    return Ok(Read::Event(Event::End));
+                }
+                Waited::Line(line) | Waited::Cut(line) => {
                     // Input that was not typed was not echoed either, so the prompt's line is still open.
                     if !self.person {
                         writeln!(self.out)?;
                     }
-                    return Ok(Ok(line));
+                    return Ok(Read::Line(line));
                 }
-                Waited::End => return Ok(Err(Event::End)),
+                Waited::End => return Ok(Read::Event(Event::End)),
                 Waited::NotYet => {}
             }
         }
@@ -368,9 +390,24 @@ impl Plain<'_> {
         }
     }
 
+    /// Says a text of this program. What continues a long line stands below it, indented.
     fn say(&mut self, text: &str) -> io::Result<()> {
+        let options = textwrap::Options::new(WIDTH).subsequent_indent("    ");
         for line in text.lines() {
-            writeln!(self.out, "{}", textwrap::fill(line, WIDTH))?;
+            writeln!(self.out, "{}", textwrap::fill(line, &options))?;
+        }
+        Ok(())
+    }
+
+    /// Says a text of the server, each row with a mark.
+    fn quoted(&mut self, indent: &str, text: &str) -> io::Result<()> {
+        let mark = format!("{indent}{QUOTED}");
+        let options = textwrap::Options::new(WIDTH)
+            .initial_indent(&mark)
+            .subsequent_indent(&mark);
+        for line in text.lines() {
+            let rows = textwrap::fill(line, &options);
+            writeln!(self.out, "{}", rows.trim_end())?;
         }
         Ok(())
     }

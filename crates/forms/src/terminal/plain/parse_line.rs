@@ -115,6 +115,13 @@ fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> Par
         Control::One(options) => pick(options, line).map(|found| vec![found.value.clone()]),
         Control::Several { options, .. } => several(options, line),
         Control::YesNo => return ParsedLine::Answer(index, flag(line)),
+        // This frontend reads one line for each answer.
+        _ if field.is_list && !line.starts_with('[') => {
+            let values = line.split(',').map(str::trim);
+            let values = values.filter(|value| !value.is_empty());
+            let values = values.map(str::to_owned).collect();
+            return ParsedLine::Answer(index, DraftValue::Picked(values));
+        }
         _ => return ParsedLine::Answer(index, DraftValue::Text(line.to_owned())),
     };
     match typed {

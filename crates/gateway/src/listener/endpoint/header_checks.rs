@@ -1,11 +1,11 @@
 //! Checks of a request's headers, and their refusals.
 
 use axum::response::{IntoResponse as _, Response};
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::{Revision, meta, method};
+use mcp_elicit_core::wire::{Revision, SessionVersion, members, message, meta, method};
 use serde_json::{Value, json};
 
 use crate::headers::{METHOD, NAME, PARAM_PREFIX, RequestFacts, VERSION, repeats};
@@ -89,16 +89,11 @@ fn headers_match(headers: &HeaderMap, said: &RequestFacts) -> Result<(), &'stati
     Ok(())
 }
 
-/// Revisions with sessions, any of which a server may have negotiated.
-const WITH_SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-
 /// Returns the refusal of a request within a session that names an unsupported revision (2025-06-18, transports,
 /// protocol version header).
 pub(super) fn wrong_in_session(headers: &HeaderMap) -> Option<Response> {
     let spoken = |version: &HeaderValue| {
-        WITH_SESSIONS
-            .iter()
-            .any(|known| version == known.as_bytes())
+        SessionVersion::all().any(|known| version == known.as_str().as_bytes())
     };
     let unknown = headers.get_all(VERSION).iter().any(|name| !spoken(name));
     unknown.then(|| {
@@ -177,9 +172,11 @@ pub(super) fn from_elsewhere() -> Response {
     refusal(StatusCode::FORBIDDEN, -32600, why)
 }
 
+/// Returns an error response to this request, with its id as it is written: no other JSON value may stand for it.
 pub(super) fn with_id(request: Frame<'_>, (status, error): (StatusCode, Value)) -> Response {
-    let body = json!({"jsonrpc": "2.0", "id": request.id().map(|id| id.to_raw()), "error": error});
-    (status, axum::Json(body)).into_response()
+    let error = members::raw_value(&error);
+    let body = message::error(request.id().as_ref(), &error);
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 pub(super) fn cannot_start(fault: &StartError) -> Response {
@@ -190,4 +187,110 @@ pub(super) fn cannot_start(fault: &StartError) -> Response {
         _ => "the server cannot be reached",
     };
     refusal(StatusCode::BAD_GATEWAY, -32603, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ids as JSON may spell them: numbers beyond every range, whole numbers with a fraction or an exponent, escapes.
+    fn any_id() -> impl Strategy<Value = String> {
+        let digits = "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?";
+        let text = "\"([ -!#-\\[\\]-~]|\\\\[nrt\"/\\\\bf]|\\\\u00[0-9a-f]{2}){0,30}\"";
+        prop_oneof![digits, text]
+    }
+
+    fn any_value() -> impl Strategy<Value = HeaderValue> {
+        let bytes = prop::collection::vec(any::<u8>(), 0..12);
+        let any = bytes.prop_filter_map("not a header's value", |bytes| {
+            HeaderValue::from_bytes(&bytes).ok()
+        });
+        let usual = prop_oneof![
+            "2026-07-28",
+            "tools/call",
+            "tools/list",
+            "t",
+            "=\\?base64\\?.{0,9}\\?="
+        ];
+        let usual = usual.prop_filter_map("not a header's value", |text| {
+            HeaderValue::from_str(&text).ok()
+        });
+        prop_oneof![any, usual]
+    }
+
+    /// Returns the text of a member of a JSON object, as written.
+    fn raw_member(body: &str, name: &str) -> String {
+        let all: std::collections::HashMap<String, Box<serde_json::value::RawValue>> =
+            serde_json::from_str(body).unwrap();
+        all[name].get().to_owned()
+    }
+
+    fn refused(headers: &HeaderMap, frame: &str) -> Option<(StatusCode, String)> {
+        let index = FrameIndex::read(frame.as_bytes()).unwrap();
+        let parts = Frame::of_text(frame, &index);
+        let wrong = wrong_in_rounds(headers, &RequestFacts::of(parts)?)?;
+        let response = with_id(parts, wrong);
+        let status = response.status();
+        let body = futures::executor::block_on(axum::body::to_bytes(response.into_body(), 1 << 20));
+        Some((status, String::from_utf8(body.unwrap().to_vec()).unwrap()))
+    }
+
+    #[test]
+    fn an_error_has_the_id_of_its_request_in_every_spelling() {
+        let long = format!("\"{}\"", "9".repeat(500));
+        let digits = "9".repeat(400);
+        for id in [
+            "1e400",
+            "-1e999",
+            "1.5e-400",
+            "0.1e309",
+            "1.0",
+            "-0",
+            "-0.0",
+            "1E+2",
+            "12345678901234567890123",
+            "\"\\u0061\"",
+            "\"\"",
+            &long,
+            &digits,
+        ] {
+            let frame = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}");
+            let (status, body) = refused(&HeaderMap::new(), &frame).unwrap();
+            assert_eq!(status, StatusCode::BAD_REQUEST);
+            assert_eq!(raw_member(&body, "id"), id);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_id_and_no_header_stops_the_checks(
+            id in any_id(),
+            version in prop::collection::vec(any_value(), 0..3),
+            method in prop::collection::vec(any_value(), 0..3),
+            name in prop::collection::vec(any_value(), 0..3),
+            says_version in any::<bool>(),
+        ) {
+            let mut headers = HeaderMap::new();
+            for (header, values) in [(VERSION, version), (METHOD, method), (NAME, name)] {
+                for value in values {
+                    headers.append(header.clone(), value);
+                }
+            }
+            let meta = if says_version {
+                "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""
+            } else {
+                ""
+            };
+            let frame = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"t\",\"_meta\":{{{meta}}}}}}}"
+            );
+            let _any_verdict = wrong_in_session(&headers);
+            if let Some((status, body)) = refused(&headers, &frame) {
+                prop_assert!(status.is_client_error());
+                prop_assert_eq!(raw_member(&body, "id"), id);
+            }
+        }
+    }
 }

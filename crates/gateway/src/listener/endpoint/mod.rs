@@ -1,6 +1,7 @@
 //! Clients over Streamable HTTP: sessions with streams in the pushed era, single requests in the rounds era.
 
-pub(crate) mod eviction;
+pub(crate) mod batch;
+mod eviction;
 pub(crate) mod header_checks;
 mod request;
 mod response;
@@ -13,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Extension, Router};
+use axum::routing::{MethodRouter, get};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
@@ -29,8 +30,9 @@ use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
 use crate::callers::{CurrentCaller, ProofKind, ProvenCaller, Unauthenticated};
-use crate::config::{Server, Target, UpstreamCredentials};
+use crate::config::{ByteLimits, Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
+use crate::listener::call_memory::{Arriving, CallMemory};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::requests_at_work::{Kind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
@@ -45,7 +47,7 @@ use eviction::{Evictable, Full, SharedChildren, make_room};
 use header_checks::{
     Credentials, cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
 };
-use request::Message;
+use request::{Arrived, Message};
 use response::{DisconnectGuard, Opening, stream, take};
 
 /// The address that a request came from.
@@ -60,10 +62,27 @@ const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 type Evicted = Option<Arc<ClientSession>>;
 
 /// The parts that the endpoints of all servers share.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Shared {
     children: Arc<SharedChildren>,
     at_work: Arc<RequestsAtWork>,
+    memory: Arc<CallMemory>,
+}
+
+impl Shared {
+    /// Creates the parts of a gateway with these limits.
+    pub(crate) fn new(limits: &ByteLimits) -> Self {
+        Self {
+            children: Arc::default(),
+            at_work: Arc::default(),
+            memory: CallMemory::new(limits),
+        }
+    }
+
+    /// Returns the bytes that the calls of all callers hold.
+    pub(crate) fn call_bytes(&self) -> usize {
+        self.memory.held()
+    }
 }
 
 /// One server as HTTP clients see it.
@@ -79,6 +98,7 @@ pub(crate) struct McpEndpoint {
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     children: Arc<SharedChildren>,
     at_work: Arc<RequestsAtWork>,
+    memory: Arc<CallMemory>,
     tokio: Handle,
 }
 
@@ -110,7 +130,11 @@ impl McpEndpoint {
         max_frame: usize,
         origin_guard: OriginGuard,
         resources: Vec<String>,
-        Shared { children, at_work }: Shared,
+        Shared {
+            children,
+            at_work,
+            memory,
+        }: Shared,
     ) -> Arc<Self> {
         let exchange = match &server.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
@@ -130,6 +154,7 @@ impl McpEndpoint {
             sessions: Mutex::default(),
             children,
             at_work,
+            memory,
             tokio: Handle::current(),
         });
         let weak = Arc::downgrade(&endpoint);
@@ -149,10 +174,11 @@ impl McpEndpoint {
         endpoint
     }
 
-    /// Returns the routes of this server, to be nested under its path, where it is this resource.
-    pub(crate) fn router(self: &Arc<Self>, resource: Resource) -> Router {
-        Router::new()
-            .route("/", get(listen).post(post).delete(end))
+    /// Returns the handlers of this server's path, where it is this resource.
+    pub(crate) fn routes(self: &Arc<Self>, resource: Resource) -> MethodRouter {
+        get(listen)
+            .post(post)
+            .delete(end)
             .with_state(EndpointState {
                 endpoint: self.clone(),
                 resource: Arc::new(resource),
@@ -164,6 +190,13 @@ impl McpEndpoint {
         for held in self.all() {
             held.pool.drain();
         }
+    }
+
+    /// Returns `true` while a client waits for the response to a request.
+    pub(crate) fn has_waiting_clients(&self) -> bool {
+        self.all()
+            .iter()
+            .any(|held| held.client.has_open_requests())
     }
 
     /// Tells waiting clients that no answer will come.
@@ -318,6 +351,7 @@ impl McpEndpoint {
             first_call: beside.first_call,
             is_pushed: beside.is_pushed,
             task_caller: self.task_caller(&caller.get()),
+            byte_accounts: self.memory.of(&caller.get()),
             ..self.server.settings.clone()
         };
         let who = self.runtime.session_context(&self.server, caller);
@@ -329,9 +363,14 @@ impl McpEndpoint {
                 // Without waiting: these threads serve all clients.
                 let room_wait = Duration::ZERO;
                 let (program, most) = (program.clone(), self.max_frame);
-                let (child, stdout) =
-                    ChildTransport::start(program, most, room_wait, Some(counted))
-                        .map_err(fault_of(&self.server))?;
+                let (child, stdout) = ChildTransport::start(
+                    program,
+                    &self.server.settings.server,
+                    most,
+                    room_wait,
+                    Some(counted),
+                )
+                .map_err(fault_of(&self.server))?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), child.clone(), record);
                 child
@@ -607,14 +646,22 @@ async fn post(
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return refusal(status, -32600, "`Content-Type` must be application/json");
     }
-    let message = match Message::read(&headers, body, endpoint.max_frame).await {
-        Ok(message) => message,
+    let counted = Arriving::new(endpoint.memory.of(&caller));
+    let arrived = match Message::read(&headers, body, endpoint.max_frame, counted).await {
+        Ok(arrived) => arrived,
         Err(response) => return *response,
     };
     // The body may have been slow, and the caller's key may have been revoked meanwhile.
     if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
         return endpoint.refusal(refused, &resource).await;
     }
+    let message = match arrived {
+        Arrived::One(message) => message,
+        Arrived::Batch(body, _counted) => {
+            drop(arriving);
+            return batch::respond(&endpoint, &caller, &body, &headers).await;
+        }
+    };
     let permit = if message.shape == Shape::Request {
         drop(arriving);
         match endpoint.at_work.begin(&caller, Kind::Work) {

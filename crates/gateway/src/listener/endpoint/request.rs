@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::response::Response;
 use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{Envelope, FrameDefect, method};
+use mcp_elicit_relay::{ByteLimit, is_batch};
 
 use super::header_checks::refusal;
 use crate::frame::one_line_of;
+use crate::listener::call_memory::{self, Arriving};
+use mcp_elicit_core::text::without_mark;
 
 /// The largest initial buffer for a body, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;
@@ -19,11 +22,25 @@ const AT_FIRST: usize = 4 * 1024 * 1024;
 /// The time limit for a body.
 const BODY: Duration = Duration::from_secs(60);
 
+/// The body of a request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is one message, which should not cost an allocation"
+)]
+pub(super) enum Arrived {
+    /// One message.
+    One(Message),
+    /// A list of messages, which is not read yet.
+    Batch(Bytes, Arriving),
+}
+
 /// A scanned message of a client.
 pub(super) struct Message {
     pub(super) frame: Bytes,
     pub(super) index: FrameIndex,
     pub(super) shape: Shape,
+    /// Its bytes in its caller's account; `None` for an item of a list, which is counted as a whole.
+    arriving: Option<Arriving>,
 }
 
 impl Message {
@@ -32,9 +49,10 @@ impl Message {
         headers: &HeaderMap,
         body: Body,
         most: usize,
-    ) -> Result<Self, Box<Response>> {
+        mut arriving: Arriving,
+    ) -> Result<Arrived, Box<Response>> {
         let refused = |status, why: &str| Box::new(refusal(status, -32700, why));
-        let whole = tokio::time::timeout(BODY, whole(headers, body, most));
+        let whole = tokio::time::timeout(BODY, whole(headers, body, most, &mut arriving));
         let frame = whole
             .await
             .unwrap_or(Err(Unread::TooSlow))
@@ -47,8 +65,22 @@ impl Message {
                     refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long")
                 }
                 Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
+                Unread::OverLimit(limit) => Box::new(call_memory::refusal(limit)),
             })?;
-        let frame = one_line_of(frame.slice_ref(frame.trim_ascii()));
+        let text = without_mark(&frame);
+        let frame = one_line_of(without_rest(&frame, text.trim_ascii()));
+        if is_batch(&frame) && std::str::from_utf8(&frame).is_ok() {
+            return Ok(Arrived::Batch(frame, arriving));
+        }
+        let mut message = Self::of(frame)?;
+        message.arriving = Some(arriving);
+        Ok(Arrived::One(message))
+    }
+
+    /// Reads a message; the response if it is none.
+    pub(super) fn of(frame: Bytes) -> Result<Self, Box<Response>> {
+        let refused = |status, why: &str| Box::new(refusal(status, -32700, why));
+        let most = frame.len();
         let index = FrameIndex::read(&frame).map_err(|defect| match defect {
             FrameDefect::NotOneObject => refused(StatusCode::BAD_REQUEST, &unread(&frame, most)),
             defect => Box::new(refusal(
@@ -65,6 +97,7 @@ impl Message {
             frame,
             index,
             shape,
+            arriving: None,
         })
     }
 }
@@ -89,6 +122,13 @@ impl Message {
         method.is_some_and(method::is_notification)
     }
 
+    /// Ends the count of its bytes as an arriving message.
+    pub(super) fn handed_over(&self) {
+        if let Some(arriving) = &self.arriving {
+            arriving.handed_over();
+        }
+    }
+
     /// Returns its parts.
     pub(super) fn parts(&self) -> Frame<'_> {
         // It is text, since anything else is rejected.
@@ -101,11 +141,38 @@ enum Unread {
     TooSlow,
     TooLong,
     Broken,
+    OverLimit(ByteLimit),
+}
+
+/// Returns a part of a body without the memory of the rest, if that is large: whoever keeps the part would keep all.
+fn without_rest(body: &Bytes, part: &[u8]) -> Bytes {
+    if body.len() - part.len() > call_memory::FREE {
+        Bytes::copy_from_slice(part)
+    } else {
+        body.slice_ref(part)
+    }
+}
+
+/// Reads the rest of a body without storing it, so that its client, which reads no response before it has written
+/// everything, gets the reason. Returns the error.
+async fn discarded(mut parts: BodyDataStream, mut most: usize, limit: ByteLimit) -> Unread {
+    while let Some(Ok(part)) = parts.next().await {
+        match most.checked_sub(part.len()) {
+            Some(rest) => most = rest,
+            None => return Unread::TooLong,
+        }
+    }
+    Unread::OverLimit(limit)
 }
 
 /// Reads the whole body. Each part is copied as soon as it arrives, while it is in the processor's cache and its buffer
 /// can be reused.
-async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Unread> {
+async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+    arriving: &mut Arriving,
+) -> Result<Bytes, Unread> {
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|text| text.to_str().ok());
@@ -122,6 +189,12 @@ async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Un
         if whole.len() + part.len() > most {
             return Err(Unread::TooLong);
         }
+        if let Err(limit) = arriving.add(part.len()) {
+            arriving.handed_over();
+            let rest = most - whole.len();
+            drop(whole);
+            return Err(discarded(parts, rest, limit).await);
+        }
         whole.extend_from_slice(&part);
     }
     Ok(Bytes::from(whole))
@@ -131,10 +204,16 @@ async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Un
 mod tests {
     use std::convert::Infallible;
 
+    use mcp_elicit_relay::ByteAccounts;
+
     use super::*;
 
+    fn uncounted() -> Arriving {
+        Arriving::new(ByteAccounts::default())
+    }
+
     async fn status(body: Body) -> StatusCode {
-        match Message::read(&HeaderMap::new(), body, 100).await {
+        match Message::read(&HeaderMap::new(), body, 100, uncounted()).await {
             Ok(_) => StatusCode::OK,
             Err(refused) => refused.status(),
         }
@@ -156,7 +235,28 @@ mod tests {
         assert_eq!(status(trickle).await, StatusCode::REQUEST_TIMEOUT);
         let in_time = Body::from(r#"{"id":1,"method":"m"}"#);
         assert_eq!(status(in_time).await, StatusCode::OK);
+        for marked in [
+            "\u{feff}{\"id\":1,\"method\":\"m\"}",
+            "\u{feff}\r\n{\"id\":1,\r\n\"method\":\"m\"}\n",
+        ] {
+            assert_eq!(status(Body::from(marked)).await, StatusCode::OK);
+        }
+        let twice = Body::from("\u{feff}\u{feff}{\"id\":1,\"method\":\"m\"}");
+        assert_eq!(status(twice).await, StatusCode::BAD_REQUEST);
         let long = Body::from(" ".repeat(101));
         assert_eq!(status(long).await, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_small_message_in_a_large_body_does_not_keep_the_body() {
+        let padded = format!("{}{{\"id\":1,\"method\":\"m\"}}", " ".repeat(1_000_000));
+        let body = Body::from(padded);
+        let read = Message::read(&HeaderMap::new(), body, 2_000_000, uncounted()).await;
+        let Ok(Arrived::One(message)) = read else {
+            panic!("it was refused");
+        };
+        // Bytes that nothing else shares can be taken without a copy, with the capacity of their buffer.
+        let buffer = Vec::from(message.frame.try_into_mut().unwrap());
+        assert!(buffer.capacity() < 100, "{}", buffer.capacity());
     }
 }

@@ -60,6 +60,7 @@ pub(super) async fn take(
         return StatusCode::ACCEPTED.into_response();
     }
     let told = held.client.open(stream_id);
+    message.handed_over();
     if let Err(fault) = held
         .pool
         .handle_client_with_headers(stream_id, frame, carried)

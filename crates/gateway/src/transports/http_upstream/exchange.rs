@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::text::without_mark;
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Shape};
 use mcp_elicit_core::wire::sse::EventReader;
 use mcp_elicit_core::wire::{self, Id, members, message, method};
@@ -15,7 +16,7 @@ use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
 use serde_json::json;
 
-use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, Unsent, words_of};
+use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, SessionUse, Unsent, words_of};
 use crate::frame::{FrameBytes, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
@@ -123,15 +124,24 @@ impl HttpUpstream {
         };
         let session = self.state().session_id.clone();
         let mut sent = self.post(&outgoing).await;
+        let mut is_forgotten = false;
+        if session.is_some() && noted != Learned::Revision {
+            (sent, is_forgotten) = self.session_is_forgotten(sent, id.as_ref()).await;
+        }
         let status = sent.as_ref().ok().map(Response::status);
         if noted == Learned::Revision {
             if status.is_some_and(|status| status.is_success()) {
                 self.state().opening = Some(outgoing.frame.clone());
             }
-        } else if let Some(lost) = session.filter(|_| status == Some(StatusCode::NOT_FOUND)) {
+        } else if let Some(lost) = session.filter(|_| is_forgotten) {
             match self.reopen(&lost, &outgoing.headers).await {
                 // The server has said that it did not handle the request.
-                Ok(()) => sent = self.post(&outgoing).await,
+                Ok(()) => {
+                    if status == Some(StatusCode::BAD_REQUEST) {
+                        self.state().session_use = SessionUse::OpenedAnew;
+                    }
+                    sent = self.post(&outgoing).await;
+                }
                 Err(why) => {
                     tracing::warn!(%why, "the server does not know the session any more, and no other can be opened");
                 }
@@ -168,6 +178,38 @@ impl HttpUpstream {
         }
     }
 
+    /// Returns `true` if the server has answered that it does not know the session any more: with 404, or with 400,
+    /// as the widely copied examples of servers do. A 400 counts if it is about a session or if it does not name the
+    /// request, in a session that has worked, and once: if the next session gets 400 too, that is the answer.
+    async fn session_is_forgotten(
+        &self,
+        sent: Result<Response, Unsent>,
+        id: Option<&Id>,
+    ) -> (Result<Response, Unsent>, bool) {
+        let response = match sent {
+            Ok(response) => response,
+            Err(unsent) => return (Err(unsent), false),
+        };
+        let status = response.status();
+        let used = self.state().session_use;
+        if status.is_success() && id.is_some() {
+            self.state().session_use = SessionUse::Works;
+        }
+        if status != StatusCode::BAD_REQUEST || used == SessionUse::OpenedAnew {
+            return (Ok(response), status == StatusCode::NOT_FOUND);
+        }
+        let headers = response.headers().clone();
+        let body = self.body(response).await.unwrap_or_default();
+        let is_about_session = String::from_utf8_lossy(&body)
+            .to_ascii_lowercase()
+            .contains("session");
+        let is_forgotten = is_about_session || (used == SessionUse::Works && !answers(&body, id));
+        let mut same = http::Response::new(reqwest::Body::from(body));
+        *same.status_mut() = status;
+        *same.headers_mut() = headers;
+        (Ok(same.into()), is_forgotten)
+    }
+
     async fn answered(
         &self,
         response: Response,
@@ -179,10 +221,12 @@ impl HttpUpstream {
     ) -> Result<(), ExchangeError> {
         let status = response.status();
         let challenge = ServerChallenge::of(status, response.headers());
-        if noted == Learned::Revision
-            && let Some(id) = response.headers().get(SESSION)
-        {
-            self.state().session_id = Some(id.clone());
+        if noted == Learned::Revision {
+            if let Some(id) = response.headers().get(SESSION) {
+                self.state().session_id = Some(id.clone());
+            } else if let Some(session) = self.session().filter(|_| status.is_success()) {
+                session.tell(Event::NoSession);
+            }
         }
         if is_event_stream(&response) {
             return Ok(self.read_stream(response, call, headers, noted, id).await?);
@@ -204,7 +248,7 @@ impl HttpUpstream {
                 };
                 self.tell_fate(delivery, fate, None);
             }
-            let is_answer = id.is_none_or(|id| index.id_in(&frame).as_ref() == Some(id));
+            let is_answer = id.is_none_or(|id| names(index.id_in(&frame), id));
             if noted != Learned::Nothing && is_answer {
                 self.note(noted, &frame, &index);
             }
@@ -248,7 +292,8 @@ impl HttpUpstream {
                 ));
             }
         }
-        Ok(one_line_of(Bytes::from(body)))
+        let body = Bytes::from(body);
+        Ok(one_line_of(body.slice_ref(without_mark(&body))))
     }
 
     /// Reads a call's stream to its response; a stream that is lost before is resumed, as often as the server closes it
@@ -317,7 +362,7 @@ impl HttpUpstream {
                 let frame = one_line_of(Bytes::from(event.data));
                 let index = FrameIndex::at(&frame).unwrap_or_default();
                 let is_response = index.shape() == Some(Shape::Response);
-                if is_response && id.is_none_or(|id| index.id_in(&frame).as_ref() == Some(id)) {
+                if is_response && id.is_none_or(|id| names(index.id_in(&frame), id)) {
                     answered = true;
                     if noted != Learned::Nothing {
                         self.note(noted, &frame, &index);
@@ -515,8 +560,13 @@ fn response_to(body: &Bytes, id: Option<&Id>) -> Option<(Bytes, FrameIndex)> {
 fn answers(body: &Bytes, id: Option<&Id>) -> bool {
     let body = body.trim_ascii();
     let index = FrameIndex::at(body).unwrap_or_default();
-    let told = index.id_in(body);
-    told.is_some() && told.as_ref() == id
+    id.is_some_and(|id| names(index.id_in(body), id))
+}
+
+/// Returns `true` if a response with the first id answers the request with the second, which some servers repeat in
+/// another JSON type.
+fn names(told: Option<Id>, id: &Id) -> bool {
+    told.is_some_and(|told| told == *id || told.in_other_type().as_ref() == Some(id))
 }
 
 fn failed(id: &Id, why: &str) -> String {

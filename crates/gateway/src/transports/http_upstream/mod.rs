@@ -4,6 +4,7 @@
 mod exchange;
 mod failure;
 mod param_headers;
+mod sign_in;
 #[cfg(feature = "teams")]
 mod token_exchange;
 #[cfg(not(feature = "teams"))]
@@ -35,6 +36,7 @@ use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
 use crate::session::{Beside, ServerTransport, Session};
 
+pub use sign_in::{UpstreamSignIn, sign_in_folder};
 pub(crate) use token_exchange::TokenExchange;
 
 /// The address of a server over HTTP.
@@ -44,6 +46,10 @@ pub struct HttpTarget {
     pub url: String,
     /// The token for clients that send no `Authorization`.
     pub token: Option<BearerToken>,
+    /// Headers for every request, which replace those of clients. Their values are marked as sensitive.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The operator's sign-in, whose token replaces the `Authorization` of clients.
+    pub sign_in: Option<UpstreamSignIn>,
 }
 
 /// An unusable address.
@@ -66,6 +72,21 @@ pub enum NoAddress {
 }
 
 impl HttpTarget {
+    /// Creates the address without credentials.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            token: None,
+            headers: Vec::new(),
+            sign_in: None,
+        }
+    }
+
+    /// Returns `true` if the operator's own credentials replace those of clients.
+    pub fn has_own_authorization(&self) -> bool {
+        self.sign_in.is_some() || self.headers.iter().any(|(name, _)| *name == AUTHORIZATION)
+    }
+
     /// Checks that a server can be at this URL.
     pub fn check(url: &str) -> Result<(), NoAddress> {
         Self::read(url).map(drop)
@@ -111,11 +132,16 @@ pub(crate) struct HttpUpstream {
     runtime: Handle,
     /// The exchange of callers' tokens for the server's own.
     exchange: OnceLock<Arc<TokenExchange>>,
+    /// The operator's headers.
+    own_headers: Vec<(HeaderName, HeaderValue)>,
+    sign_in: Option<UpstreamSignIn>,
 }
 
 #[derive(Default)]
 struct State {
     session_id: Option<HeaderValue>,
+    /// The state of the session, as far as 400 may mean that the server has forgotten it.
+    session_use: SessionUse,
     /// The client's `initialize`, for a server that forgets the session.
     opening: Option<Bytes>,
     /// The revision of the session; `None` if every request describes itself.
@@ -128,6 +154,18 @@ struct State {
     listening: Option<AbortHandle>,
     /// The arguments of calls that headers repeat.
     params: param_headers::ParamHeaders,
+}
+
+/// The use of a session, as far as 400 may mean that the server has forgotten it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SessionUse {
+    /// No request has been answered in it yet.
+    #[default]
+    New,
+    /// A request was answered in it.
+    Works,
+    /// It was opened because of a 400, and no request has been answered in it yet.
+    OpenedAnew,
 }
 
 /// The side that adds the headers for a tool's arguments (2026-07-28, transports, custom headers from tool parameters).
@@ -199,9 +237,10 @@ impl HttpUpstream {
         let url = HttpTarget::read(&at.url).map_err(|fault| address(fault.to_string()))?;
         let mut client = Client::builder()
             .tcp_nodelay(true)
-            .redirect(reqwest::redirect::Policy::none());
+            .redirect(mcp_elicit_client::tls::redirects_within_origin())
+            .referer(false);
         if url.scheme() == "http" {
-            // Redirects are not followed to https, and reading the system's certificates takes longer than everything
+            // No redirect leads to https, and reading the system's certificates takes longer than everything
             // else.
             client = client.tls_certs_only([]);
         }
@@ -223,6 +262,8 @@ impl HttpUpstream {
             reopening: tokio::sync::Mutex::default(),
             runtime: Handle::current(),
             exchange: OnceLock::new(),
+            own_headers: at.headers.clone(),
+            sign_in: at.sign_in.clone(),
         });
         tokio::spawn(send_in_order(Arc::downgrade(&server), outgoing));
         Ok(server)
@@ -233,11 +274,25 @@ impl HttpUpstream {
         let _set_once = self.exchange.set(exchange);
     }
 
-    /// Returns the headers for the server: with an exchanged token in place of a caller's, if configured.
+    /// Returns the headers for the server: with the operator's, and with an exchanged token or that of the operator's
+    /// sign-in in place of a caller's, if configured. Redirects are not followed, so they go nowhere else.
     ///
     /// # Errors
-    /// If there is none, in words.
+    /// If there is no token, in words.
     async fn authorized(&self, mut headers: HeaderMap) -> Result<HeaderMap, String> {
+        for (name, value) in &self.own_headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        if let Some(sign_in) = &self.sign_in {
+            headers.remove(AUTHORIZATION);
+            headers.extend(
+                sign_in
+                    .authorization()
+                    .await?
+                    .map(|own| (AUTHORIZATION, own)),
+            );
+            return Ok(headers);
+        }
         if let Some(exchange) = self.exchange.get()
             && let Some(callers) = headers.remove(AUTHORIZATION)
             && let Some(own) = exchange.authorization(&callers).await?
@@ -262,12 +317,37 @@ impl HttpUpstream {
     /// Posts a message, and repeats it if its token is no longer accepted.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, Unsent> {
         let headers = self.authorized(outgoing.headers.clone()).await?;
+        if let Some(sign_in) = &self.sign_in {
+            return self.post_signed_in(sign_in, outgoing, headers).await;
+        }
         let response = self.post_with(outgoing, headers).await?;
         if !self.renews_token(response.status(), &outgoing.headers) {
             return Ok(response);
         }
         let headers = self.authorized(outgoing.headers.clone()).await?;
         Ok(self.post_with(outgoing, headers).await?)
+    }
+
+    /// Posts a message with the token of the operator's sign-in, and repeats it with a renewed one if the server refuses
+    /// that before it reads the message.
+    async fn post_signed_in(
+        &self,
+        sign_in: &UpstreamSignIn,
+        outgoing: &Outgoing,
+        mut headers: HeaderMap,
+    ) -> Result<Response, Unsent> {
+        let sent = headers.get(AUTHORIZATION).cloned();
+        let mut response = self.post_with(outgoing, headers.clone()).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(own) = sign_in.renewed(sent.as_ref()).await?
+        {
+            headers.insert(AUTHORIZATION, own);
+            response = self.post_with(outgoing, headers).await?;
+        }
+        match sign_in.refusal(response.status(), response.headers()) {
+            Some(why) => Err(why.into()),
+            None => Ok(response),
+        }
     }
 
     /// Ties the server to its session.
@@ -293,8 +373,13 @@ impl HttpUpstream {
         request = request
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let session = self.session_headers();
-        // A server with a session speaks the pushed era, whatever the client's frame says about itself.
+        // A server with a session speaks the pushed era, whatever the client's frame says about itself. It is asked for
+        // the rounds era outside of it.
+        let session = if outgoing.has_method(method::DISCOVER) {
+            Vec::new()
+        } else {
+            self.session_headers()
+        };
         if session.is_empty() {
             let parts = outgoing.parts();
             let mut headers = parts.map(rounds_headers).unwrap_or_default();
@@ -427,6 +512,12 @@ fn words_of(status: StatusCode) -> String {
         StatusCode::FORBIDDEN => {
             format!("the authorization shown is not enough for the server (HTTP status {code})")
         }
+        _ if status.is_redirection() => format!(
+            "the server redirects to another address, which is not followed; use that address as the server's URL (HTTP status {code})"
+        ),
+        _ if status.is_success() => format!(
+            "the server's answer has no response; is this the URL of an MCP server? (HTTP status {code})"
+        ),
         _ => format!("the server answered with HTTP status {code}"),
     }
 }
@@ -573,6 +664,21 @@ impl ServerTransport for HttpUpstream {
         });
     }
 
+    fn leave_session(&self) {
+        let mut state = self.state();
+        state.revision = None;
+        state.opening = None;
+        if let Some(task) = state.listening.take() {
+            task.abort();
+        }
+        let id = state.session_id.take();
+        let authorization = state.authorization.clone();
+        drop(state);
+        if let Some(id) = id {
+            self.delete_session(id, authorization);
+        }
+    }
+
     fn close(&self) {
         let mut state = self.state();
         for (_, task) in state.calls.drain() {
@@ -581,20 +687,26 @@ impl ServerTransport for HttpUpstream {
         if let Some(task) = state.listening.take() {
             task.abort();
         }
-        let Some(id) = state.session_id.take() else {
-            return;
-        };
-        let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
+        let id = state.session_id.take();
         let authorization = state.authorization.clone();
         drop(state);
+        if let Some(id) = id {
+            self.delete_session(id, authorization);
+        }
+    }
+}
+
+impl HttpUpstream {
+    /// Ends a session at the server. A server that does not accept it keeps the session until it times out there.
+    fn delete_session(&self, id: HeaderValue, authorization: Option<HeaderValue>) {
+        let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
         let me = self.me.upgrade();
-        // A server that does not accept it keeps the session until it times out there.
         self.runtime.spawn(async move {
-            let headers = authorization.map(|value| HeaderMap::from_iter([(AUTHORIZATION, value)]));
-            let headers = match (headers, me) {
-                (Some(headers), Some(me)) => me.authorized(headers).await,
+            let headers = authorization.map(|value| (AUTHORIZATION, value));
+            let headers = match me {
+                Some(me) => me.authorized(headers.into_iter().collect()).await,
                 // No credentials go to a server that is no longer known.
-                (None, _) | (_, None) => Ok(HeaderMap::new()),
+                None => Ok(HeaderMap::new()),
             };
             if let Ok(headers) = headers {
                 request = request.headers(headers);

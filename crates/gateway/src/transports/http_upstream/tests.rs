@@ -19,7 +19,8 @@ use mcp_elicit_record::{
 };
 use mcp_elicit_relay::RelaySettings;
 use mcp_elicit_relay::decisions::{
-    Admission, Approval, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal, ToolFacts,
+    Admission, Approval, ApprovedCall, Decisions, PeopleAsked, Planned, QuestionParts, RuleRefusal,
+    ToolFacts,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -93,9 +94,13 @@ fn polled() -> Router<Seen> {
     Router::new().route("/", post(call).get(poll))
 }
 
-/// Returns a server that forgets its first session once it is open.
-fn forgetful() -> Router<Seen> {
-    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+/// A server's response to a request in a session that it has forgotten.
+type Forgets = (u16, &'static str);
+
+/// Returns a server that forgets its first session once it has answered `calls` in it, and the later ones at once if it
+/// `never_learns`.
+fn forgetful(forgets: Forgets, calls: usize, never_learns: bool) -> Router<Seen> {
+    let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let session = headers.get("mcp-session-id").cloned();
         let request = noted(&seen, headers, &body);
         match request["method"].as_str() {
@@ -110,8 +115,12 @@ fn forgetful() -> Router<Seen> {
                 ];
                 (headers, answer(&request, &result)).into_response()
             }
-            Some("tools/call") if session.is_some_and(|session| session == "s1") => {
-                StatusCode::NOT_FOUND.into_response()
+            Some("tools/call")
+                if session.is_some_and(|session| session == "s1" || never_learns)
+                    && calls_so_far(&seen) > calls =>
+            {
+                let (status, said) = forgets;
+                (StatusCode::from_u16(status).unwrap(), said).into_response()
             }
             Some("tools/call") => {
                 let kind = [("content-type", "application/json")];
@@ -125,23 +134,62 @@ fn forgetful() -> Router<Seen> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_the_server_forgot_is_opened_anew_and_the_call_is_made_in_it() {
-    let rig = rig(forgetful(), HeaderSource::Gateway).await;
+    const OF_TYPESCRIPT: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#;
+    const OF_PYTHON: &str = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#;
+    for (forgets, calls) in [
+        ((404, ""), 0),
+        ((400, OF_TYPESCRIPT), 1),
+        ((400, OF_TYPESCRIPT), 0),
+        ((400, OF_PYTHON), 1),
+        ((400, "Invalid or missing session"), 1),
+        ((400, ""), 1),
+        ((400, "<html>Bad Request</html>"), 2),
+    ] {
+        let rig = rig(forgetful(forgets, calls, false), HeaderSource::Gateway).await;
+        open_and_call(&rig, 4, |told| {
+            assert!(told["result"].is_object(), "{told}");
+        })
+        .await;
+        assert_eq!(rig.seen("initialize").len(), 2);
+        let initialized = rig.seen("notifications/initialized");
+        assert_eq!(initialized.len(), 1);
+        assert_eq!(initialized[0]["mcp-session-id"], "s2");
+        let seen = rig.seen("tools/call");
+        let sessions = seen.iter().map(|headers| &headers["mcp-session-id"]);
+        let in_first = sessions.filter(|session| *session == "s1").count();
+        assert_eq!(in_first, calls + 1, "{forgets:?}");
+    }
+}
+
+/// Opens a session and makes this many calls in it.
+async fn open_and_call(rig: &Rig, calls: u64, check: impl Fn(Value)) {
     let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
     heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
-    for id in [2, 3] {
+    for id in 2..2 + calls {
         let call =
             json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t"}});
-        let told = heard(&mut rig.send(id, HeaderMap::new(), &call)).await;
-        assert!(told["result"].is_object(), "{told}");
+        check(heard(&mut rig.send(id, HeaderMap::new(), &call)).await);
     }
+}
+
+fn calls_so_far(seen: &Seen) -> usize {
+    let seen = seen.lock().unwrap();
+    seen.iter().filter(|(what, _)| what == "tools/call").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_is_about_the_request_opens_no_session_and_none_is_opened_for_ever() {
+    // An error for the request, in a session that works.
+    let refused = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no such tool"}}"#;
+    let rig_of = |forgets, never| rig(forgetful(forgets, 1, never), HeaderSource::Gateway);
+    let rig = rig_of((400, refused), false).await;
+    open_and_call(&rig, 2, |_| ()).await;
+    assert_eq!(rig.seen("initialize").len(), 1);
+    // The next session is not known either.
+    let rig = rig_of((400, "no session"), true).await;
+    open_and_call(&rig, 4, |_| ()).await;
     assert_eq!(rig.seen("initialize").len(), 2);
-    let initialized = rig.seen("notifications/initialized");
-    assert_eq!(initialized.len(), 1);
-    assert_eq!(initialized[0]["mcp-session-id"], "s2");
-    let calls = rig.seen("tools/call");
-    let sessions = calls.iter().map(|headers| &headers["mcp-session-id"]);
-    assert_eq!(sessions.collect::<Vec<_>>(), ["s1", "s2", "s2"]);
 }
 
 /// Returns a server of the rounds era.
@@ -240,7 +288,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
     let seen = Seen::default();
     let app = app.with_state(seen.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let server = HttpUpstream::new(&HttpTarget { url, token: None }, 1 << 20, repeating).unwrap();
+    let server = HttpUpstream::new(&HttpTarget::new(url), 1 << 20, repeating).unwrap();
     let keys = Keys::random().unwrap();
     let record = Record::new(
         Arc::new(Memory::default()),
@@ -405,8 +453,8 @@ async fn a_header_that_repeats_another_argument_than_the_server_says_goes_no_fur
     }
 }
 
-/// Returns a server that answers each call under another id, in a body or in an event.
-fn mistaken(in_event: bool) -> Router<Seen> {
+/// Returns a server that answers each call under this id, in a body or in an event.
+fn mistaken(in_event: bool, id: &'static str) -> Router<Seen> {
     let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
         let request = noted(&seen, headers, &body);
         let body = [("content-type", "application/json")];
@@ -414,7 +462,7 @@ fn mistaken(in_event: bool) -> Router<Seen> {
             let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"});
             return (body, answer(&request, &result)).into_response();
         }
-        let other = json!({"id": request["id"].to_string()});
+        let other = json!({"id": id});
         let said = answer(&other, &json!({"resultType": "complete", "content": []}));
         if in_event {
             (EVENTS, format!("data: {said}\n\n")).into_response()
@@ -427,13 +475,24 @@ fn mistaken(in_event: bool) -> Router<Seen> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_answered_under_another_id_ends_with_an_error() {
-    for in_event in [false, true] {
-        let rig = rig(mistaken(in_event), HeaderSource::Client).await;
+    for (in_event, id) in [
+        (false, "x"),
+        (true, "x"),
+        (false, "01"),
+        (true, "1"),
+        (false, "1"),
+    ] {
+        let rig = rig(mistaken(in_event, id), HeaderSource::Client).await;
         let params = json!({"name": "run", "_meta": {
             meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {}}});
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let told = heard(&mut rig.send(1, HeaderMap::new(), &call)).await;
-        assert_eq!(told["error"]["code"], -32603, "{told}");
+        if id == "1" {
+            // The same id in another JSON type.
+            assert!(told["result"].is_object() && told["id"] == 1, "{told}");
+        } else {
+            assert_eq!(told["error"]["code"], -32603, "{told}");
+        }
     }
 }
 
@@ -446,6 +505,7 @@ impl Decisions for AllApproved {
         let team = TeamPlan {
             rule_digest: String::new(),
             text: "{}".into(),
+            tool: None,
         };
         let people = PeopleAsked {
             rule: "careful".to_owned(),
@@ -468,16 +528,7 @@ impl Decisions for AllApproved {
 
     fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
 
-    fn approved(
-        &self,
-        _: Timestamp,
-        _: &CallSummary,
-        _: &Approval,
-        _: &str,
-        _: &[String],
-        _: Option<&str>,
-    ) {
-    }
+    fn approved(&self, _: Timestamp, _: &CallSummary, _: &Approval, _: &ApprovedCall<'_>) {}
 }
 
 #[tokio::test(flavor = "multi_thread")]

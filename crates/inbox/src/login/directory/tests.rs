@@ -57,6 +57,7 @@ impl Rig {
                 to: vec![group("ops"), group("leads")],
                 need: NonZeroU8::new(2).unwrap(),
                 not_caller,
+                each: Vec::new(),
                 is_any: true,
             },
             ..Plan::caller()
@@ -111,7 +112,7 @@ impl Rig {
         let made = self
             .logins
             .log_in(&identity, admission, None, "a test", clock::now());
-        made.unwrap().unwrap().signed_in.person
+        made.unwrap().signed_in.person
     }
 
     fn quorum(&self) -> Quorum {

@@ -62,6 +62,17 @@ pub enum DeviceRefused {
     TooMany,
 }
 
+/// The reason why a device could not be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// It is refused.
+    #[error(transparent)]
+    Refused(#[from] DeviceRefused),
+    /// The devices cannot be read or written, or there is no randomness.
+    #[error("the devices cannot be read or written: {0}")]
+    File(#[from] io::Error),
+}
+
 /// The prefix of a device among the recipients of the record's messages.
 const RECIPIENT: &str = "device:";
 
@@ -210,10 +221,10 @@ impl LoginTable {
 }
 
 impl Logins {
-    /// Registers the browser of a person as a device, replacing its earlier data; or returns the refusal.
+    /// Registers the browser of a person as a device, replacing its earlier data.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or there is no randomness.
+    /// If the device is refused, the file cannot be read or written, or there is no randomness.
     pub fn add_device(
         &self,
         who: &SignedIn,
@@ -221,12 +232,12 @@ impl Logins {
         before: Option<&str>,
         keys: &DeviceKeys,
         now: Timestamp,
-    ) -> io::Result<Result<AddedDevice, DeviceRefused>> {
+    ) -> Result<AddedDevice, DeviceError> {
         let cookie = format!("{}{}", random_id()?, random_id()?);
         let before = before.map(hash);
-        self.0.change(|table| {
+        self.0.try_change(|table| {
             if !table.has_session(&who.session) {
-                return Ok(Err(DeviceRefused::SessionEnded));
+                return Err(DeviceRefused::SessionEnded.into());
             }
             // The endpoint belongs to the browser, whichever person was signed in there.
             let mut replaced = taken(&mut table.devices, |device| {
@@ -243,7 +254,7 @@ impl Logins {
                 }
             }
             if table.devices.len() >= MOST {
-                return Ok(Err(DeviceRefused::TooMany));
+                return Err(DeviceRefused::TooMany.into());
             }
             let device = Device {
                 digest: hash(&cookie),
@@ -259,11 +270,11 @@ impl Logins {
             let id = device.id().to_owned();
             table.devices.push(device);
             let cookie = cookie.clone();
-            Ok(Ok(AddedDevice {
+            Ok(AddedDevice {
                 cookie,
                 id,
                 replaced,
-            }))
+            })
         })
     }
 
@@ -378,7 +389,7 @@ mod tests {
             },
         };
         let made = logins.log_in(&identity, admission, before, "b", now);
-        let made = made.unwrap().unwrap();
+        let made = made.unwrap();
         (made.cookie, made.signed_in)
     }
 
@@ -390,7 +401,7 @@ mod tests {
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let add = |endpoint: usize| {
             let added = logins.add_device(&ada, "b", None, &keys(endpoint), START);
-            added.unwrap().unwrap().id
+            added.unwrap().id
         };
         let id = add(1);
         let later = START.after(Duration::from_secs(2 * 60 * 60));
@@ -424,7 +435,7 @@ mod tests {
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let added = logins.add_device(&ada, "b", None, &keys(1), START);
-        let id = added.unwrap().unwrap().id;
+        let id = added.unwrap().id;
         let of_ada = |logins: &Logins| logins.table().unwrap().devices_of("ada").count();
         while logins.table().unwrap().has_session(&ada.session) {
             assert_eq!(of_ada(&logins), 1);
@@ -440,10 +451,7 @@ mod tests {
         let logins = Logins::at(folder.path().join("logins"));
         let rules = Rules::parse(FILE).unwrap();
         let (cookie, ada) = log_in(&logins, &rules, "ada", None);
-        logins
-            .add_device(&ada, "b", None, &keys(1), START)
-            .unwrap()
-            .unwrap();
+        logins.add_device(&ada, "b", None, &keys(1), START).unwrap();
         let (cookie, again) = log_in(&logins, &rules, "ada", Some(&cookie));
         let table = logins.table().unwrap();
         let sessions: Vec<&str> = table.devices_of("ada").map(Device::session).collect();
@@ -461,7 +469,7 @@ mod tests {
         let (first, ada) = log_in(&logins, &rules, "ada", None);
         let add = |who: &SignedIn, endpoint: usize, before: Option<&str>| {
             let added = logins.add_device(who, "b", before, &keys(endpoint), START);
-            added.unwrap().unwrap().cookie
+            added.unwrap().cookie
         };
         let of = |person: &str| logins.table().unwrap().devices_of(person).count();
         let device = add(&ada, 1, None);
@@ -503,11 +511,12 @@ mod tests {
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let added = logins.add_device(&ada, "b", None, &keys(1), START);
-        let device = added.unwrap().unwrap().cookie;
+        let device = added.unwrap().cookie;
         let (_, again) = log_in(&logins, &rules, "ada", None);
         logins.end(|session| session.id() == again.session).unwrap();
         let refused = logins.add_device(&again, "b", None, &keys(2), START);
-        assert_eq!(refused.unwrap().err(), Some(DeviceRefused::SessionEnded));
+        let ended = DeviceRefused::SessionEnded;
+        assert!(matches!(refused, Err(DeviceError::Refused(why)) if why == ended));
         assert_eq!(logins.table().unwrap().devices_of("ada").count(), 1);
         // Ended between the login and the check of its browser's device.
         let ended = logins.device_signed_in(&device, &again).unwrap();
@@ -523,7 +532,7 @@ mod tests {
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         for endpoint in 0..2 * MOST_OF_ONE {
             let added = logins.add_device(&ada, "b", None, &keys(endpoint), START);
-            let added = added.unwrap().unwrap();
+            let added = added.unwrap();
             // The oldest is replaced.
             assert_eq!(added.replaced.len(), usize::from(endpoint >= MOST_OF_ONE));
         }

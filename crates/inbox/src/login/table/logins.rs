@@ -7,11 +7,13 @@ use std::sync::Arc;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
+use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::encryption::random_id;
-use mcp_elicit_record::team::AND_PERSON;
 
 use super::devices::Device;
-use super::{Admission, BROWSER, Identity, LoginRefused, LoginSession, LoginTable, hash, seconds};
+use super::{
+    Admission, BROWSER, Identity, LoginError, LoginRefused, LoginSession, LoginTable, hash, seconds,
+};
 use crate::shared_file::SharedFile;
 use crate::viewer::SignedIn;
 
@@ -89,11 +91,11 @@ impl Logins {
         Ok(self.0.read()?.unwrap_or_default())
     }
 
-    /// Creates a session for this identity, replacing `before`; or returns the refusal. At the limit of a person's
+    /// Creates a session for this identity, replacing `before`. At the limit of a person's
     /// sessions, one whose cookie never came back is ended, else the least recently used one.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or there is no randomness.
+    /// If the person may not log in, the file cannot be read or written, or there is no randomness.
     pub fn log_in(
         &self,
         identity: &Identity,
@@ -101,22 +103,17 @@ impl Logins {
         before: Option<&str>,
         browser: &str,
         now: Timestamp,
-    ) -> io::Result<Result<LoggedIn, LoginRefused>> {
+    ) -> Result<LoggedIn, LoginError> {
         let Admission {
             people,
             allow,
             lifetimes,
         } = admission;
         // An unknown person causes a read, never a write.
-        if let Err(refused) = admitted(&*self.table()?, identity, people, allow) {
-            return Ok(Err(refused));
-        }
+        admitted(&*self.table()?, identity, people, allow)?;
         let cookie = format!("{}{}", random_id()?, random_id()?);
-        self.0.change(|table| {
-            let person = match admitted(table, identity, people, allow) {
-                Ok(person) => person,
-                Err(refused) => return Ok(Err(refused)),
-            };
+        self.0.try_change(|table| {
+            let person = admitted(table, identity, people, allow)?;
             let seconds_now = seconds(now);
             let replaced = before.map(hash);
             let mut before = None;
@@ -140,7 +137,7 @@ impl Logins {
                 }
             }
             if table.sessions.len() >= MOST {
-                return Ok(Err(LoginRefused::TooMany));
+                return Err(LoginRefused::TooMany.into());
             }
             let entry = people.people.get(&person);
             let is_bound = entry.is_some_and(|entry| entry.subject.is_none())
@@ -168,28 +165,28 @@ impl Logins {
             let signed_in =
                 signed_in.ok_or_else(|| io::Error::other("the login was not stored"))?;
             let cookie = cookie.clone();
-            Ok(Ok(LoggedIn {
+            Ok(LoggedIn {
                 cookie,
                 signed_in,
                 devices,
                 is_bound,
-            }))
+            })
         })
     }
 
-    /// Returns the person of an identity without a session, which a proxy names with each request; or the refusal.
+    /// Returns the person of an identity without a session, which a proxy names with each request.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the person may not log in, or the file cannot be read.
     pub fn recognize(
         &self,
         identity: &Identity,
         admission: Admission<'_>,
         now: Timestamp,
-    ) -> io::Result<Result<SignedIn, LoginRefused>> {
+    ) -> Result<SignedIn, LoginError> {
         let Admission { people, allow, .. } = admission;
-        let person = admitted(&*self.table()?, identity, people, allow);
-        Ok(person.map(|person| SignedIn {
+        let person = admitted(&*self.table()?, identity, people, allow)?;
+        Ok(SignedIn {
             name: if identity.name.is_empty() {
                 sanitize::line(&person, sanitize::LABEL)
             } else {
@@ -203,7 +200,7 @@ impl Logins {
             session: NO_SESSION.to_owned(),
             issuer: identity.issuer.clone(),
             subject: identity.subject.clone(),
-        }))
+        })
     }
 
     /// Returns `true` while the session of this public name is live, and its person may log in. This does not count as
@@ -387,7 +384,7 @@ fn admitted(
         .chain(&identity.claims);
     if !all.all(|text| fits(text))
         || identity.subject.is_empty()
-        || identity.subject.contains(AND_PERSON)
+        || !Actor::can_name(&identity.subject)
         || identity.issuer.contains(' ')
         || identity.claims.len() > MOST_CLAIMS
         || identity.sid.as_ref().is_some_and(|sid| sid.len() > LONGEST)

@@ -36,7 +36,8 @@ impl Outbox {
 
     pub(super) fn notified(&mut self, notified: Notified) {
         if let Some((count, untold)) = self.telling.get_mut(&notified.question) {
-            *count = notified.told;
+            // A slower planner of another gateway may know fewer events.
+            *count = notified.told.max(*count);
             *untold = untold.filter(|version| *version != notified.version);
         }
         for one in notified.messages {

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::super::{ChainKey, Crash, StoreError};
+use super::super::{ChainKey, Crash, OpenFigures, StoreError};
+use crate::encryption::Encryption;
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -22,10 +24,15 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../addressed.sql"),
     include_str!("../waiting.sql"),
     include_str!("../listed.sql"),
+    include_str!("../seal_check.sql"),
 ];
 
+/// The number of waiting rows of each server, and the time of the oldest. `open` is a literal, since a partial index is
+/// used for a constant only.
+const OPEN_BY_SERVER: &str = "SELECT json_extract(body, '$.server'), count(*), min(asked_at) FROM question WHERE open = 1 GROUP BY 1";
+
 /// The time that a statement waits for another writing process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of cached prepared statements.
 const STATEMENTS: usize = 64;
 /// The number of writes after which the log is moved into the main file: about a thousand pages.
@@ -47,6 +54,8 @@ pub(super) struct File {
     writes_in_log: usize,
     /// The key of the audit's chain.
     pub(super) key: Option<ChainKey>,
+    /// The keys of the values.
+    pub(super) encryption: Option<Encryption>,
     /// `true` if the file is opened even if that key does not match the audit.
     pub(super) opens_with_any_key: bool,
 }
@@ -59,6 +68,7 @@ impl File {
             survives: None,
             writes_in_log: 0,
             key: None,
+            encryption: None,
             opens_with_any_key: false,
         }
     }
@@ -69,6 +79,7 @@ impl File {
             let mut connection = connect(&self.path)?;
             self.survives = None;
             self.fit_key(&connection)?;
+            self.fit_seal(&mut connection)?;
             self.go_on_keyed(&mut connection)?;
             self.connection = Some(connection);
         }
@@ -131,6 +142,31 @@ impl File {
         }
     }
 
+    /// Returns the waiting rows in figures.
+    pub(super) fn open_figures(&mut self) -> Result<OpenFigures, StoreError> {
+        let connection = self.connection()?;
+        let mut statement = connection.prepare_cached(OPEN_BY_SERVER)?;
+        let mut rows = statement.query([])?;
+        let mut found = OpenFigures::default();
+        while let Some(row) = rows.next()? {
+            let (count, oldest): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let oldest = Timestamp::from_millis(u64::try_from(oldest).unwrap_or(0));
+            found.oldest = Some(found.oldest.map_or(oldest, |known| known.min(oldest)));
+            let count = u64::try_from(count).unwrap_or(0);
+            found.by_server.push((row.get(0)?, count));
+        }
+        Ok(found)
+    }
+
+    /// Returns the size of the file and its log, in bytes.
+    pub(super) fn size(&mut self) -> Result<u64, StoreError> {
+        self.connection()?;
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        Ok(of(&self.path) + of(Path::new(&log)))
+    }
+
     /// Moves everything into the main file and truncates the log, which still contains erased values. Readers are not
     /// waited for: the next sweep tries again.
     pub(super) fn cut_log(&mut self) -> Result<(), StoreError> {
@@ -186,8 +222,8 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let known = known_layout();
     if version(connection)? == known {
         return Ok(());
     }
@@ -205,6 +241,11 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn version(connection: &Connection) -> Result<i64, StoreError> {
+/// Returns the number of this version's layout.
+pub(super) fn known_layout() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }

@@ -16,7 +16,7 @@ const NOTIFICATION: &str = "id, question, event, channel, recipient, person, sta
 const UNTOLD: &str = "SELECT question.*, telling.told FROM telling JOIN question ON question.id = telling.question \
      WHERE telling.untold IS NOT NULL ORDER BY question.asked_at LIMIT ?1";
 
-const NOTIFIED: &str = "UPDATE telling SET told = ?3, untold = CASE WHEN untold = ?2 THEN NULL ELSE untold END WHERE question = ?1";
+const NOTIFIED: &str = "UPDATE telling SET told = max(told, ?3), untold = CASE WHEN untold = ?2 THEN NULL ELSE untold END WHERE question = ?1";
 
 const QUEUE: &str = "INSERT INTO notification (id, question, event, channel, recipient, person, state, attempts, due_at, until, at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'due', 0, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";

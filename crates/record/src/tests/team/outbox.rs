@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::audit::Actor;
 use crate::outbox::{LEASE, NewMessage, Reached};
 use crate::store::outbox::{NotificationState, Tried};
 use crate::timeline::TimelineKind;
@@ -59,7 +60,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
         (*told, kinds(row)),
         (1, vec![TimelineKind::Asked, TimelineKind::Filled])
     );
-    assert_eq!(row.timeline()[1].by.as_deref(), Some("person:ada"));
+    assert_eq!(row.timeline()[1].by, Some(Actor::person("ada")));
     record.tell(row, Vec::new()).await.unwrap();
     assert!(record.untold(10).await.unwrap().is_empty());
 

@@ -9,10 +9,11 @@ use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{ElicitRequest, Id, InputResponses, members};
 use serde_json::value::RawValue;
 
+use super::wrong_answers::{Attempts, WrongAnswer, WrongAnswers};
 use super::{Attribution, Origin};
 use crate::parts::past_calls::size_of;
 use crate::unknown_members::UnknownMembers;
-use crate::{AskedVia, CallId, CallSummary};
+use crate::{AskedVia, CallId, CallSummary, Timestamp};
 
 /// One open question, from its arrival until its answer is sent or it has ended.
 pub(crate) struct Ask {
@@ -97,23 +98,19 @@ enum Shown {
     /// With a pushed request of this id.
     Dialog {
         id: Id,
+        /// The time at which it was sent.
+        at: Timestamp,
         /// `true` if the client has responded in any way.
         responded: bool,
         wrong: Option<WrongAnswers>,
     },
     /// With an `input_required`; its retry carries the answer.
-    NextRound { wrong: Option<WrongAnswers> },
+    NextRound {
+        /// The time at which it was sent; `None` if that was before the gateway was restarted.
+        at: Option<Timestamp>,
+        wrong: Option<WrongAnswers>,
+    },
 }
-
-/// Unusable answers of a client.
-struct WrongAnswers {
-    count: u32,
-    /// The reason why the last one is unusable.
-    reason: String,
-}
-
-/// The number of times that a question is asked in a client's own dialog; the same as on the pages.
-const ATTEMPTS: u32 = 3;
 
 impl NewAsk {
     /// Creates a question for these calls, with its first place and the time for which it is open.
@@ -217,7 +214,7 @@ impl Shown {
     fn wrong(&self) -> Option<&WrongAnswers> {
         match self {
             Self::Not => None,
-            Self::Dialog { wrong, .. } | Self::NextRound { wrong } => wrong.as_ref(),
+            Self::Dialog { wrong, .. } | Self::NextRound { wrong, .. } => wrong.as_ref(),
         }
     }
 
@@ -225,7 +222,7 @@ impl Shown {
     fn take_wrong(&mut self) -> Option<WrongAnswers> {
         match self {
             Self::Not => None,
-            Self::Dialog { wrong, .. } | Self::NextRound { wrong } => wrong.take(),
+            Self::Dialog { wrong, .. } | Self::NextRound { wrong, .. } => wrong.take(),
         }
     }
 }
@@ -288,6 +285,11 @@ impl Ask {
         self.asked.attribution.newest()
     }
 
+    /// Returns `true` if the call that it belongs to was the only one that was not waiting for an answer when it came.
+    pub(crate) fn is_likely_of_its_call(&self) -> bool {
+        self.asked.attribution.is_likely()
+    }
+
     /// Returns `true` if it may belong to a call that has ended here.
     pub(crate) fn may_be_past(&self) -> bool {
         self.asked.attribution.may_be_past()
@@ -346,7 +348,7 @@ impl Ask {
     /// Returns the reason why the client's last answer is unusable.
     pub(crate) fn reason(&self) -> Option<&str> {
         let wrong = self.row()?.shown.wrong()?;
-        Some(&wrong.reason)
+        Some(wrong.reason())
     }
 
     /// Returns `true` while it is not shown yet.
@@ -362,6 +364,11 @@ impl Ask {
     /// Returns `true` while its answer waits in the record.
     pub(crate) fn is_answered(&self) -> bool {
         matches!(self.stage(), Some(Stage::Answered { .. }))
+    }
+
+    /// Returns `true` while the client's answer is submitted to the record.
+    pub(crate) fn is_submitting(&self) -> bool {
+        matches!(self.stage(), Some(Stage::Submitting { .. }))
     }
 
     /// Returns `true` once its answer is in the record.
@@ -447,10 +454,11 @@ impl Ask {
     }
 
     /// Records that the client is asked in its own dialog under this id. Returns the id of the previous dialog, if any.
-    pub(super) fn shown_in_dialog(&mut self, id: Id) -> Option<Id> {
+    pub(super) fn shown_in_dialog(&mut self, id: Id, at: Timestamp) -> Option<Id> {
         let row = self.row_mut()?;
         let dialog = Shown::Dialog {
             id,
+            at,
             responded: false,
             wrong: row.shown.take_wrong(),
         };
@@ -463,7 +471,7 @@ impl Ask {
     /// Returns the number of unusable answers of the client.
     pub(super) fn wrong_answers(&self) -> u32 {
         let wrong = self.row().and_then(|row| row.shown.wrong());
-        wrong.map_or(0, |wrong| wrong.count)
+        wrong.map_or(0, WrongAnswers::count)
     }
 
     /// Returns the reply in a retry under its key, for a server that may receive the reply with all its members.
@@ -477,6 +485,7 @@ impl Ask {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
         let said = responses.get(self.entry()).filter(meant);
+        let said = said.filter(|_| self.takes_own_reply());
         said.map(|said| ClientReply::new(said.get(), outcome_json(outcome)))
     }
 
@@ -490,10 +499,35 @@ impl Ask {
     }
 
     /// Records that the client is asked in a round; its retry carries the answer.
-    pub(crate) fn shown_in_round(&mut self) {
+    pub(crate) fn shown_in_round(&mut self, at: Timestamp) {
         if let AskState::Recorded(row) = &mut self.state {
             let wrong = row.shown.take_wrong();
-            row.shown = Shown::NextRound { wrong };
+            row.shown = Shown::NextRound {
+                at: Some(at),
+                wrong,
+            };
+        }
+    }
+
+    /// Returns the time at which the client was asked last.
+    pub(crate) fn shown_at(&self) -> Option<Timestamp> {
+        match self.row()?.shown {
+            Shown::Not => None,
+            Shown::Dialog { at, .. } => Some(at),
+            Shown::NextRound { at, .. } => at,
+        }
+    }
+
+    /// Moves it from the client's own dialog to people. The dialog's id is no longer in use; it is returned if the
+    /// client has not responded.
+    pub(super) fn move_to_people(&mut self) -> (Option<Id>, Option<Id>) {
+        self.asked.via = AskedVia::People;
+        let Some(row) = self.row_mut() else {
+            return (None, None);
+        };
+        match std::mem::replace(&mut row.shown, Shown::Not) {
+            Shown::Dialog { id, responded, .. } => (Some(id.clone()), (!responded).then_some(id)),
+            Shown::Not | Shown::NextRound { .. } => (None, None),
         }
     }
 
@@ -550,19 +584,36 @@ impl Ask {
         Some(row.id.clone())
     }
 
-    /// Records an unusable answer of the client. Returns `false` if there were too many to ask again.
-    pub(crate) fn was_wrong(&mut self, reason: String) -> bool {
+    /// Records that the answer was not taken out of the record. It is still there, or the question is open again.
+    pub(crate) fn not_delivered(&mut self, is_open: bool) {
+        if let Some(row) = self.row_mut() {
+            let reply = row.stage.take_reply();
+            row.stage = if is_open {
+                Stage::Open
+            } else {
+                Stage::Answered { reply }
+            };
+        }
+    }
+
+    /// Records an unusable answer of the client. Returns all so far.
+    pub(crate) fn was_wrong(&mut self, answer: WrongAnswer) -> Attempts {
         let Some(row) = self.row_mut() else {
-            return false;
+            return Attempts::OVER;
         };
-        let count = row.shown.wrong().map_or(0, |wrong| wrong.count) + 1;
-        let again = Some(WrongAnswers { count, reason });
+        let (wrong_answers, attempts) = WrongAnswers::after(row.shown.take_wrong(), answer);
+        let again = Some(wrong_answers);
         match &mut row.shown {
             // The client was asked in a round before the gateway was restarted.
-            Shown::Not => row.shown = Shown::NextRound { wrong: again },
-            Shown::Dialog { wrong, .. } | Shown::NextRound { wrong } => *wrong = again,
+            Shown::Not => {
+                row.shown = Shown::NextRound {
+                    at: None,
+                    wrong: again,
+                };
+            }
+            Shown::Dialog { wrong, .. } | Shown::NextRound { wrong, .. } => *wrong = again,
         }
-        count < ATTEMPTS
+        attempts
     }
 
     /// Returns the question, with the reason why it is asked again.

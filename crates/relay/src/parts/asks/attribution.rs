@@ -13,6 +13,8 @@ pub(crate) struct Attribution {
     newest: Option<CallId>,
     /// `true` if the server named the call.
     is_certain: bool,
+    /// `true` if every other possible call was waiting for an answer to a question of its own.
+    others_wait: bool,
     /// `true` if it may belong to a call that has ended here.
     may_be_past: bool,
 }
@@ -41,6 +43,19 @@ impl Attribution {
         }
     }
 
+    /// Records that every other possible call was waiting for an answer to a question of its own.
+    pub(crate) fn with_waiting_others(self, others_wait: bool) -> Self {
+        Self {
+            others_wait,
+            ..self
+        }
+    }
+
+    /// Returns `true` if the assumed call is the only one that was not waiting for an answer when it came.
+    pub(super) fn is_likely(&self) -> bool {
+        self.is_certain || self.others_wait
+    }
+
     /// Returns the assumed call.
     pub(crate) fn call(&self) -> Option<CallId> {
         self.call
@@ -64,6 +79,7 @@ impl Attribution {
     /// Changes the assumed call.
     pub(super) fn reassign(&mut self, to: CallId) {
         self.call = Some(to);
+        self.others_wait = false;
         self.others.retain(|call| *call != to);
     }
 

@@ -5,23 +5,26 @@
 //! | `ask` | one question: its parts, and its state from its arrival to its end |
 //! | `attribution` | the calls that it may belong to |
 //! | `origin` | the way in which the server asked |
+//! | `wrong_answers` | the unusable answers of a client |
 //! | `reply_check` | the check of a reply against a question |
 
 mod ask;
 mod attribution;
 mod origin;
 mod reply_check;
+mod wrong_answers;
 
 use std::collections::HashMap;
 
 use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
-use crate::AskId;
+use crate::{AskId, Timestamp};
 pub(crate) use ask::{Ask, ClientReply, NewAsk, message_again};
 pub(crate) use attribution::Attribution;
 pub(crate) use origin::{Origin, RoundId};
 pub(crate) use reply_check::UnusableReply;
+pub(crate) use wrong_answers::{Attempts, WrongAnswer};
 
 /// The open questions by all of their names.
 #[derive(Default)]
@@ -53,6 +56,11 @@ impl Asks {
     /// Returns a number that increases when a question is asked or ends.
     pub(crate) fn changes(&self) -> u64 {
         self.last + self.ended
+    }
+
+    /// Returns the number of questions that have ended or whose answer was sent.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Returns the size of all open questions in bytes.
@@ -93,15 +101,25 @@ impl Asks {
     }
 
     /// Records that the client is asked with a pushed request of this id.
-    pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id) {
+    pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id, now: Timestamp) {
         if let Some(ask) = self.by_key.get_mut(&key)
             && !ask.is_recording()
         {
-            if let Some(before) = ask.shown_in_dialog(id.clone()) {
+            if let Some(before) = ask.shown_in_dialog(id.clone(), now) {
                 self.by_client_id.remove(&before);
             }
             self.by_client_id.insert(id.clone(), key);
         }
+    }
+
+    /// Moves a question from the client's own dialog to people: a late response to the dialog finds nothing. Returns the
+    /// id of a dialog that is still open.
+    pub(crate) fn move_to_people(&mut self, key: AskId) -> Option<Id> {
+        let (id, open) = self.by_key.get_mut(&key)?.move_to_people();
+        if let Some(id) = id {
+            self.by_client_id.remove(&id);
+        }
+        open
     }
 
     /// Removes a question that has ended or whose answer is being sent.

@@ -35,7 +35,11 @@ pub(crate) struct Call {
     asks: Vec<AskId>,
     /// Open questions that are attributed to another call and may be this one's.
     maybe: Vec<AskId>,
+    /// `true` once the same call made again has taken its place.
+    gave_place: bool,
     rounds: CallRounds,
+    /// `true` if people are asked in place of its client.
+    asks_people: bool,
 }
 
 /// The party that waits for a call.
@@ -44,6 +48,8 @@ enum Waiter {
     Client { stream: StreamId, since: Timestamp },
     /// None: the call went back to the client, or the client is gone.
     Nobody,
+    /// None: the client has given the call up, and may make it again.
+    GivenUp,
 }
 
 /// The state of a call between its client and the server.
@@ -92,8 +98,20 @@ impl Call {
             log_level: None,
             asks: Vec::new(),
             maybe: Vec::new(),
+            gave_place: false,
             rounds: CallRounds::default(),
+            asks_people: false,
         }
+    }
+
+    /// Records that people are asked in place of its client, whose answers cannot be used.
+    pub(crate) fn ask_people(&mut self) {
+        self.asks_people = true;
+    }
+
+    /// Returns `true` if people are asked in place of its client.
+    pub(crate) fn asks_people(&self) -> bool {
+        self.asks_people
     }
 
     /// Sets another id under which the server knows the call.
@@ -144,7 +162,7 @@ impl Call {
     pub(crate) fn stream(&self) -> Option<StreamId> {
         match self.waiter {
             Waiter::Client { stream, .. } => Some(stream),
-            Waiter::Nobody => None,
+            Waiter::Nobody | Waiter::GivenUp => None,
         }
     }
 
@@ -153,6 +171,31 @@ impl Call {
         let stream = self.stream();
         self.waiter = Waiter::Nobody;
         stream
+    }
+
+    /// Returns the time since which its client waits for it.
+    pub(crate) fn waited_for_since(&self) -> Option<Timestamp> {
+        match self.waiter {
+            Waiter::Client { since, .. } => Some(since),
+            Waiter::Nobody | Waiter::GivenUp => None,
+        }
+    }
+
+    /// Records that the same call made again takes its place. Returns `true` the first time.
+    pub(crate) fn yields_to_repeat(&mut self) -> bool {
+        !std::mem::replace(&mut self.gave_place, true)
+    }
+
+    /// Records that its client, which is detached, has given it up.
+    pub(crate) fn give_up(&mut self) {
+        if matches!(self.waiter, Waiter::Nobody) {
+            self.waiter = Waiter::GivenUp;
+        }
+    }
+
+    /// Returns `true` if its client has given it up, and has not made it again.
+    pub(crate) fn is_given_up(&self) -> bool {
+        matches!(self.waiter, Waiter::GivenUp)
     }
 
     /// Attaches a client that has made the call again with this id and waits on this stream.
@@ -261,7 +304,7 @@ impl Call {
             Waiter::Client { since, .. } if self.may_wait_for_answer() || self.is_queued() => {
                 Some(since)
             }
-            Waiter::Client { .. } | Waiter::Nobody => None,
+            Waiter::Client { .. } | Waiter::Nobody | Waiter::GivenUp => None,
         }
     }
 
@@ -298,6 +341,14 @@ impl Call {
         self.recount();
     }
 
+    /// Returns the time since which it waits for its turn.
+    pub(crate) fn queued_since(&self) -> Option<Timestamp> {
+        match &self.state {
+            CallState::Queued(queued) => Some(queued.since),
+            _ => None,
+        }
+    }
+
     /// Returns the time since which it waits for its turn, if it does and another connection could take it.
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
@@ -324,7 +375,7 @@ impl Call {
         }
     }
 
-    /// Returns `true` if it takes turns, and has its own.
+    /// Returns `true` if it takes turns, and has its own or shares one.
     pub(crate) fn has_turn(&self) -> bool {
         self.request.call().is_some_and(AskingCall::has_turn)
     }
@@ -336,6 +387,13 @@ impl Call {
         }
     }
 
+    /// Records that it shares the turn of other calls that may be asking.
+    pub(crate) fn share_turn(&mut self) {
+        if let Some(call) = self.request.call_mut() {
+            call.share_turn();
+        }
+    }
+
     /// Records that it was seen to ask: it keeps a turn until it ends, although it did not wait for one.
     pub(crate) fn seen_asking(&mut self) {
         if let Some(call) = self.request.call_mut() {
@@ -343,7 +401,7 @@ impl Call {
         }
     }
 
-    /// Ends its turn. Returns `true` if it had one and did not ask.
+    /// Ends its turn. Returns `true` if it had one of its own and did not ask.
     pub(crate) fn end_turn(&mut self) -> bool {
         let call = self.request.call_mut();
         call.is_some_and(AskingCall::end_turn)
@@ -499,7 +557,12 @@ impl Call {
 
     /// Returns the summary of the call; `None` if no question may come up in it, or if it cannot be read.
     pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
-        self.request.call_mut()?.summary().ok()
+        let was_read = self.known_summary().is_some();
+        self.request.call_mut()?.summary().ok()?;
+        if !was_read {
+            self.recount();
+        }
+        self.known_summary()
     }
 
     /// Returns the reason why the call cannot be shown to a person; `None` if it can.

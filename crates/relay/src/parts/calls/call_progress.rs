@@ -11,6 +11,8 @@ pub(crate) struct CallProgress {
     upstream_token: Option<Id>,
     /// The last progress told to the client.
     last: f64,
+    /// `true` once the gateway has reported progress of its own.
+    has_own: bool,
 }
 
 impl CallProgress {
@@ -20,6 +22,7 @@ impl CallProgress {
             upstream_token: token.clone(),
             token,
             last: 0.0,
+            has_own: false,
         }
     }
 
@@ -29,6 +32,7 @@ impl CallProgress {
             token: Some(token),
             upstream_token,
             last: 0.0,
+            has_own: false,
         }
     }
 
@@ -58,14 +62,67 @@ impl CallProgress {
         self.token = token;
     }
 
-    /// Records the progress that the server reports.
-    pub(crate) fn note(&mut self, progress: Option<f64>) {
-        self.last = progress.unwrap_or(self.last);
+    /// Records the progress that the server has reported before.
+    pub(crate) fn continue_above(&mut self, progress: f64) {
+        if progress.is_finite() {
+            self.last = self.last.max(progress);
+        }
     }
 
-    /// Adds a small step to the last progress, and returns it.
-    pub(crate) fn step(&mut self, step: f64) -> f64 {
-        self.last += step;
-        self.last
+    /// Records the progress that the server reports. Returns the value for the client if that has seen a higher one of
+    /// the gateway: progress must increase (2025-11-25, progress).
+    pub(crate) fn report(&mut self, progress: f64) -> Option<f64> {
+        if progress > self.last || !self.has_own {
+            self.last = progress;
+            return None;
+        }
+        self.last = self.last.next_up();
+        Some(self.last)
+    }
+
+    /// Adds a small step to the last progress, and returns it. `None` if there is no higher number.
+    pub(crate) fn step(&mut self, step: f64) -> Option<f64> {
+        let next = (self.last + step).max(self.last.next_up());
+        if !next.is_finite() {
+            return None;
+        }
+        self.has_own = true;
+        self.last = next;
+        Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_rises_whoever_reports_it() {
+        let mut progress = CallProgress::default();
+        progress.continue_above(10.0);
+        let own = progress.step(0.001).unwrap();
+        assert!(own > 10.0);
+        // The server is behind the gateway.
+        let raised = progress.report(10.0).unwrap();
+        assert!(raised > own);
+        assert_eq!(progress.report(20.0), None);
+        assert!(progress.step(0.001).unwrap() > 20.0);
+    }
+
+    #[test]
+    fn progress_that_is_only_the_servers_is_not_changed() {
+        let mut progress = CallProgress::default();
+        assert_eq!(progress.report(5.0), None);
+        assert_eq!(progress.report(3.0), None);
+        assert!(progress.step(0.001).unwrap() > 3.0);
+    }
+
+    #[test]
+    fn progress_rises_at_any_size_of_number() {
+        let mut progress = CallProgress::default();
+        assert_eq!(progress.report(1e18), None);
+        assert!(progress.step(0.001).unwrap() > 1e18);
+        assert_eq!(progress.report(f64::MAX), None);
+        assert_eq!(progress.step(0.001), None);
     }
 }

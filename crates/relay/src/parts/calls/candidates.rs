@@ -13,6 +13,8 @@ const ONE_GO: Duration = Duration::from_millis(250);
 
 /// The number of calls besides the likeliest that are named and held.
 pub(crate) const OTHERS: usize = 63;
+/// The same number if each of the others waits for an answer to a question of its own, for which it is held.
+const OTHERS_THAT_WAIT: usize = 15;
 /// The same number for a question in the client's own dialog, which names no call: they are only held for it.
 const OTHERS_OF_DIALOG: usize = 16;
 
@@ -29,13 +31,20 @@ impl Calls {
             return Attribution::default();
         };
         let newest = asking.iter().map(|(key, _)| *key).max();
-        let others = if in_dialog { OTHERS_OF_DIALOG } else { OTHERS };
+        let at_work = asking.iter().filter(|(_, call)| call.asks().is_empty());
+        let others_wait = at_work.count() == 1;
+        let others = match (in_dialog, others_wait) {
+            (true, _) => OTHERS_OF_DIALOG,
+            (false, true) => OTHERS_THAT_WAIT,
+            (false, false) => OTHERS,
+        };
         if asking.len() > others + 1 {
             asking.select_nth_unstable_by_key(others, |(key, call)| likely(last, *key, call));
             asking.truncate(others + 1);
         }
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
         Attribution::among(asking.into_iter().map(|(key, _)| key), newest)
+            .with_waiting_others(others_wait)
     }
 }
 

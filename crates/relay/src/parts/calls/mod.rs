@@ -32,7 +32,7 @@ pub(crate) use call_progress::CallProgress;
 pub(crate) use candidates::OTHERS;
 use index::CallIndex;
 pub(crate) use request::{AskingCall, Request};
-pub(crate) use summary::{progress_token, summary};
+pub(crate) use summary::{progress_token, summary, summary_for_rules};
 
 /// All requests in progress.
 pub(crate) struct Calls {
@@ -142,6 +142,13 @@ impl Calls {
     /// Returns the call that the server answers with this id.
     pub(crate) fn by_upstream(&self, id: &Id) -> Option<CallId> {
         self.by_upstream.get(id).copied()
+    }
+
+    /// Returns the only request that the server has not answered, if there is exactly one.
+    pub(crate) fn only_at_server(&self) -> Option<CallId> {
+        let mut all = self.by_upstream.values();
+        let only = all.next().copied();
+        only.filter(|_| all.next().is_none())
     }
 
     /// Sends the call to the server again, under another id. Returns `false` if another call has that id.

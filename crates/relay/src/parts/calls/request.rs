@@ -45,6 +45,8 @@ enum Turn {
     None,
     /// It has its own.
     Own,
+    /// It shares one with other calls that may be asking.
+    Shared,
     /// It was seen to ask, and has its own until it ends.
     OwnAndAsks,
 }
@@ -77,11 +79,18 @@ impl Request {
 
     /// Returns the size of its kept parts, in bytes.
     pub(super) fn size(&self) -> usize {
-        self.call().map_or(0, |call| call.frame.len())
+        self.call().map_or(0, AskingCall::size)
     }
 }
 
 impl AskingCall {
+    /// Returns the size of its kept parts, in bytes. The arguments that are shown to people are a copy.
+    fn size(&self) -> usize {
+        let shown = self.known_summary();
+        let arguments = shown.and_then(|summary| summary.arguments.as_ref());
+        self.frame.len() + arguments.map_or(0, String::len)
+    }
+
     /// Creates a call with this request text, as it goes to the server; its client can ask in these modes.
     pub(crate) fn new(kind: CallKind, frame: Bytes, capability: Capability) -> Self {
         Self {
@@ -157,7 +166,7 @@ impl AskingCall {
         }
     }
 
-    /// Returns `true` if it takes turns, and has its own.
+    /// Returns `true` if it takes turns, and has its own or shares one.
     pub(super) fn has_turn(&self) -> bool {
         self.turn != Turn::None
     }
@@ -169,12 +178,19 @@ impl AskingCall {
         }
     }
 
+    /// Records that it shares the turn of other calls that may be asking.
+    pub(super) fn share_turn(&mut self) {
+        if self.turn == Turn::None {
+            self.turn = Turn::Shared;
+        }
+    }
+
     /// Records that it was seen to ask: it keeps a turn until it ends, although it did not wait for one.
     pub(super) fn seen_asking(&mut self) {
         self.turn = Turn::OwnAndAsks;
     }
 
-    /// Ends its turn. Returns `true` if it had one and did not ask.
+    /// Ends its turn. Returns `true` if it had one of its own and did not ask.
     pub(super) fn end_turn(&mut self) -> bool {
         std::mem::replace(&mut self.turn, Turn::None) == Turn::Own
     }

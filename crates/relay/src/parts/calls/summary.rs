@@ -2,7 +2,8 @@
 
 use mcp_elicit_core::digest;
 use mcp_elicit_core::wire::frame::FrameIndex;
-use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id};
+use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id, RESERVED};
 
 use crate::{CallKind, CallSummary};
 
@@ -11,6 +12,22 @@ pub(super) fn target(frame: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let call = CallFrame::read(frame, &index).ok()?;
     Some(call.target.into_owned())
+}
+
+/// Reads the call of a request of this kind for rules: no member has a name that a server may read as another.
+pub(crate) fn summary_for_rules(
+    kind: CallKind,
+    frame: Frame<'_>,
+) -> Result<CallSummary, CallDefect> {
+    let summary = summary(kind, frame)?;
+    CallFrame::read(frame.text(), frame.index())?.check_reserved()?;
+    let params = frame.params().map(|params| Members::read(params, "params"));
+    let has_reserved =
+        |params: &Members<'_>| params.iter().any(|(name, _)| RESERVED.contains(&name));
+    match params {
+        Some(Ok(params)) if has_reserved(&params) => Err(CallDefect::Reserved),
+        Some(_) | None => Ok(summary),
+    }
 }
 
 /// Reads the call of a request of this kind.

@@ -16,6 +16,8 @@ pub(in crate::tests) struct Client {
     pub(in crate::tests) content: String,
     /// The number of wrong answers to forms before the right one.
     pub(in crate::tests) wrong_answers: u32,
+    /// The text of its answers to every question, in place of a person's: `result` or `error`, as a member.
+    pub(in crate::tests) program: Option<(&'static str, Value)>,
     requests: HashMap<String, Value>,
     next: u64,
     pub(in crate::tests) results: Vec<(u64, Value)>,
@@ -35,6 +37,7 @@ impl Client {
             answer: Action::Accept,
             content: ANSWER.to_owned(),
             wrong_answers: 0,
+            program: None,
             requests: HashMap::new(),
             next: 0,
             results: Vec::new(),
@@ -116,6 +119,11 @@ impl Client {
                     .to_owned();
                 self.must_have_declared(&mode);
                 self.asked.push(frame["params"].clone());
+                if let Some((member, value)) = &self.program {
+                    let mut response = json!({"jsonrpc": "2.0", "id": frame["id"]});
+                    response[*member] = value.clone();
+                    return vec![response.to_string()];
+                }
                 vec![
                     json!({"jsonrpc": "2.0", "id": frame["id"], "result": self.reply(&mode)})
                         .to_string(),
@@ -202,7 +210,12 @@ impl Client {
                 .to_owned();
             self.must_have_declared(&mode);
             self.asked.push(asked["params"].clone());
-            responses.insert(key, self.reply(&mode));
+            match &self.program {
+                // It has nothing to say.
+                Some((_, Value::Null)) => {}
+                Some((_, value)) => drop(responses.insert(key, value.clone())),
+                None => drop(responses.insert(key, self.reply(&mode))),
+            }
         }
         params["inputResponses"] = Value::Object(responses);
         params["requestState"] = result["requestState"].clone();

@@ -1,10 +1,12 @@
 //! The record of the simulator: it behaves like the gateway's record, and provides data for checks.
 
 use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::NotAPerson;
+use mcp_elicit_core::question::with_reasons;
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
 
 use super::{ANSWER, World};
-use crate::{AskId, AskedVia, Effect, Event, NewQuestion};
+use crate::{AskId, AskedVia, CallSummary, Effect, Event, NewQuestion};
 
 /// One record of the store.
 pub(in crate::tests) struct Kept {
@@ -20,6 +22,8 @@ pub(in crate::tests) struct Kept {
     /// The number of actions of a person, and of answers that went to the server, including those that a kill lost.
     pub(in crate::tests) acts: u32,
     pub(in crate::tests) told: u32,
+    /// The move from the client's dialog to people.
+    pub(in crate::tests) moved: Option<NotAPerson>,
 }
 
 #[derive(Clone)]
@@ -41,6 +45,7 @@ impl Kept {
             stored: None,
             acts: 0,
             told: 0,
+            moved: None,
         }
     }
 
@@ -142,6 +147,17 @@ impl World {
         kept.key = None;
     }
 
+    /// Lists a question of the client's dialog as one for people.
+    pub(super) fn moved(&mut self, record: &str, why: NotAPerson, calls: Vec<CallSummary>) {
+        self.flush();
+        let kept = self.store.get_mut(record).unwrap();
+        assert_eq!(kept.asked.via, AskedVia::Client, "a question moves once");
+        kept.asked.via = AskedVia::People;
+        kept.asked.candidates = calls.into_iter().skip(1).collect();
+        kept.noted = false;
+        kept.moved = Some(why);
+    }
+
     /// Releases a question of the session.
     pub(super) fn leave(&mut self, record: &str) {
         self.store.get_mut(record).unwrap().key = None;
@@ -176,7 +192,7 @@ impl World {
         let content = (action == Action::Accept
             && matches!(kept.asked.request, ElicitRequest::Form { .. }))
         .then_some(content);
-        kept.answer(reply_text(action, content));
+        kept.answer(with_reasons(reply_text(action, content), &self.reasons));
         if let Some(question) = kept.key {
             self.events.push_back(Event::Answered { question });
         }
@@ -279,6 +295,17 @@ impl World {
     fn delivery_begun(&mut self, questions: Vec<AskId>, records: &[String]) -> Event {
         if !records.iter().all(|id| self.store[id].is_free()) {
             return Event::NoDelivery { questions };
+        }
+        if let Some(is_open) = self.unwritable {
+            if is_open {
+                for id in records {
+                    self.store.get_mut(id).unwrap().reply = None;
+                }
+            }
+            let questions = questions.into_iter().map(|question| (question, is_open));
+            return Event::DeliveryNotWritten {
+                questions: questions.collect(),
+            };
         }
         let mut replies = Vec::new();
         for (question, id) in questions.into_iter().zip(records) {

@@ -1,4 +1,4 @@
-import type { ChoiceField, ChoicesField, Field, Json, RuleCode } from "../types.js";
+import type { ChoiceField, ChoicesField, Field, Json, RuleCode, TextField } from "../types.js";
 import { matches } from "./format.js";
 import type { Broken } from "./message.js";
 import { isMultiple } from "./number.js";
@@ -63,7 +63,8 @@ export function checkField(field: Field, value: unknown, broken: Broken, matcher
       return;
     }
   }
-  if (field.constant !== undefined && field.constant !== value) broken("const", field.constant);
+  const { constant } = field as TextField;
+  if (constant !== undefined && constant !== value) broken("const", constant);
 }
 
 /** The values of the options, as the limit of a rule. */

@@ -1,8 +1,8 @@
 import type { Reader } from "../draft/entered.js";
 import type { Answers, Checked, Defect, Draft, DraftValue, ElicitContent, Field, Limits, Violation } from "../types.js";
-import { checkField, type Matcher } from "./field.js";
+import type { Adjustment } from "../lenient/adjustment.js";
 import { type Broken, clip, violation } from "./message.js";
-import { LIMITS, type Read, readSchema } from "./parse.js";
+import { LIMITS, type Read, type ReadSchema } from "./parse.js";
 
 /** What `parse` returns. */
 export type Parsed = { readonly ok: true; readonly form: Form } | { readonly ok: false; readonly defects: readonly [Defect, ...Defect[]] };
@@ -10,8 +10,8 @@ export type Parsed = { readonly ok: true; readonly form: Form } | { readonly ok:
 /** How many names of dropped fields are kept. */
 const IGNORED = 32;
 
-/** Reads a `requestedSchema` and finds every defect at once. `reader` reads drafts for the form. */
-export function parseWith(reader: Reader, requestedSchema: unknown, limits?: Partial<Limits>): Parsed {
+/** Reads a `requestedSchema` with `readSchema` and finds every defect at once. `reader` reads drafts for the form. */
+export function parseWith(reader: Reader, readSchema: ReadSchema, requestedSchema: unknown, limits?: Partial<Limits>): Parsed {
   const read = readSchema(requestedSchema, { ...LIMITS, ...limits });
   if ("fields" in read) return { ok: true, form: new Form(read, reader) };
   return { ok: false, defects: read as readonly [Defect, ...Defect[]] };
@@ -25,14 +25,20 @@ export class Form {
   readonly closed: boolean;
   /** The fields whose pattern is not checked, because it needs look-around or back-references. */
   readonly unenforced: readonly string[];
-  readonly #matchers: ReadonlyMap<string, Matcher>;
+  /** Where the schema is not legal and was read leniently: the differences between the schema and this form. */
+  declare readonly adjustments?: readonly Adjustment[];
+  /** Rules of the server that are not checked here, for the person who answers. */
+  declare readonly remarks?: readonly string[];
+  /** What is filled in before a person answers, where that is not the defaults themselves. */
+  declare readonly initial?: Record<string, DraftValue>;
+  readonly #check: Read["judge"];
   readonly #fields: ReadonlyMap<string, Field>;
   readonly #reader: Reader;
 
   /** @internal */
   constructor(read: Read, reader: Reader) {
     this.#reader = reader;
-    ({ fields: this.fields, closed: this.closed, unenforced: this.unenforced, matchers: this.#matchers } = read);
+    ({ fields: this.fields, closed: this.closed, unenforced: this.unenforced, judge: this.#check } = read);
     this.#fields = new Map(read.fields.map((field) => [field.name, field]));
   }
 
@@ -72,7 +78,7 @@ export class Form {
     const field = this.#fields.get(name);
     if (!field) return refuse([violation(clip(name), "additionalProperties")]);
     const unread: Violation[] = [];
-    const read = this.#reader(field, value, (rule, limit) => void unread.push(violation(name, rule, limit)));
+    const read = this.#reader(field, value, (...rule) => void unread.push(violation(name, ...rule)));
     // A field that could not be read is not also missing.
     const violations = unread.length ? unread : this.#judge(field, read);
     if (violations.length) return refuse(violations);
@@ -86,8 +92,8 @@ export class Form {
 
   #judge(field: Field, value: unknown): Violation[] {
     const found: Violation[] = [];
-    const broken: Broken = (rule, limit) => void found.push(violation(field.name, rule, limit));
-    if (value !== undefined) checkField(field, value, broken, this.#matchers.get(field.name));
+    const broken: Broken = (...rule) => void found.push(violation(field.name, ...rule));
+    if (value !== undefined) this.#check(field, value, broken);
     else if (field.required) broken("required");
     return found;
   }

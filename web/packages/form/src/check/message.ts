@@ -1,7 +1,7 @@
 import type { Json, RuleCode, Violation } from "../types.js";
 
-/** Tells of one broken rule, with its limit. */
-export type Broken = (rule: RuleCode, limit?: Json) => void;
+/** Tells of one broken rule, with its limit, and with words of its own where the rule's do not fit. */
+export type Broken = (rule: RuleCode, limit?: Json, words?: string) => void;
 
 /** What a value has to be, by type and by format. */
 export const SORTS = {
@@ -64,8 +64,8 @@ export function count(value: number): string {
 }
 
 /** Makes a violation of a field. */
-export function violation(field: string, rule: RuleCode, limit?: Json): Violation {
-  return { field, rule, message: message(rule, limit), ...(limit !== undefined && { limit }) };
+export function violation(field: string, rule: RuleCode, limit?: Json, words = message(rule, limit)): Violation {
+  return { field, rule, message: words, ...(limit !== undefined && { limit }) };
 }
 
 /** A name from outside, short enough for a message. */

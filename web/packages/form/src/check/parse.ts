@@ -1,7 +1,7 @@
 import type { ChoiceOption, Defect, DefectCode, Field, FieldBase, Limits } from "../types.js";
 import { checkField, type Matcher } from "./field.js";
-import { message } from "./message.js";
-import { compile } from "./pattern.js";
+import { type Broken, message } from "./message.js";
+import type { compile as Compile } from "./pattern.js";
 import { bytesOf } from "./text.js";
 
 /** The bounds unless others are given: those of the Rust crate. */
@@ -11,8 +11,8 @@ export const LIMITS: Limits = { schemaBytes: 1 << 20, fields: 256, options: 5000
 export interface Read {
   readonly fields: readonly Field[];
   readonly closed: boolean;
-  /** The compiled patterns, by field. */
-  readonly matchers: ReadonlyMap<string, Matcher>;
+  /** Tells of every rule of the field that a value breaks. */
+  readonly judge: (field: Field, value: unknown, broken: Broken) => void;
   readonly unenforced: readonly string[];
 }
 
@@ -56,16 +56,27 @@ const isNumber = (value: unknown) => typeof value === "number";
 const isBoolean = (value: unknown) => typeof value === "boolean";
 const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64;
 
+/** Leaves patterns unchecked, where what compiles them could not be loaded. */
+const unchecked: typeof Compile = () => null;
+
 /** Reads a requestedSchema. Gives every defect at once, in the order of the Rust crate. */
-export function readSchema(given: unknown, limits: Limits): Read | readonly Defect[] {
+export type ReadSchema = (given: unknown, limits: Limits, budget?: { left: number }) => Read | readonly Defect[];
+
+/** Returns what reads a requestedSchema, with patterns compiled by `compile`. */
+export const schemaReader = (compile: typeof Compile = unchecked): ReadSchema => (given, limits, budget = { left: limits.patternStates }) => readWith(given, limits, budget, compile);
+
+function readWith(given: unknown, limits: Limits, budget: { left: number }, compile: typeof Compile): Read | readonly Defect[] {
   const defects: Defect[] = [];
   const defect = (pointer: string, code: DefectCode, ...args: (string | number)[]) => void defects.push({ pointer, code, args });
-  const budget = { left: limits.patternStates };
   const matchers = new Map<string, Matcher>();
   const unenforced: string[] = [];
   let closed = false;
   const fields = readRoot();
-  return fields && !defects.length ? { fields: fields as unknown as readonly Field[], closed, matchers, unenforced } : defects;
+  return fields && !defects.length ? { fields: fields as unknown as readonly Field[], closed, judge: judgeValue, unenforced } : defects;
+
+  function judgeValue(field: Field, value: unknown, broken: Broken) {
+    checkField(field, value, broken, matchers.get(field.name));
+  }
 
   function readRoot(): readonly Unread[] | void {
     let schema: unknown;
@@ -131,7 +142,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     };
     /** Tells what is wrong with a value of the field. */
     const judge = (value: unknown, tell: (message: string) => void) =>
-      value === undefined || checkField(field as unknown as Field, value, (rule, limit) => tell(message(rule, limit)), matchers.get(field.name));
+      value === undefined || judgeValue(field as unknown as Field, value, (rule, limit) => tell(message(rule, limit)));
     const empty = (key: string, least: number, most: number) => wrong(key, "impossible-range", least, most);
 
     for (const key of Object.keys(keywords)) {

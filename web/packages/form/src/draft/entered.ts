@@ -17,7 +17,7 @@ export interface Lenient {
   readonly date?: (text: string) => string | undefined;
   readonly "date-time": (text: string, basics: Basics) => string | undefined;
   readonly uri: (text: string) => string | undefined;
-  readonly email?: undefined;
+  readonly email?: (text: string) => string | undefined;
   readonly number: (text: string) => string | undefined;
 }
 

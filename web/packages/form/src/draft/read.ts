@@ -1,12 +1,12 @@
 import { valuesOf } from "../check/field.js";
 import type { ChoiceOption } from "../types.js";
 import { enteredReader, isEmpty, type Reader, whole } from "./entered.js";
-import { readAddress } from "./address.js";
+import { readAddress, readMail } from "./address.js";
 import { readDate, readDateTime } from "./moment.js";
 import { plainNumber } from "./number.js";
 import { trim } from "./trim.js";
 
-const readEntered = enteredReader({ date: readDate, "date-time": readDateTime, uri: readAddress, number: plainNumber });
+const readEntered = enteredReader({ date: readDate, "date-time": readDateTime, uri: readAddress, email: readMail, number: plainNumber });
 
 /** Reads a draft from anywhere: yes or no in words, and options by their values, their titles, or as a list in one text. */
 export const readDraft: Reader = (field, entered, broken) => {
@@ -43,8 +43,11 @@ function readFlag(word: string): boolean | undefined {
 /** The option meant by a value, a title, or either in other letter case where only one fits. */
 function optionOf(options: readonly ChoiceOption[], text: string): string | undefined {
   const label = (option: ChoiceOption) => option.title ?? option.value;
-  const exact = options.find((option) => option.value === text) ?? options.find((option) => label(option) === text);
+  const exact = options.find((option) => option.value === text);
   if (exact) return exact.value;
+  // Of two options with one title, neither is guessed.
+  const titled = options.filter((option) => label(option) === text);
+  if (titled.length) return titled.length > 1 ? undefined : titled[0]!.value;
   const wanted = trim(text).toLowerCase();
   const close = options.filter((option) => option.value.toLowerCase() === wanted || label(option).toLowerCase() === wanted);
   return close.length === 1 ? close[0]!.value : undefined;

@@ -1,11 +1,12 @@
-import { type Form, parseWith } from "../check/form.js";
+import { Form, parseWith } from "../check/form.js";
+import { schemaReader } from "../check/parse.js";
 import { enteredReader } from "../draft/entered.js";
-import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Origin, Violation } from "../types.js";
-import { type Control, control, needs } from "./field.js";
+import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Field, Origin, Violation } from "../types.js";
+import { type Control, control, isBox, needs } from "./field.js";
 import { h } from "./h.js";
 import { inert } from "./inert.js";
-import { type Labels, type Say, sayWith, type Word } from "./labels.js";
-import { type Kit, LATER, type LaterName, load, styles } from "./later.js";
+import { LABELS, type Labels, type Say, sayWith, type Word } from "./labels.js";
+import { type Kit, languageOf, LATER, type LaterName, load, styles } from "./later.js";
 import { openable } from "./url.js";
 
 /** What the element shows. `refused` means that the request itself is not a legal question. */
@@ -18,6 +19,7 @@ const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unk
 const READER = enteredReader({
   "date-time": (text, basics) => LATER.moment?.readDateTime(text, basics),
   uri: (text) => LATER.typing?.readAddress(text),
+  email: (text) => LATER.typing?.readMail(text),
   number: (text) => (LATER.typing ? LATER.typing.plainNumber(text) : text),
 });
 
@@ -45,13 +47,15 @@ export interface MCPElicitationEventMap {
 /** The wanted properties, which a page may set before the element is defined. */
 const PROPERTIES = ["request", "origin", "deadline", "draft", "labels", "renderMessage"] as const;
 const OVER: readonly ElementState[] = ["done", "withdrawn", "expired"];
+/** The longest first line of a message that is its heading. */
+const TITLE = 300;
 
 const same = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /** `<mcp-elicitation>`: shows one elicitation request and hands over what the person does. */
 export class MCPElicitation extends Base {
   static readonly formAssociated = true;
-  static readonly observedAttributes = ["review", "disabled"];
+  static readonly observedAttributes = ["review", "disabled", "lang"];
 
   #request: ElicitRequest | null = null;
   #origin: Origin | null = null;
@@ -97,18 +101,34 @@ export class MCPElicitation extends Base {
     this.#visited = this.#failed = false;
     this.#fill({});
     this.#notice = "";
-    let legal = false;
-    if (request?.mode === "url") legal = !!(this.#url = openable(request.url));
+    const wanted: readonly LaterName[] = LATER.pattern === undefined && needsPattern(request) ? ["pattern"] : [];
+    let legal: unknown;
+    if (request?.mode === "url") legal = this.#url = openable(request.url);
     else if (request && (request.mode ?? "form") === "form") {
-      const parsed = parseWith(READER, request.requestedSchema);
-      if (parsed.ok) {
-        legal = true;
-        this.#form = parsed.form;
-        this.#draft = { ...draftOf(parsed.form.defaults()), ...this.#early };
+      const readSchema = schemaReader(LATER.pattern?.compile);
+      const parsed = LATER.lenient?.parse(READER, Form, readSchema, request) ?? parseWith(READER, readSchema, request.requestedSchema);
+      if (wanted.length) this.#reread(wanted);
+      else if (parsed.ok) {
+        legal = this.#form = parsed.form;
+        this.#draft = { ...draftOf(parsed.form), ...this.#early };
         this.#early = null;
-      } else this.#defects = parsed.defects;
+      } else {
+        this.#defects = parsed.defects;
+        // What is no legal form may be one that a person can fill in: with the part for those it is read again.
+        if (LATER.lenient === undefined) this.#reread(["lenient"]);
+      }
     }
-    this.#enter(request ? (legal ? "editing" : "refused") : "loading");
+    this.#enter(legal ? "editing" : !request || wanted.length || (this.#defects.length && LATER.lenient === undefined) ? "loading" : "refused");
+  }
+
+  /** Reads the request again once these parts are there, or could not be loaded. */
+  #reread(parts: readonly LaterName[]): void {
+    void Promise.all(parts.map(load)).then(() => {
+      const now = this.#request;
+      if (this.#state !== "loading") return;
+      this.#request = null;
+      this.request = now;
+    });
   }
 
   /** Who asks. */
@@ -137,20 +157,21 @@ export class MCPElicitation extends Base {
   }
   set draft(draft: Draft | null) {
     if (!draft || same(draft, this.#draft)) return;
-    if (!this.#request) this.#early = draft;
+    if (!this.#form) this.#early = draft;
     this.#draft = { ...draft };
     this.#dirty = true;
     this.#render();
   }
 
-  /** Words that replace the English ones. */
+  /** Words that replace those of the page's language. */
   get labels(): Partial<Labels> {
     return this.#labels;
   }
   set labels(labels: Partial<Labels>) {
     if (same(labels, this.#labels) && labels?.messages === this.#labels.messages) return;
     this.#labels = labels ?? {};
-    this.#say = sayWith(this.#labels);
+    // A misspelled key changes nothing; the part that knows every key says so.
+    if (Object.keys(this.#labels).some((key) => !(key in LABELS))) void load("known").then(() => LATER.known?.warn(this.#labels));
     this.#render();
   }
 
@@ -270,7 +291,8 @@ export class MCPElicitation extends Base {
   }
 
   /** @internal */
-  attributeChangedCallback(): void {
+  attributeChangedCallback(name: string): void {
+    if (name === "lang") this.#ready = this.#asked = null;
     this.#render();
   }
 
@@ -282,7 +304,7 @@ export class MCPElicitation extends Base {
 
   /** @internal */
   formResetCallback(): void {
-    this.#fill(this.#form ? draftOf(this.#form.defaults()) : {});
+    this.#fill(this.#form ? draftOf(this.#form) : {});
     this.#render();
   }
 
@@ -378,9 +400,9 @@ export class MCPElicitation extends Base {
     this.#pressed = false;
     if (event.defaultPrevented || event.isComposing || this.#root!.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) void this.#cancel();
-    else if (event.key === "Enter" && event.repeat && !(event.target as Element).matches("textarea")) {
+    else if (event.repeat && (event.key === "Enter" || (event.key === " " && (event.target as Element).matches("button"))) && !(event.target as Element).matches("textarea")) {
       // A key that is held down decides nothing.
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
+    } else if (event.key === "Enter" && (this.#only ? event.ctrlKey : event.ctrlKey || event.metaKey || (event.target as Element).matches("input"))) this.submit();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -416,7 +438,7 @@ export class MCPElicitation extends Base {
   }
 
   #message(violation: Violation): string {
-    return inert(this.#labels.messages?.(violation) ?? violation.message, 1000);
+    return inert((this.#labels.messages ?? LATER[languageOf(this)!]?.labels.messages)?.(violation) ?? violation.message, 1000);
   }
 
   /** Tells a surrounding form what would be sent. */
@@ -465,7 +487,8 @@ export class MCPElicitation extends Base {
   #render(): void {
     const root = this.#root;
     if (!root) return;
-    const say = this.#say;
+    const language = languageOf(this);
+    const say = (this.#say = sayWith({ ...LATER[language!]?.labels, ...this.#labels }));
     const state = this.#state;
     const request = this.#request;
     const over = OVER.includes(state);
@@ -474,7 +497,7 @@ export class MCPElicitation extends Base {
     this.#focused ??= root.activeElement?.id;
     this.#controls = [];
     const kit = this.#kit;
-    const wanted: readonly LaterName[] = over || state === "refused" ? [] : this.#url ? ["visit"] : needs(this.#form?.fields ?? []);
+    const wanted: readonly LaterName[] = [...(language ? [language] : []), ...(over || state === "refused" ? [] : this.#url ? (["visit"] as const) : needs(this.#form?.fields ?? []))];
     const missing = wanted.filter((name) => !LATER[name]);
     if (missing.length && this.#ready !== request) {
       // Nothing of another question may be left to press meanwhile.
@@ -491,16 +514,18 @@ export class MCPElicitation extends Base {
     if (this.review && !LATER.review) void load("review");
 
     const button = (word: Word, part: string, click?: () => void) =>
-      h("button", { part: `button ${part}`, type: click ? "button" : "submit", disabled: busy, click }, say(word));
+      h("button", { part: `button ${part}`, type: "button", disabled: busy, click }, say(word));
+    // A form cannot be submitted in a frame that does not allow it: the buttons do not submit, and neither does Enter.
+    const submit = () => this.submit();
     const decline = button("decline", "decline", () => this.#act("decline", {}, "declined"));
     const cancel = button(this.#url ? "notNow" : "cancel", "cancel", () => void this.#cancel());
-    const actions = (...buttons: Node[]) => h("div", { part: "actions" }, ...buttons, h("slot", { name: "actions" }));
+    const actions = (...buttons: (Node | false)[]) => h("div", { part: "actions" }, ...buttons, h("slot", { name: "actions" }));
 
-    let body: Node[] = [];
+    let body: (Node | string | false | undefined)[] = [];
     if (request && !over) {
       const summary = h("div", { part: "summary", role: "alert", tabindex: -1, hidden: true });
       if (state === "refused") {
-        const reasons = this.#defects.slice(0, 20).map(({ pointer, code }) => h("li", {}, inert(`${pointer || "/"}: ${code}`)));
+        const reasons = LATER.lenient?.reasons(kit, this.#defects) ?? [];
         if (request.mode === "url") reasons.push(h("li", { part: "address" }, inert(request.url, 8000)));
         body = [h("div", { part: "warning", role: "note" }, h("p", {}, say("refused")), h("ul", {}, ...reasons)), summary, actions(decline, cancel)];
       } else if (this.#url) {
@@ -510,15 +535,33 @@ export class MCPElicitation extends Base {
           root.querySelector<HTMLElement>("[part~=primary]")?.focus();
         };
         body = LATER.visit
-          ? [summary, ...LATER.visit.show(kit, this.#url, this.#visited, busy, opened), actions(button("visited", this.#visited ? "primary" : "visited"), cancel, decline)]
+          ? [summary, ...LATER.visit.show(kit, this.#url, this.#visited, busy, opened), actions(button("visited", this.#visited ? "primary" : "visited", submit), cancel, decline)]
           : [h("p", { part: "warning", role: "note" }, say("missing")), h("p", { part: "address" }, this.#url.href), summary, actions(decline, cancel)];
       } else if (state === "reviewing") {
         const checked = this.#check();
-        body = [...LATER.review!.show(kit, this.#form!, checked?.ok ? checked.answers : undefined), actions(button("accept", "primary"), button("change", "change", () => this.#enter("editing", "[part~=field] *:is(input,textarea)")), decline, cancel)];
-      } else {
-        const form = this.#form!;
+        body = [...LATER.review!.show(kit, this.#form!, checked?.ok ? checked.answers : undefined), actions(button("accept", "primary", submit), button("change", "change", () => this.#enter("editing", "[part~=field] *:is(input,textarea)")), decline, cancel)];
+      } else if (this.#form && this.#only) {
+        const { name, label, description, required } = this.#only;
+        const saysYes = /^(yes|ja|oui|s[ií])\P{L}/iu.test(label);
+        const press = (value: DraftValue, part: string, text: string) =>
+          h("button", { part: `button ${part}`, type: "button", disabled: busy, click: () => {
+            this.#draft = { [name]: value };
+            this.submit();
+          } }, text);
+        body = [
+          summary,
+          !saysYes && h("p", { part: "label", dir: "auto" }, inert(label)),
+          description && h("p", { part: "description", dir: "auto" }, inert(description, 4000, true)),
+          h("div", { part: "pair" }, press(true, "primary", saysYes ? inert(label) : say("yes")), press(false, "no", say("no"))),
+          h("details", { part: "neither" }, h("summary", {}, say("neither")), actions(!required && press(null, "none", say("noAnswer")), decline, cancel)),
+        ];
+      } else if (this.#form) {
+        const form = this.#form;
+        const required = form.fields.filter((field) => field.required).length;
+        // Of required and optional fields, the fewer are marked.
+        const marked = required && required < form.fields.length / 2 ? "required" : "optional";
         this.#controls = form.fields.map((field, i) => {
-          const made = control(field, Object.hasOwn(this.#draft, field.name) ? this.#draft[field.name]! : null, `f${i}`, say);
+          const made = control(LATER.lenient?.shown(field, say) ?? field, Object.hasOwn(this.#draft, field.name) ? this.#draft[field.name]! : null, `f${i}`, say, field.required === (marked === "required") && say(marked), (text) => form.readField(field.name, text).ok);
           made.root.addEventListener("input", (event) => (event.target as HTMLInputElement).type !== "search" && this.#entered(made));
           made.root.addEventListener("focusout", (event) => {
             if (!this.#dirty || this.#pressed || made.root.contains(event.relatedTarget as Node | null) || this.#state !== "editing") return;
@@ -527,13 +570,13 @@ export class MCPElicitation extends Base {
           });
           return made;
         });
-        const unchecked = form.unenforced.map((name) => h("p", { part: "limit" }, say("unchecked", inert(name))));
+        const unchecked = [...form.unenforced.map((name) => say("unchecked", inert(name))), ...(form.remarks ?? [])].map((text) => h("p", { part: "limit" }, inert(text)));
         const fields = h("div", { part: "fields", inert: busy }, ...this.#controls.map(({ root }) => root));
         const review = this.review && form.fields.length;
-        body = [summary, fields, ...unchecked, actions(button(review ? "review" : "accept", "primary"), decline, cancel)];
+        body = [summary, fields, ...unchecked, actions(button(review ? "review" : "accept", "primary", submit), decline, cancel)];
       }
       body = [
-        h("form", { part: "form", novalidate: true, submit: (event: Event) => (event.preventDefault(), this.submit()) }, ...body),
+        h("form", { part: "form", novalidate: true, submit: (event: Event) => event.preventDefault() }, ...body),
       ];
     }
     const notice = over ? this.#notice : waiting ? say("submitting") : state === "loading" ? say("loading") : "";
@@ -554,6 +597,12 @@ export class MCPElicitation extends Base {
     this.#tick();
   }
 
+  /** The field of a form that asks for one yes or no, which two buttons answer. */
+  get #only(): Field | undefined {
+    const [field, more] = this.#form?.fields ?? [];
+    return !more && field?.kind === "boolean" && !this.review && !this.#form!.remarks?.length ? field : undefined;
+  }
+
   #header(request: ElicitRequest): HTMLElement {
     const say = this.#say;
     const origin = this.#origin;
@@ -561,26 +610,36 @@ export class MCPElicitation extends Base {
     const facts = [origin?.claimed && say("claims", inert(origin.claimed)), origin?.version && say("version", inert(origin.version)), origin?.connection && inert(origin.connection)].filter(Boolean).join(" · ");
     const tool = origin?.tool;
     const given = Object.entries(tool?.arguments ?? {});
-    const called = tool && inert(tool.name);
-    const message = this.#renderMessage?.(request.message) ?? inert(request.message ?? "", 32000, true);
+    const text = inert(request.message ?? "", 32000, true);
+    const own = this.#renderMessage?.(request.message);
+    // The first line of the message is the heading, unless the page draws the message itself.
+    const [line = "", rest = ""] = own ? [] : /^([^\n]*)\n*([^]*)$/.exec(text)!.slice(1);
+    const isTitle = line.trim() && line.length <= TITLE;
+    const who = [h("bdi", {}, server), " ", h("span", {}, say(request.mode === "url" ? "asksVisit" : "asks"), tool && " · ", tool && say("tool", inert(tool.name)))];
     return h("header", { part: "header" },
-      h("div", { part: "asker" },
-        h("h2", { part: "origin", id: "asks" }, h("bdi", {}, server), " ", h("span", {}, say(request.mode === "url" ? "asksVisit" : "asks"))),
-        h("p", { part: "clock", hidden: true }),
+      h("div", { part: "asker" }, h(isTitle ? "p" : "h2", { part: "origin", id: isTitle ? "" : "asks" }, ...who), h("p", { part: "clock", hidden: true })),
+      h("slot", { name: "message" },
+        isTitle && h("h2", { part: "question", id: "asks", dir: "auto" }, line),
+        (own || !isTitle || rest) && h("div", { part: "message", dir: "auto" }, own ?? (isTitle ? rest : text)),
       ),
-      facts && h("p", { part: "facts" }, facts),
-      called && (!given.length ? h("p", { part: "call" }, say("tool", called)) : h("details", { part: "call", open: given.length < 5 },
-        h("summary", {}, say("toolCalled", called)),
-        h("dl", { tabindex: 0 }, ...given.flatMap(([name, value]) => [h("dt", {}, inert(name)), h("dd", {}, inert(typeof value === "string" ? value : JSON.stringify(value), 4000, true))])),
-      )),
-      h("slot", { name: "message" }, h("div", { part: "message", dir: "auto" }, message)),
+      (facts || given.length > 0) && h("details", { part: "call" },
+        h("summary", {}, say("details")),
+        given.length > 0 && h("dl", { tabindex: 0 }, ...given.flatMap(([name, value]) => [h("dt", {}, inert(name)), h("dd", {}, inert(typeof value === "string" ? value : JSON.stringify(value), 4000, true))])),
+        facts && h("p", { part: "facts" }, facts),
+      ),
     );
   }
 }
 
-/** A draft of values. */
-function draftOf(values: object): Record<string, DraftValue> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? `${value}` : (value as DraftValue)]));
+/** Whether a field has a pattern, which a part compiles. */
+function needsPattern(request: ElicitRequest | null): boolean {
+  const { properties } = ((request as { requestedSchema?: unknown } | null)?.requestedSchema ?? {}) as { properties?: Record<string, { pattern?: unknown } | null> };
+  return typeof properties === "object" && properties !== null && Object.values(properties).some((field) => field?.pattern !== undefined);
+}
+
+/** What is filled in before a person answers. */
+function draftOf(form: Form): Record<string, DraftValue> {
+  return form.initial ?? Object.fromEntries([...form.fields.flatMap((field): [string, boolean][] => (form.fields[1] && isBox(field) ? [[field.name, false]] : [])), ...Object.entries(form.defaults())].map(([name, value]) => [name, typeof value === "number" ? `${value}` : (value as DraftValue)]));
 }
 
 export interface MCPElicitation {

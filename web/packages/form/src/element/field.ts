@@ -20,18 +20,19 @@ export interface Control {
 /** Longer lists have a box to search in. */
 const SEARCHED = 12;
 
-/** Makes the control of a field with what was entered before. `id` is unique in the element. */
-export function control(field: Field, entered: DraftValue, id: string, say: Say): Control {
+/** Makes the control of a field with what was entered before. `id` is unique in the element, `mark` says whether it is required, `fits` checks an example. */
+export function control(field: Field, entered: DraftValue, id: string, say: Say, mark: string | false, fits: (text: string) => boolean): Control {
   const label = inert(field.label);
-  const hint = hints(field, say);
+  const hint = field.hint ?? hints(field, say);
   const about = field.description && inert(field.description, 4000, true);
-  const described = [about && `${id}a`, hint && `${id}l`, `${id}e`].filter(Boolean).join(" ");
+  const like = field.kind === "text" && field.pattern !== undefined && LATER.pattern?.show({ h, inert, say }, field, fits);
+  const described = [about && `${id}a`, (hint || like) && `${id}l`, `${id}e`].filter(Boolean).join(" ");
   const aria = { "aria-describedby": described };
   const errors = h("ul", { part: "error", id: `${id}e`, "aria-live": "polite" });
-  const name = [h("bdi", {}, label), " ", h("span", { part: field.required ? "need required" : "need" }, say(field.required ? "required" : "optional"))];
+  const name = [h("bdi", {}, label), " ", mark && h("span", { part: `need${field.required ? " required" : ""}` }, mark)];
   const texts = [
     about && h("p", { part: "description", id: `${id}a`, dir: "auto" }, about),
-    hint && h("p", { part: "limit", id: `${id}l` }, hint),
+    (hint || like) && h("p", { part: "limit", id: `${id}l` }, hint, hint && like && ", ", like),
   ];
   const text = typeof entered === "string" ? entered : "";
   /** The control that is marked as wrong and takes the focus. */
@@ -73,24 +74,12 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
   } else if (field.kind === "number" || field.kind === "integer") {
     const input = line({ type: "text", inputmode: field.kind === "integer" ? "numeric" : "decimal" });
     input.value = text;
-    const { multipleOf = 1, minimum = "", maximum = "" } = field;
-    const move = async (direction: bigint) => {
-      if (!LATER.typing) await load("typing");
-      const next = LATER.typing?.stepped(input.value, `${multipleOf}`, `${minimum}`, `${maximum}`, direction);
-      if (next == null) return;
-      input.value = next;
-      input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
-    };
-    const button = (sign: string, key: "less" | "more", direction: bigint) =>
-      h("button", { part: "button step", type: "button", tabindex: -1, "aria-label": say(key, label), click: () => move(direction) }, sign);
-    input.addEventListener("keydown", (event) => {
-      const direction = { ArrowUp: 1n, ArrowDown: -1n }[event.key];
-      if (direction) {
-        event.preventDefault();
-        void move(direction);
-      }
-    });
-    single(input, h("div", { part: "stepper" }, input, button("−", "less", -1n), button("+", "more", 1n)));
+    single(input, LATER.typing?.stepper({ h, inert, say }, field, input, label));
+  } else if (isBox(field)) {
+    const input = h("input", { type: "checkbox", id, checked: entered === true, ...aria });
+    main = input;
+    root = h("div", { part: "field" }, h("label", { part: "option box" }, input, h("bdi", {}, label)), ...texts, errors);
+    read = () => input.checked;
   } else {
     const several = field.kind === "choices";
     const options: readonly { readonly value: string | boolean; readonly title?: string }[] =
@@ -132,8 +121,10 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
   };
 }
 
+/** Whether a yes or no is a box to tick: it is never without an answer. */
+export const isBox = (field: Field) => field.kind === "boolean" && (field.required || field.default !== undefined);
 const isMoment = (field: Field) => field.kind === "text" && field.format === "date-time";
-const isTyped = (field: Field) => field.kind === "number" || field.kind === "integer" || (field.kind === "text" && field.format === "uri");
+const isTyped = (field: Field) => field.kind === "number" || field.kind === "integer" || (field.kind === "text" && /uri|email/.test(field.format ?? ""));
 
 /** The parts without which the controls of these fields would lose what is pressed or typed meanwhile. */
 export const needs = (fields: readonly Field[]): readonly LaterName[] => [

@@ -1,6 +1,7 @@
 import type { Field } from "../types.js";
 import { inert } from "./inert.js";
 import type { Say } from "./labels.js";
+import { LATER } from "./later.js";
 
 /** Says what a person must keep to, in the order in which it matters. Empty where anything goes. */
 export function hints(field: Field, say: Say): string {
@@ -17,7 +18,7 @@ export function hints(field: Field, say: Say): string {
       typeof constant === "string" && say("exactly", `“${inert(constant)}”`),
       field.format && say(field.format),
       length && say("characters", length),
-      field.pattern !== undefined && say("matches", inert(field.pattern)),
+      field.pattern !== undefined && !LATER.pattern && say("matches", inert(field.pattern)),
     );
   } else if (field.kind === "number" || field.kind === "integer") {
     parts.push(typeof constant === "number" && say("exactly", constant), say(field.kind), range(field.minimum, field.maximum));

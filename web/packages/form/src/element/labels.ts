@@ -1,10 +1,13 @@
 import { SORTS } from "../check/message.js";
 import type { Violation } from "../types.js";
 import type { WORDS as Clock } from "./later/clock.js";
+import type { WORDS as Lenient } from "./later/lenient.js";
 import type { WORDS as Moment } from "./later/moment.js";
+import type { WORDS as Pattern } from "./later/pattern.js";
 import type { WORDS as Review } from "./later/review.js";
 import type { WORDS as Search } from "./later/search.js";
 import type { WORDS as Sure } from "./later/sure.js";
+import type { WORDS as Typing } from "./later/typing.js";
 import type { WORDS as Visit } from "./later/visit.js";
 
 /** The words of the first screen, in English. `{0}` and `{1}` stand for names and numbers. What is loaded later brings its own. */
@@ -13,15 +16,14 @@ export const LABELS = {
   asksVisit: "asks you to visit a page",
   claims: "calls itself “{0}”",
   version: "version {0}",
-  tool: "To go on with the tool {0}",
-  toolCalled: "To go on with the tool {0} called with",
+  tool: "tool {0}",
+  details: "Details",
+  neither: "Neither: decline or cancel",
   required: "required",
   optional: "optional",
   noAnswer: "No answer",
   yes: "Yes",
   no: "No",
-  less: "Less: {0}",
-  more: "More: {0}",
   accept: "Send answer",
   review: "Review answers",
   decline: "Decline",
@@ -55,7 +57,7 @@ export const LABELS = {
 };
 
 /** The key of a word. */
-export type Word = keyof (typeof LABELS & typeof Clock & typeof Visit & typeof Review & typeof Search & typeof Moment & typeof Sure);
+export type Word = keyof (typeof LABELS & typeof Clock & typeof Visit & typeof Review & typeof Search & typeof Moment & typeof Lenient & typeof Sure & typeof Typing & typeof Pattern);
 
 /** The words of the element; every one can be replaced. */
 export type Labels = { [K in Word]: string } & {

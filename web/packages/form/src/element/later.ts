@@ -19,7 +19,22 @@ const PARTS = {
   typing: () => import("./later/typing.js"),
   clock: () => import("./later/clock.js"),
   sure: () => import("./later/sure.js"),
+  lenient: () => import("./later/lenient.js"),
+  pattern: () => import("./later/pattern.js"),
+  known: () => import("./later/known.js"),
+  de: () => import("./later/de.js"),
+  fr: () => import("./later/fr.js"),
+  es: () => import("./later/es.js"),
 };
+
+/** The languages besides English. */
+const LANGUAGES = ["de", "fr", "es"] as const;
+
+/** Returns the language of an element, where it is one of those besides English. */
+export function languageOf(element: Element): (typeof LANGUAGES)[number] | undefined {
+  const { lang } = element.closest<HTMLElement>("[lang]") ?? document.documentElement;
+  return LANGUAGES.find((language) => language === lang.slice(0, 2).toLowerCase());
+}
 
 /** The name of a part. */
 export type LaterName = keyof typeof PARTS;

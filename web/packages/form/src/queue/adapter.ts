@@ -12,6 +12,7 @@ export interface McpClient {
   setNotificationHandler(...args: any[]): void;
   removeNotificationHandler(method: any): void;
   registerCapabilities(capabilities: any): void;
+  callTool?(...args: any[]): Promise<any>;
   getServerVersion(): { name: string; version: string; title?: string | undefined } | undefined;
 }
 
@@ -71,6 +72,35 @@ export function register(client: McpClient, handlers: Handlers, modes: readonly 
 export function unregister(client: McpClient): void {
   client.removeRequestHandler(ASK);
   client.removeNotificationHandler(COMPLETE);
+}
+
+/** A call that a client has made and that is not over. */
+export interface OpenCall {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+/** Notes the client's calls of tools while they are open, in `open`. Returns what ends it. The calls themselves go through unchanged. */
+export function watchCalls(client: McpClient, open: Set<OpenCall>): () => void {
+  const own = Object.getOwnPropertyDescriptor(client, "callTool");
+  const { callTool } = client;
+  if (typeof callTool !== "function") return () => {};
+  const watched = function (this: McpClient, ...args: unknown[]): Promise<unknown> {
+    const { name, arguments: given } = (args[0] ?? {}) as { name?: unknown; arguments?: unknown };
+    const call: OpenCall = { name: String(name), ...(typeof given === "object" && given && { arguments: given as Record<string, unknown> }) };
+    open.add(call);
+    const over = () => void open.delete(call);
+    const result = callTool.apply(this, args);
+    result.then(over, over);
+    return result;
+  };
+  client.callTool = watched;
+  return () => {
+    // Another library may have put its own in front of it since.
+    if (client.callTool !== watched) return;
+    if (own) Object.defineProperty(client, "callTool", own);
+    else delete client.callTool;
+  };
 }
 
 function declare(client: McpClient, modes: readonly ("form" | "url")[]): void {

@@ -1,9 +1,11 @@
-import type { Form } from "../check/form.js";
+import { Form } from "../check/form.js";
+import { readSchema } from "../check/read.js";
+import { readDraft } from "../draft/read.js";
 import { ElicitationError } from "../error.js";
 import { parse } from "../parse.js";
 import type { OnElicitationCallback } from "../seeds.js";
-import type { ElicitRequest, ElicitResult, Origin, UrlRequest } from "../types.js";
-import { register, sdkOf, unregister, type McpClient } from "./adapter.js";
+import type { Draft, ElicitRequest, ElicitResult, FormRequest, Origin, UrlRequest } from "../types.js";
+import { register, sdkOf, unregister, watchCalls, type McpClient, type OpenCall } from "./adapter.js";
 
 /** How the questions of one client are taken. */
 export interface AttachOptions {
@@ -15,7 +17,10 @@ export interface AttachOptions {
   readonly elicitationCallback?: OnElicitationCallback | undefined;
   /** Callbacks for single servers by name; each goes before the two above. */
   readonly servers?: Readonly<Record<string, ServerCallbacks>>;
-  /** What the page knows of who asks, added to what the server reports. */
+  /**
+   * What the page knows of who asks, added to what the server reports and to the call: if one call of a tool is open when the question
+   * comes, `tool` is that call.
+   */
   readonly origin?: (server: string, request: ElicitRequest) => Partial<Origin>;
   /** The longest time that a question stays open, in milliseconds. Then the server gets an error: running out of time is not an action. */
   readonly timeout?: number;
@@ -45,7 +50,7 @@ export interface PendingElicitation {
   readonly origin: Origin;
   /** Until when it can be answered, in milliseconds since 1970. */
   readonly deadline?: number;
-  /** The parsed form; absent for links, and for forms that are not legal. */
+  /** The parsed form; absent for links, and for forms that nobody can fill in. A form that is not legal is read a moment later. */
   readonly form?: Form;
   /** The server said that the visit of this link is done. The person has still to say so. */
   readonly completed: boolean;
@@ -72,6 +77,10 @@ interface Attachment {
   readonly client: McpClient;
   /** The options of everybody who attached this client, the latest last. */
   readonly options: (() => AttachOptions)[];
+  /** The calls of the client that are open. */
+  readonly calls: Set<OpenCall>;
+  /** Ends the watch over the calls. */
+  readonly unwatch: () => void;
 }
 
 /** The open questions of any number of clients, in the order in which they were asked. It knows no framework. */
@@ -80,6 +89,7 @@ export class ElicitationQueue {
   readonly #entries = new Map<string, Entry>();
   readonly #ended = new Map<string, "answered" | "withdrawn">();
   readonly #reasons = new Map<string, string>();
+  readonly #drafts = new Map<string, Draft>();
   readonly #listeners = new Set<() => void>();
   #snapshot: readonly PendingElicitation[] = Object.freeze([]);
   #count = 0;
@@ -94,8 +104,10 @@ export class ElicitationQueue {
     const read = typeof options === "function" ? options : () => options;
     let attachment = this.#attachments.get(client);
     if (!attachment) {
-      attachment = { client, options: [] };
+      const calls = new Set<OpenCall>();
+      attachment = { client, options: [], calls, unwatch: () => unwatch() };
       this.#register(attachment, read());
+      const unwatch = watchCalls(client, calls);
       this.#attachments.set(client, attachment);
     }
     attachment.options.push(read);
@@ -126,8 +138,9 @@ export class ElicitationQueue {
    * that is not possible; the question stays open then.
    */
   readonly accept = async (id: string, content?: unknown): Promise<void> => {
-    const entry = this.#open(id);
-    this.#answer(entry, accepted(entry.pending, content));
+    let { pending } = this.#open(id);
+    if (isUnread(pending)) pending = { ...pending, ...(await readLeniently(pending.request)) };
+    this.#answer(this.#open(id), accepted(pending, content));
   };
 
   /** Declines a question: the person said no. */
@@ -160,6 +173,14 @@ export class ElicitationQueue {
 
   /** Declines, as mcp-use's `rejectElicitation` does. The reason stays in the page: the protocol has no place for it. */
   readonly rejectElicitation = async (id: string, _reason?: string): Promise<void> => this.decline(id);
+
+  /** Returns what was entered for an open question; undefined where nothing was. */
+  readonly draft = (id: string): Draft | undefined => this.#drafts.get(id);
+
+  /** Keeps what is entered for an open question until it ends, so that it survives the element that shows it. */
+  readonly keepDraft = (id: string, draft: Draft): void => {
+    if (this.#entries.has(id)) this.#drafts.set(id, draft);
+  };
 
   /** Returns why a question was withdrawn, if it was; remembered for the last 256 questions. */
   readonly withdrawn = (id: string): string | undefined => this.#reasons.get(id);
@@ -220,6 +241,7 @@ export class ElicitationQueue {
   #detach(attachment: Attachment): void {
     this.#attachments.delete(attachment.client);
     unregister(attachment.client);
+    attachment.unwatch();
     for (const entry of [...this.#entries.values()]) {
       if (entry.attachment === attachment) {
         this.#withdraw(entry, new ElicitationError("closed", "The page no longer takes questions of this server."));
@@ -237,7 +259,9 @@ export class ElicitationQueue {
     const server = serverOf(attachment);
     const callback = callbackOf(attachment, server);
     if (!callback) return this.#enqueue(attachment, request, signal, false);
-    return checked(request, await callback(request, { signal, server }));
+    const result = await callback(request, { signal, server });
+    const parsed = request.mode === "url" ? undefined : parse(request.requestedSchema);
+    return checked(request, result, parsed?.ok ? { form: parsed.form } : parsed ? await readLeniently(request) : {});
   }
 
   #enqueue(attachment: Attachment, request: ElicitRequest, signal: AbortSignal, visit: boolean): Promise<ElicitResult> {
@@ -263,7 +287,15 @@ export class ElicitationQueue {
       signal.addEventListener("abort", withdrawn, { once: true });
       this.#entries.set(pending.id, entry);
       this.#changed();
+      if (isUnread(pending)) void readLeniently(request).then((read) => this.#update(pending.id, read));
     });
+  }
+
+  #update(id: string, change: Partial<PendingElicitation>): void {
+    const entry = this.#entries.get(id);
+    if (!entry || !Object.keys(change).length) return;
+    this.#entries.set(id, { ...entry, pending: Object.freeze({ ...entry.pending, ...change }) });
+    this.#changed();
   }
 
   #completed(attachment: Attachment, elicitationId: string): void {
@@ -273,8 +305,7 @@ export class ElicitationQueue {
       if (entry.visit) {
         this.#answer(entry, { action: "accept" });
       } else if (!entry.pending.completed) {
-        this.#entries.set(id, { ...entry, pending: Object.freeze({ ...entry.pending, completed: true }) });
-        this.#changed();
+        this.#update(id, { completed: true });
       }
     }
   }
@@ -300,6 +331,7 @@ export class ElicitationQueue {
   #end(entry: Entry, tell: () => void, how: "answered" | "withdrawn" = "answered"): void {
     const { id } = entry.pending;
     this.#entries.delete(id);
+    this.#drafts.delete(id);
     remember(this.#ended, id, how);
     tell();
     this.#changed();
@@ -338,6 +370,7 @@ function pendingOf(id: string, attachment: Attachment, options: AttachOptions, r
   const since = Date.now();
   const parsed = request.mode === "url" ? undefined : parse(request.requestedSchema);
   const claimed = info?.title ?? info?.name;
+  const [tool, another] = attachment.calls;
   return Object.freeze({
     id,
     server,
@@ -347,6 +380,8 @@ function pendingOf(id: string, attachment: Attachment, options: AttachOptions, r
       server,
       ...(claimed !== undefined && claimed !== server && { claimed }),
       ...(info && { version: info.version }),
+      // Of several open calls, nothing says which one asks.
+      ...(tool && !another && { tool }),
       ...options.origin?.(server, request),
     }),
     ...(options.timeout !== undefined && { deadline: since + options.timeout }),
@@ -373,12 +408,26 @@ function accepted(pending: { readonly request: ElicitRequest; readonly form?: Fo
 }
 
 /** Returns a callback's result, once it is checked as a person's answer is. */
-function checked(request: ElicitRequest, result: ElicitResult): ElicitResult {
+function checked(request: ElicitRequest, result: ElicitResult, read: { readonly form?: Form }): ElicitResult {
   if (result?.action === "decline" || result?.action === "cancel") return { action: result.action };
   if (result?.action !== "accept") throw new ElicitationError("mode", "The callback returned no action: expected accept, decline or cancel.");
   if (request.mode === "url") return accepted({ request }, undefined);
-  const parsed = parse(request.requestedSchema);
-  return accepted(parsed.ok ? { request, form: parsed.form } : { request }, result.content);
+  return accepted({ request, ...read }, result.content);
+}
+
+/** Whether a question has no form yet: its schema is not legal, but may be one that a person can fill in. */
+const isUnread = ({ request, form }: PendingElicitation) => request.mode !== "url" && !form;
+
+/** Returns the form of a schema that is not legal, if a person can fill it in. */
+async function readLeniently(request: ElicitRequest): Promise<{ readonly form?: Form }> {
+  try {
+    const lenient = await import("../lenient/parse.js");
+    const parsed = lenient.parse(readDraft, Form, readSchema, (request as FormRequest).requestedSchema);
+    return parsed.ok ? { form: parsed.form } : {};
+  } catch {
+    // The part could not be loaded.
+    return {};
+  }
 }
 
 function withdrawal(signal: AbortSignal): ElicitationError {

@@ -60,6 +60,8 @@ function elementOf(queue: ElicitationQueue, { id, request, origin, deadline }: P
   element.origin = origin;
   element.deadline = deadline ?? null;
   element.request = request;
+  element.draft = queue.draft(id) ?? null;
+  element.addEventListener("draft", (event) => queue.keepDraft(id, event.detail.draft));
   const on = <D>(name: string, act: (event: ElicitationEvent<D>) => Promise<void>) =>
     element.addEventListener(name, (event) => (event as ElicitationEvent<D>).respondWith(act(event as ElicitationEvent<D>)));
   on<{ content?: ElicitContent }>("accept", (event) => queue.accept(id, event.detail.content));

@@ -50,3 +50,13 @@ export const short = {
 };
 
 export const url = { mode: "url", message: "Sign in so that I can read your calendar.", url: "https://login.example.org:8443/authorize?client=1&state=abc", elicitationId: "e1" };
+
+export const yesNo = {
+  message: "Deploy build 4812 to production?\nIt takes about four minutes.",
+  requestedSchema: { type: "object", properties: { confirm: { type: "boolean", title: "Yes, deploy to production" } }, required: ["confirm"] },
+};
+
+export const ticket = {
+  message: "Which ticket?",
+  requestedSchema: { type: "object", properties: { ticket: { type: "string", title: "Ticket", pattern: "^[A-Z]{3}-[0-9]{2}$" }, more: { type: "string", title: "Remark" } }, required: ["ticket"] },
+};

@@ -43,8 +43,15 @@ export async function site(): Promise<Site> {
   };
   const server: Server = createServer((request, response) => {
     const [type, body] = files[request.url ?? ""] ?? ["text/plain", ""];
-    response.writeHead(body ? 200 : 404, { "content-type": `${type}; charset=utf-8`, "content-security-policy": POLICY });
-    response.end(body);
+    // A slow network, to find the tests that do not wait: PARTS_LATE_MS=400 npm run test:browser
+    const part = request.url !== "/" && request.url !== "/page.js";
+    setTimeout(
+      () => {
+        response.writeHead(body ? 200 : 404, { "content-type": `${type}; charset=utf-8`, "content-security-policy": POLICY });
+        response.end(body);
+      },
+      part ? Number(process.env["PARTS_LATE_MS"] ?? 0) : 0,
+    );
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;

@@ -156,7 +156,7 @@ describe.each([1, 2] as const)("a client of SDK %i", (sdk) => {
     const queue = new ElicitationQueue();
     const { client, connect } = peers(sdk);
     queue.attach(client);
-    const { response } = (await connect()).ask({ message: "?", requestedSchema: { type: "object", properties: { a: { type: "string", format: "password" } } } });
+    const { response } = (await connect()).ask({ message: "?", requestedSchema: { type: "object", properties: { a: { type: "object" } } } });
     const pending = await Promise.race([open(queue), response]);
     // Some SDK versions refuse it themselves, before anybody sees it.
     if (!Array.isArray(pending)) return expect(await response).toMatchObject({ error: { code: -32602 } });
@@ -164,6 +164,21 @@ describe.each([1, 2] as const)("a client of SDK %i", (sdk) => {
     expect((await fails(queue.accept(pending[0]!.id, { a: "x" }))).code).toBe("defects");
     await queue.cancel(pending[0]!.id);
     expect((await response).result).toEqual({ action: "cancel" });
+  });
+
+  it("a form as servers send them, which is not legal, is read and answered with its own types", async () => {
+    const queue = new ElicitationQueue();
+    const { client, connect } = peers(sdk);
+    queue.attach(client);
+    const requestedSchema = { type: "object", properties: { level: { type: "integer", enum: [1, 2], title: "Level" } }, required: ["level", "other"] };
+    const { response } = (await connect()).ask({ message: "?", requestedSchema });
+    const pending = await Promise.race([open(queue), response]);
+    if (!Array.isArray(pending)) return expect(await response).toMatchObject({ error: { code: -32602 } });
+    expect((await fails(queue.accept(pending[0]!.id, { level: "2" }))).code).toBe("violations");
+    await vi.waitFor(() => expect(queue.getSnapshot()[0]!.form?.fields).toHaveLength(1));
+    expect(queue.getSnapshot()[0]!.form!.adjustments!.map(({ code }) => code)).toEqual(["typed-options", "required-dropped"]);
+    await queue.accept(pending[0]!.id, { level: 2 });
+    expect((await response).result).toEqual({ action: "accept", content: { level: 2 } });
   });
 
   it("a field that the SDK would drop is not sent without it", async () => {

@@ -7,6 +7,8 @@ import { peers, type RawServer } from "../../../form/test/queue/peers.js";
 
 const queue = new ElicitationQueue();
 const clients = { first: peers(1), second: peers(2) };
+// As the README has it: client and queue belong to the module.
+if (location.hash === "#held") for (const { client } of Object.values(clients)) queue.attach(client);
 const servers: Partial<Record<keyof typeof clients, RawServer>> = {};
 const drafts: unknown[] = [];
 const open: Record<string, { id: number; response: Promise<unknown> }> = {};

@@ -22,7 +22,7 @@ export function show({ h, inert, say }: Kit, form: Form, answers: Answers | unde
     if (typeof value === "boolean") return [say(value ? "yes" : "no")];
     const options = "options" in field ? field.options : [];
     return [value].flat().map((one) => {
-      const title = options.find(({ value }) => value === one)?.title;
+      const title = options.find(({ value, typed = value }) => typed === one)?.title;
       return title === undefined || title === one ? `${one}` : `${title} (${one})`;
     });
   };

@@ -6,7 +6,14 @@ const MOST: usize = 20;
 const LONGEST: usize = 200;
 
 /// Returns the missing scopes, if a challenge names any.
-pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
+///
+/// ```
+/// use mcp_elicit_client::sign_in::step_up;
+///
+/// let challenge = r#"Bearer error="insufficient_scope", scope="calendar.write""#;
+/// assert_eq!(step_up::missing_scopes(challenge), Some(vec!["calendar.write".to_owned()]));
+/// ```
+pub fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     if parameter(challenge, "error")? != "insufficient_scope" {
         return None;
     }
@@ -26,7 +33,13 @@ fn is_scope(text: &str) -> bool {
 }
 
 /// Returns a parameter of the challenge, quoted or not.
-pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
+///
+/// ```
+/// use mcp_elicit_client::sign_in::step_up;
+///
+/// assert_eq!(step_up::parameter(r#"Bearer realm="calendar""#, "realm"), Some("calendar"));
+/// ```
+pub fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
     let (_scheme, mut rest) = challenge.trim().split_once(' ')?;
     loop {
         rest = rest.trim_start_matches([' ', ',']);

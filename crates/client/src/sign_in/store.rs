@@ -5,20 +5,16 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use mcp_elicit_inbox::state_folder::StateFolder;
 use rmcp::transport::auth::{
     AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The subfolder of the state folder.
-const FOLDER: &str = "sign-in";
-
 /// The tokens for one server.
 #[derive(Debug, Clone)]
 pub(super) struct FileStore {
-    state: PathBuf,
+    folder: PathBuf,
     url: String,
 }
 
@@ -30,22 +26,18 @@ struct SavedTokens {
 }
 
 impl FileStore {
-    /// Creates a store for the tokens of the server at `url`, below the state folder.
-    pub(super) fn new(state: &Path, url: &str) -> Self {
+    /// Creates a store for the tokens of the server at `url`, in this folder.
+    pub(super) fn new(folder: &Path, url: &str) -> Self {
         Self {
-            state: state.to_owned(),
+            folder: folder.to_owned(),
             url: url.to_owned(),
         }
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.state.join(FOLDER)
     }
 
     fn file(&self, ending: &str) -> PathBuf {
         let digest = Sha256::digest(self.url.as_bytes());
         let name = u128::from_be_bytes(std::array::from_fn(|at| digest[at]));
-        self.folder().join(format!("{name:032x}.{ending}"))
+        self.folder.join(format!("{name:032x}.{ending}"))
     }
 
     fn read(&self) -> io::Result<Option<StoredCredentials>> {
@@ -60,19 +52,16 @@ impl FileStore {
     }
 
     fn write(&self, credentials: StoredCredentials) -> io::Result<()> {
-        StateFolder::open(&self.state)?;
-        StateFolder::open(&self.folder())?;
         let saved = SavedTokens {
             server: self.url.clone(),
             credentials,
         };
-        let beside = self.file(&format!("json.{}", std::process::id()));
-        let _left_by_a_crash = fs::remove_file(&beside);
-        let mut file = private(&beside)?;
-        let written = serde_json::to_vec(&saved)?;
-        file.write_all(&written)?;
-        file.sync_all()?;
-        fs::rename(&beside, self.file("json"))
+        replace(&self.file("json"), &serde_json::to_vec(&saved)?)
+    }
+
+    /// Waits until no other process renews these tokens. The returned file holds the lock.
+    pub(super) async fn lock_renewal(&self) -> io::Result<File> {
+        locked(self.file("renewal")).await
     }
 
     fn remove(&self) -> io::Result<()> {
@@ -85,6 +74,33 @@ impl FileStore {
     fn failed(&self, error: &io::Error) -> AuthError {
         AuthError::CredentialStoreError(format!("{}: {error}", self.file("json").display()))
     }
+}
+
+/// Replaces a file as a whole, by one that only its owner can read.
+pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(name);
+    let _left_by_a_crash = fs::remove_file(&beside);
+    let mut file = private(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+/// Waits for the lock of a file, on a thread that may block.
+async fn locked(path: PathBuf) -> io::Result<File> {
+    let locked = tokio::task::spawn_blocking(move || {
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        file.lock()?;
+        Ok::<_, io::Error>(file)
+    });
+    locked.await.map_err(io::Error::other)?
 }
 
 /// Creates a file that only its owner can read.
@@ -112,23 +128,9 @@ impl CredentialStore for FileStore {
 
     /// Guards against two simultaneous calls that spend one refresh token twice.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let path = self.file("lock");
-        let locked = tokio::task::spawn_blocking(move || {
-            let mut options = OpenOptions::new();
-            let file = options
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)?;
-            file.lock()?;
-            Ok::<_, io::Error>(file)
-        });
-        match locked.await {
-            Ok(Ok(file)) => Ok(Some(CredentialRefreshGuard::new(file))),
-            Ok(Err(error)) => Err(self.failed(&error)),
-            Err(_) => Err(AuthError::InternalError(
-                "the lock's thread ended".to_owned(),
-            )),
+        match locked(self.file("lock")).await {
+            Ok(file) => Ok(Some(CredentialRefreshGuard::new(file))),
+            Err(error) => Err(self.failed(&error)),
         }
     }
 }
@@ -153,13 +155,16 @@ mod tests {
         let other = FileStore::new(state.path(), "https://b.example/mcp");
         assert!(other.read().expect("read").is_none());
         #[cfg(unix)]
-        for (path, mode) in [(store.file("json"), 0o600), (store.folder(), 0o700)] {
+        {
             use std::os::unix::fs::PermissionsExt as _;
-            let has = fs::metadata(&path)
-                .expect("it is there")
-                .permissions()
-                .mode();
-            assert_eq!(has & 0o777, mode, "{}", path.display());
+            let path = store.file("json");
+            let has = fs::metadata(&path).expect("it is there");
+            assert_eq!(
+                has.permissions().mode() & 0o777,
+                0o600,
+                "{}",
+                path.display()
+            );
         }
         fs::write(store.file("json"), "secret, and no JSON").expect("written");
         let told = store.read().expect_err("it is broken").to_string();

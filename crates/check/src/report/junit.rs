@@ -1,0 +1,70 @@
+//! The report as JUnit XML: a suite for each tool and revision, a case for each cell.
+
+use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Report, text};
+use crate::finding::Verdict;
+use crate::judge::CellResult;
+
+/// The report cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the report cannot be written as JUnit")]
+pub struct JunitError(#[source] quick_junit::SerializeError);
+
+/// Returns the report as JUnit XML.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn junit(report: &Report) -> Result<String, JunitError> {
+    let mut all = Junit::new("mcp-elicit check");
+    all.set_time(report.took);
+    for suite in &report.suites {
+        let mut one = TestSuite::new(suite.name());
+        for result in &suite.results {
+            let mut case = TestCase::new(result.cell.to_string(), status(result));
+            case.set_classname(format!("{}.{}", suite.tool, suite.revision));
+            case.set_time(result.took);
+            if result.verdict == Verdict::Fail {
+                let frames = result.frames.iter().map(|frame| {
+                    let arrow = if frame.from_server { "<-" } else { "->" };
+                    format!("{arrow} {}\n", text::shown(&frame.text))
+                });
+                case.set_system_out(frames.collect::<String>());
+            } else if result.verdict == Verdict::Warn {
+                case.set_system_out(format!("warning: {}", messages(result)));
+            }
+            one.add_test_case(case);
+        }
+        all.add_test_suite(one);
+    }
+    all.to_string().map_err(JunitError)
+}
+
+fn messages(result: &CellResult) -> String {
+    let messages = result
+        .findings
+        .iter()
+        .map(|finding| format!("{}: {}", finding.code, text::shown(&finding.message)));
+    messages.collect::<Vec<_>>().join("; ")
+}
+
+/// A warning is a success in JUnit, which has no such status.
+fn status(result: &CellResult) -> TestCaseStatus {
+    match result.verdict {
+        Verdict::Fail => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(messages(result));
+            if let Some(first) = result.findings.first() {
+                status.set_type(first.code.as_str());
+            }
+            status
+        }
+        Verdict::Pass | Verdict::Warn => TestCaseStatus::success(),
+        Verdict::NotAsked | Verdict::NotApplicable => {
+            let mut status = TestCaseStatus::skipped();
+            let why = result.why.as_deref();
+            status.set_message(why.unwrap_or("the tool asked nothing"));
+            status
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The report for people.
+
+use std::fmt::Write as _;
+
+use super::{Report, Suite};
+use crate::finding::Verdict;
+use crate::judge::CellResult;
+
+/// The most frames that are shown of a cell.
+const FRAMES: usize = 16;
+/// The longest shown part of a frame, in characters.
+const LONGEST: usize = 220;
+
+/// Returns the report for a terminal: of each suite the verdicts in one line each, and the failures with their frames.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for suite in &report.suites {
+        write_suite(&mut out, suite);
+    }
+    for revision in &report.not_spoken {
+        let _ = writeln!(out, "{revision}: the server does not speak it");
+    }
+    let seconds = report.took.as_secs_f64();
+    let _ = write!(
+        out,
+        "{}: {} in {seconds:.1} s",
+        report.server,
+        report.counts()
+    );
+    out
+}
+
+fn write_suite(out: &mut String, suite: &Suite) {
+    let _ = writeln!(out, "{}", suite.name());
+    for verdict in [Verdict::Pass, Verdict::NotAsked, Verdict::NotApplicable] {
+        let all = suite.results.iter();
+        let cells: Vec<String> = all
+            .filter(|result| result.verdict == verdict)
+            .map(|result| result.cell.to_string())
+            .collect();
+        if !cells.is_empty() {
+            let _ = writeln!(out, "  {:<15}{}", verdict.as_str(), cells.join(", "));
+        }
+    }
+    for verdict in [Verdict::Warn, Verdict::Fail] {
+        for result in &suite.results {
+            if result.verdict == verdict {
+                write_result(out, suite, result);
+            }
+        }
+    }
+    for result in &suite.results {
+        for finding in &result.allowed {
+            let _ = writeln!(out, "  allowed        {}: {}", result.cell, finding.code);
+        }
+    }
+    out.push('\n');
+}
+
+fn write_result(out: &mut String, suite: &Suite, result: &CellResult) {
+    for finding in &result.findings {
+        let _ = writeln!(
+            out,
+            "  {:<15}{}: {} ({})\n                 {}",
+            finding.code.verdict().as_str(),
+            result.cell,
+            shown(&finding.message),
+            finding.code,
+            finding.code.clause(suite.revision).cite(suite.revision)
+        );
+    }
+    if result.verdict != Verdict::Fail {
+        return;
+    }
+    let skipped = result.frames.len().saturating_sub(FRAMES);
+    if skipped > 0 {
+        let _ = writeln!(out, "                   ({skipped} frames before)");
+    }
+    for frame in result.frames.iter().skip(skipped) {
+        let arrow = if frame.from_server { "<-" } else { "->" };
+        let _ = writeln!(out, "                   {arrow} {}", shown(&frame.text));
+    }
+}
+
+/// Returns a server's text without control characters, cut.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}

@@ -1,0 +1,488 @@
+//! `doctor`: the state of clients, servers and the inbox, and what to do next. Nothing is changed or started.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use mcp_elicit_client::sign_in::{SignIn, SignInOptions};
+use mcp_elicit_clients::{Dialog, Profile, Profiles, Shows};
+use mcp_elicit_core::link::without_userinfo;
+use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_setup::{Client, Document, Server, State};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::setup::{Found, Selection, find, is_open};
+use super::{in_runtime, state_record};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, ERROR, GOOD, HINT, WARNING, harmless, print, styled};
+
+/// Check clients, servers and the inbox, and say what to do next
+///
+/// Reads configuration files and the state folder, and starts nothing.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct DoctorArgs {
+    /// Clients, by their short names, and servers [default: all]
+    #[arg(value_name = "CLIENT|SERVER")]
+    names: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// The state folder of the gateway
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+const AFTER: &str = "\
+Examples:
+  mcp-elicit doctor
+  mcp-elicit doctor cursor --json | jq '.findings[] | {code, next}'
+
+Each finding has a code, which docs/setup.md lists, and the next command.
+Exit code 1: there is a problem. Warnings alone exit with 0.";
+
+/// The weight of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Level {
+    /// A question may not reach a person.
+    Problem,
+    /// It works, and may surprise.
+    Warning,
+}
+
+/// Something to know.
+#[derive(Debug, Serialize)]
+struct Finding {
+    code: &'static str,
+    level: Level,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    says: String,
+    /// The next command, or what to do.
+    next: String,
+}
+
+impl Finding {
+    fn new(
+        code: &'static str,
+        level: Level,
+        says: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            level,
+            client: None,
+            file: None,
+            server: None,
+            says: says.into(),
+            next: next.into(),
+        }
+    }
+
+    fn of(mut self, file: &Found, server: Option<&Server>) -> Self {
+        self.client = Some(file.client.id());
+        self.file = Some(file.path.clone());
+        self.server = server.map(|server| server.name().to_owned());
+        self
+    }
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
+    let selection = Selection::read(&args.names)?;
+    let files = find(&selection)?;
+    selection.check(&files)?;
+    let state = StateFolder::at(&state_record::path(args.state.clone())?);
+    let profiles = Profiles::default();
+    let mut findings = Vec::new();
+    for file in &files {
+        in_runtime(async {
+            in_file(file, &selection, &state, &mut findings).await;
+            Ok(())
+        })?;
+    }
+    two_commands(&files, &mut findings);
+    in_runtime(async {
+        in_state(&state, &files, &mut findings).await;
+        Ok(())
+    })?;
+    let is_bad = findings
+        .iter()
+        .any(|finding| finding.level == Level::Problem);
+    if args.json {
+        let clients: Vec<Value> = files
+            .iter()
+            .map(|file| file_json(file, &profiles))
+            .collect();
+        output::print_json(&json!({"clients": clients, "findings": findings}))?;
+    } else {
+        show(&files, &profiles, &findings)?;
+    }
+    Ok(if is_bad { Exit::Refused } else { Exit::Done })
+}
+
+/// Adds the findings of one file.
+async fn in_file(
+    file: &Found,
+    selection: &Selection,
+    state: &StateFolder,
+    findings: &mut Vec<Finding>,
+) {
+    use Level::{Problem, Warning};
+    let client = file.client.id();
+    let document = match &file.document {
+        Ok(document) => document,
+        Err(why) => {
+            let says = format!("the file cannot be read: {why}");
+            findings.push(
+                Finding::new(
+                    "unreadable-file",
+                    Problem,
+                    says,
+                    "correct the file, then `mcp-elicit doctor`",
+                )
+                .of(file, None),
+            );
+            return;
+        }
+    };
+    for server in document.servers() {
+        if !selection.servers.is_empty() && !selection.names(server.name()) {
+            continue;
+        }
+        let mut add = |code, level, says: String, next: String| {
+            findings.push(Finding::new(code, level, says, next).of(file, Some(server)));
+        };
+        let names = format!("{client} {}", shell_words::quote(server.name()));
+        match server.state() {
+            State::Program { .. } | State::Url { .. } => {
+                let says = "it is not behind the gateway: its questions reach a person only if the client shows them";
+                add(
+                    "not-wrapped",
+                    Problem,
+                    says.to_owned(),
+                    format!("mcp-elicit setup {names}"),
+                );
+            }
+            State::Unsupported { why } => {
+                let says = format!("it cannot be behind the gateway: {why}");
+                add(
+                    "cannot-wrap",
+                    Warning,
+                    says,
+                    format!("mcp-elicit setup {names} --dry-run"),
+                );
+            }
+            State::Wrapped { program, args } => {
+                let again = format!("mcp-elicit setup --undo {names} && mcp-elicit setup {names}");
+                if is_missing(program) {
+                    add(
+                        "program-missing",
+                        Problem,
+                        format!("the gateway's program {program} is not there"),
+                        again.clone(),
+                    );
+                }
+                if file.is_project && Path::new(program).is_absolute() {
+                    add(
+                        "shared-path",
+                        Warning,
+                        format!("a file of a project names {program}, a path of this machine"),
+                        again.clone(),
+                    );
+                }
+                let inner = args
+                    .iter()
+                    .position(|word| word == "--")
+                    .map(|end| &args[end + 1..]);
+                if let Some([command, rest @ ..]) = inner {
+                    if is_missing(command) {
+                        add(
+                            "server-missing",
+                            Problem,
+                            format!("the server's program {command} is not there"),
+                            format!("install it: {command}"),
+                        );
+                    }
+                    let is_gateway = Path::new(command)
+                        .file_stem()
+                        .is_some_and(|stem| stem == "mcp-elicit");
+                    if is_gateway && rest.first().is_some_and(|word| word == "gateway") {
+                        add(
+                            "wrapped-twice",
+                            Problem,
+                            "a gateway is behind a gateway".to_owned(),
+                            format!("mcp-elicit setup --undo {names}"),
+                        );
+                    }
+                }
+                if let Some(url) = missing_sign_in(args, state).await {
+                    let next = format!(
+                        "mcp-elicit gateway --upstream {} --sign-in --check",
+                        shell_words::quote(&url)
+                    );
+                    add(
+                        "sign-in-missing",
+                        Problem,
+                        format!("nobody has signed in at {}", without_userinfo(&url)),
+                        next,
+                    );
+                }
+            }
+        }
+        if let Some(limit) = document
+            .short_limit(server)
+            .filter(|_| !matches!(server.state(), State::Unsupported { .. }))
+        {
+            let says = format!(
+                "the client gives up a call after {} s (`{}`), before a person may have answered",
+                limit.milliseconds / 1000,
+                limit.member
+            );
+            add(
+                "short-time-limit",
+                Warning,
+                says,
+                format!("mcp-elicit setup {names} --time-limits"),
+            );
+        }
+    }
+}
+
+/// Returns `true` for a program that is given by a path, or searched on the PATH, and is not there. A path that the client
+/// completes is not judged.
+fn is_missing(program: &str) -> bool {
+    let path = Path::new(program);
+    if program.contains(['$', '~', '%']) || path.components().count() > 1 && !path.is_absolute() {
+        return false;
+    }
+    if path.is_absolute() {
+        return !path.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let names = [
+        program.to_owned(),
+        format!("{program}.exe"),
+        format!("{program}.cmd"),
+    ];
+    !std::env::split_paths(&folders)
+        .any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+}
+
+/// Returns the address at which a gateway needs a sign-in that nobody has made.
+async fn missing_sign_in(args: &[String], state: &StateFolder) -> Option<String> {
+    let at = args.iter().position(|word| word == "--upstream")?;
+    let url = args.get(at + 1)?;
+    args.iter().find(|word| *word == "--sign-in")?;
+    let sign_in = SignIn::new(url, SignInOptions::default(), &state.path().join("sign-in"));
+    match sign_in.known().await {
+        Ok(Some(_)) => None,
+        Ok(None) | Err(_) => Some(url.clone()),
+    }
+}
+
+/// Adds the names that stand for different servers in different files.
+fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
+    let inner = |server: &Server| match server.state() {
+        State::Program { command } => command.clone(),
+        State::Wrapped { args, .. } => match args.iter().position(|word| word == "--") {
+            Some(end) => args[end + 1..].to_vec(),
+            None => args
+                .iter()
+                .skip_while(|word| *word != "--upstream")
+                .skip(1)
+                .take(1)
+                .cloned()
+                .collect(),
+        },
+        State::Url { url, .. } => vec![url.clone()],
+        State::Unsupported { .. } => Vec::new(),
+    };
+    let mut known: Vec<(&str, Vec<String>, &Found)> = Vec::new();
+    for file in files {
+        for server in file.document.iter().flat_map(Document::servers) {
+            let command = inner(server);
+            if command.is_empty() {
+                continue;
+            }
+            match known.iter().find(|(name, ..)| *name == server.name()) {
+                Some((_, other, at)) if *other != command => findings.push(
+                    Finding::new(
+                        "two-servers",
+                        Level::Warning,
+                        format!(
+                            "another server has this name in {}: people see one name for both",
+                            at.path.display()
+                        ),
+                        "rename one of them in its file",
+                    )
+                    .of(file, Some(server)),
+                ),
+                Some(_) => {}
+                None => known.push((server.name(), command, file)),
+            }
+        }
+    }
+}
+
+/// Adds the findings of the state folder and of the inbox.
+async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Finding>) {
+    let servers = files
+        .iter()
+        .flat_map(|file| file.document.iter().flat_map(Document::servers));
+    let is_used = servers
+        .into_iter()
+        .any(|server| matches!(server.state(), State::Wrapped { .. }));
+    if files.is_empty() {
+        findings.push(Finding::new(
+            "no-client",
+            Level::Warning,
+            "no configuration file of a known client was found",
+            "configure a server in your client, then `mcp-elicit setup`",
+        ));
+    }
+    #[cfg(unix)]
+    if let Ok(about) = std::fs::metadata(state.path())
+        && std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 != 0
+    {
+        let path = state.path().display().to_string();
+        findings.push(Finding::new(
+            "open-state",
+            Level::Problem,
+            format!("other users may read the state folder {path}"),
+            format!("chmod 700 {}", shell_words::quote(&path)),
+        ));
+    }
+    if !is_used {
+        return;
+    }
+    if state.served_inbox().await.is_none() {
+        findings.push(Finding::new(
+            "inbox-not-served",
+            Level::Warning,
+            "no gateway serves the inbox now: one starts when a client starts a server",
+            "start a client, then `mcp-elicit inbox open`",
+        ));
+    } else if state
+        .sessions()
+        .read()
+        .is_ok_and(|table| table.live(now()).is_empty())
+    {
+        findings.push(Finding::new(
+            "no-browser",
+            Level::Warning,
+            "no browser is signed in to the inbox",
+            "mcp-elicit inbox open",
+        ));
+    }
+}
+
+/// Returns who is asked through a client, in words.
+fn asked(client: &Client, profiles: &Profiles) -> String {
+    let Some((_, profile, _)) = profiles.played(client.id()) else {
+        return "the client's dialog if it declares one, else the inbox".to_owned();
+    };
+    asked_by(&profile).to_owned()
+}
+
+fn asked_by(profile: &Profile) -> &'static str {
+    match (profile.dialog, profile.form, profile.url) {
+        (Dialog::None, ..) | (_, Shows::No, Shows::No) => "the inbox",
+        (_, Shows::No, _) => "forms: the inbox; links: the client's dialog",
+        (_, _, Shows::No) => "forms: the client's dialog; links and what it cannot show: the inbox",
+        _ => "the client's dialog; what it cannot show: the inbox",
+    }
+}
+
+fn file_json(file: &Found, profiles: &Profiles) -> Value {
+    let servers = file.document.iter().flat_map(Document::servers);
+    let servers: Vec<Value> = servers
+        .map(|server| {
+            let state = match server.state() {
+                State::Program { .. } => "program",
+                State::Url { .. } => "url",
+                State::Wrapped { .. } => "wrapped",
+                State::Unsupported { .. } => "unsupported",
+            };
+            json!({"name": server.name(), "line": server.line(), "state": state, "disabled": server.is_disabled()})
+        })
+        .collect();
+    json!({"client": file.client.id(), "file": file.path, "project": file.is_project, "readable": file.document.is_ok(),
+        "asked": asked(file.client, profiles), "servers": servers})
+}
+
+fn show(files: &[Found], profiles: &Profiles, findings: &[Finding]) -> Result<(), Failure> {
+    for file in files {
+        print(format_args!(
+            "{}  {}",
+            file.client.name(),
+            harmless(&file.path.to_string_lossy())
+        ))?;
+        for server in file.document.iter().flat_map(Document::servers) {
+            let state = match server.state() {
+                State::Wrapped { .. } => styled(GOOD, "behind the gateway"),
+                _ if is_open(server) => styled(WARNING, "not behind the gateway"),
+                _ => "cannot be behind the gateway".to_owned(),
+            };
+            print(format_args!("  {}  {state}", harmless(server.name())))?;
+        }
+        print(format_args!("  asked: {}", asked(file.client, profiles)))?;
+    }
+    for finding in findings {
+        let label = match finding.level {
+            Level::Problem => styled(ERROR, "problem:"),
+            Level::Warning => styled(WARNING, "warning:"),
+        };
+        let about = About(finding).to_string();
+        print(format_args!(
+            "{label} {}: {}{}",
+            finding.code,
+            harmless(&about),
+            harmless(&finding.says)
+        ))?;
+        print(format_args!(
+            "  {} {}",
+            styled(HINT, "next:"),
+            harmless(&finding.next)
+        ))?;
+    }
+    let count = |level| {
+        findings
+            .iter()
+            .filter(|finding| finding.level == level)
+            .count()
+    };
+    print(format_args!(
+        "{} problem(s), {} warning(s)",
+        count(Level::Problem),
+        count(Level::Warning)
+    ))
+}
+
+/// The client and the server of a finding.
+struct About<'a>(&'a Finding);
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.client, &self.0.server, &self.0.file) {
+            (Some(client), Some(server), _) => write!(f, "{client} {server}: "),
+            (Some(client), None, Some(file)) => write!(f, "{client} {}: ", file.display()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn now() -> std::time::SystemTime {
+    #[expect(clippy::disallowed_methods, reason = "this is a shell")]
+    std::time::SystemTime::now()
+}

@@ -1,0 +1,90 @@
+//! `restore`: a state folder from a backup.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use mcp_elicit_inbox::backup::{self, Restore, Restored};
+use mcp_elicit_record::clock;
+
+use super::backup::{failed, in_words, warn_of_unreadable};
+use super::{in_runtime, state_record};
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// Restore the state folder of a gateway from a backup. Answers that were not delivered, votes and approvals end:
+/// people are asked again
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Open questions without votes stay open, and the keys of agents work. People log in again. End
+the gateway whose backup it is before you start one on the restored folder.")]
+pub(crate) struct RestoreArgs {
+    /// The folder of the backup
+    #[arg(value_name = "DIR")]
+    backup: PathBuf,
+
+    /// Revoke all tokens of programs, which may have been revoked after the backup was made
+    #[arg(long)]
+    revoke_tokens: bool,
+
+    /// The state folder to be written, which must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: RestoreArgs) -> Result<Exit, Failure> {
+    in_runtime(restore(args))
+}
+
+async fn restore(args: RestoreArgs) -> Result<Exit, Failure> {
+    let option = state_record::option(args.state.as_deref());
+    let to = state_record::path(args.state)?;
+    let settings = Restore {
+        revokes_tokens: args.revoke_tokens,
+    };
+    let done = backup::restore(&args.backup, &to, settings, clock::now);
+    let done = done.await.map_err(failed)?;
+    output::print(format_args!(
+        "restored: {} ({})",
+        to.display(),
+        in_words(&done.backup)
+    ))?;
+    warn_of_unreadable(&done.backup);
+    for line in ended(&done) {
+        output::say(line);
+    }
+    if done.tokens > 0 {
+        output::say(format_args!(
+            "{} token(s) of programs work again, even if they were revoked after the backup: see `mcp-elicit tokens list{option}`",
+            done.tokens
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns a line for each kind of contents that was ended.
+fn ended(done: &Restored) -> Vec<String> {
+    let counts = [
+        (
+            done.ended.answers,
+            "answer(s) that were not delivered: the same call made again asks again",
+        ),
+        (
+            done.ended.votes,
+            "question(s) with votes: the same call made again asks again",
+        ),
+        (
+            done.ended.results,
+            "result(s) of calls that no client had fetched",
+        ),
+        (done.ended.grants, "approval(s) that were good for a while"),
+        (
+            done.sessions as u64,
+            "session(s) of people, who log in again",
+        ),
+        (done.revoked as u64, "token(s) of programs"),
+    ];
+    let some = counts.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("ended: {count} {what}"))
+        .collect()
+}

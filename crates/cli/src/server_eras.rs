@@ -1,0 +1,184 @@
+//! The eras of a server, for people and programs: those that it speaks, those in which it was seen to ask, and the
+//! revision in which it is addressed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcp_elicit_client::ConnectError;
+use mcp_elicit_client::connection::ConnectErrorKind;
+use mcp_elicit_core::fault::with_causes;
+use mcp_elicit_core::wire::Revision;
+use mcp_elicit_forms::view::sanitize;
+use mcp_elicit_gateway::config::{Server, Target};
+use mcp_elicit_gateway::{SupportedEras, asked_eras, supported_eras};
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_relay::AskedEras;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The time that a server has for its first answer.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The longest reason that is shown, in characters.
+const REASON: usize = 300;
+
+/// The eras of one server, as they are shown.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename = "revisions")]
+struct ServerEras {
+    server: String,
+    /// The revisions that it speaks, of each era the newest.
+    speaks: Vec<String>,
+    /// The revisions in which it was seen to ask.
+    asked: Vec<&'static str>,
+    /// The reason why its revisions are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreached: Option<String>,
+    /// The reason why a gateway cannot use it as it is configured, and the next step.
+    #[serde(skip)]
+    unusable: Option<(String, String)>,
+}
+
+impl ServerEras {
+    fn new(server: &Server, spoken: &SupportedEras, asked: AskedEras) -> Self {
+        let newest = Revision::V2026_07_28.as_str();
+        let pushed = Revision::LATEST_PUSHED.as_str();
+        let rounds = spoken.rounds.then(|| newest.to_owned());
+        let in_rounds = asked.rounds || asked.needs_rounds;
+        let unreached = match &spoken.unreached {
+            Some(error) => Some(with_causes(error)),
+            None if spoken.has_sign_in => Some("its sign-in was not used for this".to_owned()),
+            None => None,
+        };
+        Self {
+            server: server.settings.server.clone(),
+            speaks: spoken.session.iter().cloned().chain(rounds).collect(),
+            asked: [(asked.pushed, pushed), (in_rounds, newest)]
+                .into_iter()
+                .filter_map(|(is_seen, revision)| is_seen.then_some(revision))
+                .collect(),
+            unreached,
+            unusable: unusable(server, spoken),
+        }
+    }
+
+    fn line(&self) -> String {
+        let server = sanitize::line(&self.server, sanitize::LABEL);
+        let asked = match self.asked.as_slice() {
+            [] => "not seen to ask yet".to_owned(),
+            asked => format!("seen to ask on {}", asked.join(" and ")),
+        };
+        match (&self.unreached, self.speaks.as_slice()) {
+            (Some(why), _) => {
+                let why = sanitize::line(why, REASON);
+                format!("{server}: its revisions are unknown: {why}; {asked}")
+            }
+            (None, []) => format!("{server}: speaks no known revision; {asked}"),
+            (None, speaks) => {
+                let speaks: Vec<_> = speaks.iter().map(|one| sanitize::line(one, 40)).collect();
+                format!("{server}: speaks {}; {asked}", speaks.join(" and "))
+            }
+        }
+    }
+}
+
+/// Returns the reason why a gateway cannot use a server, and the next step; `None` if it can, or if that is unknown.
+fn unusable(server: &Server, spoken: &SupportedEras) -> Option<(String, String)> {
+    if let Some(error) = &spoken.unreached {
+        let why = sanitize::line(&with_causes(error), REASON);
+        return Some((why, next_step(error, &server.target)));
+    }
+    let wanted = spoken.lacks?;
+    Some((
+        format!("it does not speak {wanted}, which the gateway is told to use"),
+        "leave out `--server-revision` (in the file `revision`), or name a revision that it speaks.".to_owned(),
+    ))
+}
+
+/// Returns the next step of an operator whose server could not be reached.
+fn next_step(error: &ConnectError, target: &Target) -> String {
+    let alone = match target {
+        Target::Program(_) => "run the command in a terminal to see what it says.",
+        Target::Url(_) => "look at the server's own log.",
+    };
+    match error.kind() {
+        ConnectErrorKind::Start { source, .. }
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            "install the program, or write its whole path."
+        }
+        ConnectErrorKind::Unauthorized { .. } => {
+            "put a key or token that the server accepts into the variable of `--token-env` or `--header-env` (in the file `token-env`), \
+             or sign in with `--sign-in`."
+        }
+        ConnectErrorKind::Url { .. } => "write an http or https URL.",
+        // Its pipe has closed.
+        ConnectErrorKind::Unreachable { .. } if matches!(target, Target::Program(_)) => alone,
+        ConnectErrorKind::Unreachable { why } if why.contains("404") => {
+            "check the path of the URL: MCP servers are mostly at /mcp."
+        }
+        ConnectErrorKind::Unreachable { .. } => "start the server, or check its address and port.",
+        ConnectErrorKind::NoCommonRevision { .. } => "use a newer version of the server.",
+        ConnectErrorKind::Start { .. }
+        | ConnectErrorKind::Setup
+        | ConnectErrorKind::TimedOut
+        | ConnectErrorKind::Broken => alone,
+    }
+    .to_owned()
+}
+
+/// Asks a server for its eras, reads in which it was seen to ask, and shows both.
+pub(crate) async fn show(
+    server: &Server,
+    state: Option<PathBuf>,
+    json: bool,
+) -> Result<(), Failure> {
+    let eras = Box::pin(eras_of(server, state)).await;
+    if json {
+        return output::print_json(&eras);
+    }
+    output::say(eras.line());
+    Ok(())
+}
+
+/// Asks the servers of a configuration for their eras, and shows them.
+///
+/// # Errors
+/// If one of them cannot be used as it is configured.
+pub(crate) async fn check(servers: &[Server], state: Option<&Path>) -> Result<(), Failure> {
+    let mut unusable = Vec::new();
+    for server in servers {
+        let eras = Box::pin(eras_of(server, state.map(Path::to_owned))).await;
+        output::say(eras.line());
+        let name = sanitize::line(&eras.server, sanitize::LABEL);
+        unusable.extend(eras.unusable.map(|(why, next)| (name, why, next)));
+    }
+    let lines = |one: &(String, String, String)| format!("{}: {}; {}", one.0, one.1, one.2);
+    match unusable.as_slice() {
+        [] => Ok(()),
+        [(name, why, next)] => {
+            Err(Failure::usage(format!("the server {name} cannot be used: {why}")).hint(next))
+        }
+        several => Err(Failure::usage(format!(
+            "{} of {} servers cannot be used",
+            several.len(),
+            servers.len()
+        ))
+        .telling(
+            "their reasons, and the next steps:",
+            several.iter().map(lines).collect(),
+        )),
+    }
+}
+
+async fn eras_of(server: &Server, state: Option<PathBuf>) -> ServerEras {
+    let spoken = Box::pin(supported_eras(server, WITHIN)).await;
+    let state = state.or_else(StateFolder::usual);
+    let asked = match state {
+        Some(folder) => asked_eras(server, &StateFolder::at(&folder)).await,
+        None => None,
+    };
+    ServerEras::new(server, &spoken, asked.unwrap_or_default())
+}

@@ -1,0 +1,217 @@
+//! `doctor`: every finding, on real files in a home.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod raw;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use raw::{DEMO_SERVER, PROGRAM, Raw, gateway};
+use serde_json::{Value, json};
+
+/// Runs `doctor` in a home with these files; returns its exit code, its JSON and its text.
+fn doctor(home: &Path, files: &[(&str, String)]) -> (i32, Value, String) {
+    for (name, text) in files {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::create_dir_all(home.join("project")).unwrap();
+    let run = |words: &[&str]| {
+        Command::new(PROGRAM)
+            .arg("doctor")
+            .args(words)
+            .env_clear()
+            .env("HOME", home)
+            .env("MCP_ELICIT_STATE", home.join("state"))
+            .current_dir(home.join("project"))
+            .output()
+            .unwrap()
+    };
+    let shown = String::from_utf8(run(&[]).stdout).unwrap();
+    let output = run(&["--json"]);
+    (
+        output.status.code().unwrap(),
+        serde_json::from_slice(&output.stdout).unwrap(),
+        shown,
+    )
+}
+
+fn wrapped(args: &[&str]) -> Value {
+    let args = [&["gateway"], args].concat();
+    json!({"command": PROGRAM, "args": args})
+}
+
+fn cursor(servers: &Value) -> (&'static str, String) {
+    (
+        ".cursor/mcp.json",
+        json!({"mcpServers": servers}).to_string(),
+    )
+}
+
+/// Returns the code, the level, the server and the next command of each finding.
+fn findings(report: &Value) -> Vec<(String, String, String, String)> {
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    let all = report["findings"].as_array().unwrap().iter();
+    all.map(|one| {
+        (
+            text(one, "code"),
+            text(one, "level"),
+            text(one, "server"),
+            text(one, "next"),
+        )
+    })
+    .collect()
+}
+
+#[test]
+fn each_finding_has_its_code_and_the_next_command() {
+    let gone =
+        json!({"command": "/gone/mcp-elicit", "args": ["gateway", "--", PROGRAM, "demo-server"]});
+    let cases = [
+        (
+            "not-wrapped",
+            "problem",
+            json!({"command": PROGRAM}),
+            "mcp-elicit setup cursor 'a b'",
+        ),
+        (
+            "cannot-wrap",
+            "warning",
+            json!({"type": "sse", "url": "https://x/sse"}),
+            "mcp-elicit setup cursor 'a b' --dry-run",
+        ),
+        (
+            "program-missing",
+            "problem",
+            gone,
+            "mcp-elicit setup --undo cursor 'a b' && mcp-elicit setup cursor 'a b'",
+        ),
+        (
+            "server-missing",
+            "problem",
+            wrapped(&["--", "/gone/server"]),
+            "install it: /gone/server",
+        ),
+        (
+            "wrapped-twice",
+            "problem",
+            wrapped(&["--", PROGRAM, "gateway", "--", PROGRAM]),
+            "mcp-elicit setup --undo cursor 'a b'",
+        ),
+        (
+            "sign-in-missing",
+            "problem",
+            wrapped(&["--upstream", "https://x/mcp", "--sign-in"]),
+            "mcp-elicit gateway --upstream https://x/mcp --sign-in --check",
+        ),
+    ];
+    for (code, level, entry, next) in cases {
+        let home = tempfile::tempdir().unwrap();
+        let (exit, report, shown) = doctor(home.path(), &[cursor(&json!({"a b": entry}))]);
+        let found = findings(&report);
+        let expected = (
+            code.to_owned(),
+            level.to_owned(),
+            "a b".to_owned(),
+            next.to_owned(),
+        );
+        assert!(found.contains(&expected), "{code}: {found:?}");
+        assert_eq!(exit, i32::from(level == "problem"), "{code}: {report}");
+        assert!(shown.contains(code) && shown.contains(next), "{shown}");
+    }
+}
+
+#[test]
+fn files_clients_and_the_state_folder_have_findings_too() {
+    let home = tempfile::tempdir().unwrap();
+    let (exit, report, _) = doctor(home.path(), &[]);
+    assert_eq!((exit, findings(&report)[0].0.as_str()), (0, "no-client"));
+
+    let in_toml = format!(
+        "[mcp_servers.deploy]\ncommand = {PROGRAM:?}\nargs = [\"gateway\", \"--\", {PROGRAM:?}, \"demo-server\"]\ntool_timeout_sec = 10\n"
+    );
+    let files = [
+        (".config/zed/settings.json", "{\n\"a\" 1}".to_owned()),
+        (".codex/config.toml", in_toml),
+        (
+            "project/.mcp.json",
+            json!({"mcpServers": {"deploy": wrapped(&["--", PROGRAM, "lint"])}}).to_string(),
+        ),
+    ];
+    fs::create_dir(home.path().join("state")).unwrap();
+    fs::set_permissions(home.path().join("state"), fs::Permissions::from_mode(0o755)).unwrap();
+    let (exit, report, shown) = doctor(home.path(), &files);
+    let found = findings(&report);
+    let codes: Vec<_> = found.iter().map(|(code, ..)| code.as_str()).collect();
+    for code in [
+        "unreadable-file",
+        "short-time-limit",
+        "shared-path",
+        "two-servers",
+        "open-state",
+        "inbox-not-served",
+    ] {
+        assert!(codes.contains(&code), "{code}: {codes:?}");
+    }
+    assert_eq!(exit, 1);
+    assert!(
+        found
+            .iter()
+            .any(|(.., next)| next == "mcp-elicit setup codex deploy --time-limits"),
+        "{found:?}"
+    );
+    assert!(shown.contains("line 2"), "{shown}");
+    let shown_client = report["clients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|client| client["client"] == "codex")
+        .unwrap();
+    assert_eq!(shown_client["servers"][0]["state"], "wrapped");
+    assert!(
+        shown_client["asked"].as_str().unwrap().contains("links"),
+        "{shown_client}"
+    );
+}
+
+#[test]
+fn a_home_in_order_has_no_problem() {
+    let home = tempfile::tempdir().unwrap();
+    let (exit, report, shown) = doctor(
+        home.path(),
+        &[cursor(
+            &json!({"a": wrapped(&["--", PROGRAM, "demo-server"])}),
+        )],
+    );
+    assert_eq!(exit, 0, "{report}");
+    let found = findings(&report);
+    let codes: Vec<_> = found.iter().map(|(code, ..)| code.as_str()).collect();
+    assert_eq!(codes, ["inbox-not-served"]);
+    assert!(shown.ends_with("0 problem(s), 1 warning(s)\n"), "{shown}");
+    let members: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(members, ["clients", "findings"]);
+}
+
+#[test]
+fn an_inbox_without_a_signed_in_browser_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let mut client = Raw::start(gateway(&home.path().join("state"), &[], &DEMO_SERVER));
+    client.initialize("2025-11-25", &json!({}));
+    let (exit, report, _) = doctor(
+        home.path(),
+        &[cursor(
+            &json!({"a": wrapped(&["--", PROGRAM, "demo-server"])}),
+        )],
+    );
+    let expected = ["no-browser", "warning", "", "mcp-elicit inbox open"].map(str::to_owned);
+    let [code, level, server, next] = expected;
+    assert_eq!(
+        (exit, findings(&report)),
+        (0, vec![(code, level, server, next)])
+    );
+}

@@ -1,0 +1,195 @@
+//! The keys of stored values: changed while gateways run, missing, and those of another record.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::raw::{DEMO_SERVER, command, gateway, text};
+
+const OPTIONS: [&str; 4] = ["--hold", "0", "--name", "deploy"];
+
+fn start(state: &Path) -> Gateway {
+    let mut gateway = Gateway::start(state, &OPTIONS, &DEMO_SERVER);
+    gateway.initialize();
+    gateway
+}
+
+/// Makes a call that is handed back. Returns the id of its question.
+fn ask(gateway: &mut Gateway, number: u64) -> String {
+    let before: Vec<Value> = gateway.waiting();
+    gateway.call(number, "deploy", &json!({"n": number}));
+    gateway.result(number);
+    let waiting = gateway.wait_for(before.len() + 1);
+    let new = waiting
+        .iter()
+        .find(|one| !before.iter().any(|old| old["id"] == one["id"]));
+    new.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+fn accept() -> Value {
+    json!({"action": "accept", "content": {"environment": "staging"}})
+}
+
+fn rotate(state: &Path) -> String {
+    let done = command(state, &["keys", "rotate"]);
+    assert!(done.status.success(), "{done:?}");
+    String::from_utf8(done.stderr).unwrap() + &String::from_utf8(done.stdout).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Returns the arguments of a question as `inbox show` writes them.
+fn shown(state: &Path, id: &str) -> String {
+    said(&command(state, &["inbox", "show", id]))
+}
+
+/// Asks one question in a gateway of its own: of several in one session, the server does not say which call asks.
+fn ask_once(state: &Path, number: u64) -> String {
+    ask(&mut start(state), number)
+}
+
+/// Returns the end of a start that is refused.
+fn refused(state: &Path) -> Output {
+    let mut command = gateway(state, &OPTIONS, &DEMO_SERVER);
+    let command = command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    command.output().unwrap()
+}
+
+#[test]
+fn a_question_stays_answerable_when_the_key_is_changed_twice_beside_its_gateway() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let mut first = start(state);
+    let question = ask(&mut first, 2);
+    for _ in 0..3 {
+        assert!(rotate(state).contains("running gateways use it from now on"));
+        assert!(shown(state, &question).contains("n: 2"));
+    }
+    drop(first);
+    let mut second = start(state);
+    assert!(shown(state, &question).contains("n: 2"));
+    assert_eq!(second.answer(&question, &accept()), 200);
+    rotate(state);
+    rotate(state);
+    second.call(10, "deploy", &json!({"n": 2}));
+    let done = second.result(10);
+    assert!(text(&done).contains("Deployed to staging"), "{done}");
+    // A running gateway seals with the new key.
+    let next = ask(&mut second, 3);
+    drop(second);
+    let path = state.join("seal.key");
+    let keys = fs::read(&path).unwrap();
+    assert_eq!(keys.len(), 6 * 32, "a running gateway may need every key");
+    fs::write(&path, &keys[..32]).unwrap();
+    drop(start(state));
+    assert!(
+        shown(state, &next).contains("n: 3"),
+        "{}",
+        shown(state, &next)
+    );
+    // Nothing needs the other keys any more, except the one before the newest.
+    fs::write(&path, keys).unwrap();
+    let told = rotate(state);
+    assert!(told.contains("1 earlier key(s)"), "{told}");
+    assert_eq!(fs::read(&path).unwrap().len(), 2 * 32);
+    assert!(shown(state, &next).contains("n: 3"));
+}
+
+#[test]
+fn the_key_of_another_record_is_refused_at_the_start_with_the_next_step() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let id = ask_once(state, 2);
+    let path = state.join("seal.key");
+    let own = fs::read(&path).unwrap();
+    fs::write(&path, [9; 32]).unwrap();
+    let refused = refused(state);
+    let told = said(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    for part in ["seal.key", "restore", "backup", "keys start-over"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let listed = command(state, &["inbox", "list"]);
+    assert!(said(&listed).contains("seal.key"), "{}", said(&listed));
+    fs::write(&path, own).unwrap();
+    let again = start(state);
+    assert!(shown(state, &id).contains("n: 2"));
+    assert_eq!(again.answer(&id, &accept()), 200);
+}
+
+#[test]
+fn a_value_whose_key_is_missing_says_which_and_the_others_can_be_answered() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let lost = ask_once(state, 2);
+    rotate(state);
+    let kept = ask_once(state, 3);
+    let path = state.join("seal.key");
+    let keys = fs::read(&path).unwrap();
+    assert_eq!(keys.len(), 64);
+    fs::write(&path, &keys[..32]).unwrap();
+    let gateway = start(state);
+    assert!(shown(state, &kept).contains("n: 3"));
+    let told = shown(state, &lost);
+    assert!(
+        told.contains("was sealed with the key") && told.contains("not in seal.key"),
+        "{told}"
+    );
+    assert!(!told.contains("cannot be reached"), "{told}");
+    assert_eq!(gateway.answer(&kept, &accept()), 200);
+    fs::write(&path, keys).unwrap();
+    assert!(
+        shown(state, &lost).contains("n: 2"),
+        "the running gateway reads the file again"
+    );
+    assert_eq!(gateway.answer(&lost, &accept()), 200);
+}
+
+/// Turns the record into one of the version before the key ids: values without a name, and no check.
+fn as_before(state: &Path) {
+    let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
+    file.execute_batch(
+        "UPDATE question SET arguments = substr(arguments, 13), content = substr(content, 13); DROP TABLE seal_check; PRAGMA user_version = 11",
+    )
+    .unwrap();
+    file.close().unwrap();
+}
+
+#[test]
+fn a_folder_of_the_version_before_the_key_ids_opens_and_its_values_survive_rotations() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let (open, answered) = (ask_once(state, 2), ask_once(state, 3));
+    let second = start(state);
+    assert_eq!(second.answer(&answered, &accept()), 200);
+    drop(second);
+    as_before(state);
+    let own = fs::read(state.join("seal.key")).unwrap();
+    fs::write(state.join("seal.key"), [7; 32]).unwrap();
+    let refused = said(&refused(state));
+    assert!(refused.contains("seal.key"), "{refused}");
+    fs::write(state.join("seal.key"), own).unwrap();
+    rotate(state);
+    rotate(state);
+    let mut third = start(state);
+    assert!(
+        shown(state, &open).contains("n: 2"),
+        "{}",
+        shown(state, &open)
+    );
+    assert_eq!(third.answer(&open, &accept()), 200);
+    for number in [2, 3] {
+        third.call(10 + number, "deploy", &json!({"n": number}));
+        let done = third.result(10 + number);
+        assert!(text(&done).contains("Deployed to staging"), "{done}");
+    }
+}

@@ -1,0 +1,247 @@
+//! The figures of a gateway for a monitor, in Prometheus' text format. `docs/operate.md` lists them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcp_elicit_core::exposition::{Exposition, MetricType};
+use mcp_elicit_record::Record;
+use mcp_elicit_record::figures::{Figures, Times};
+use mcp_elicit_record::store::StoreError;
+use tokio::sync::Mutex;
+
+use crate::transports::child_limit::CHILDREN;
+use crate::transports::process::running_servers;
+
+/// The figures since the gateway started.
+#[derive(Default)]
+pub(super) struct Metrics {
+    /// `None` until the record was first read.
+    figures: Mutex<Option<Figures>>,
+}
+
+/// The sessions, calls and questions in this process.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Open {
+    pub(super) sessions: usize,
+    pub(super) calls: usize,
+    pub(super) questions: usize,
+    /// The bytes of messages that arrive, and of open calls.
+    pub(super) call_bytes: usize,
+}
+
+impl Metrics {
+    /// Begins to count, before the first question is asked.
+    pub(super) async fn begin(&self, record: &Record) {
+        let mut figures = self.figures.lock().await;
+        if let Err(fault) = read_on(&mut figures, record).await {
+            tracing::warn!(%fault, "the audit could not be read for the metrics; it is tried again");
+        }
+    }
+
+    /// Returns all figures. Those of a record that cannot be read are left out, and `mcp_elicit_record_up` is 0.
+    pub(super) async fn text(&self, record: &Record, open: Open) -> String {
+        let mut text = Exposition::default();
+        add_counters(&mut text, record);
+        add_open(&mut text, open);
+        let mut figures = self.figures.lock().await;
+        let read = add_record(&mut text, &mut figures, record).await;
+        if let Err(fault) = &read {
+            tracing::warn!(%fault, "the record could not be read for the metrics");
+        }
+        gauge(
+            &mut text,
+            "mcp_elicit_record_up",
+            "1 if the record can be read, else 0.",
+            u64::from(read.is_ok()),
+        );
+        text.into_text()
+    }
+}
+
+async fn read_on(figures: &mut Option<Figures>, record: &Record) -> Result<(), StoreError> {
+    if figures.is_none() {
+        *figures = Some(Figures::begin(record.store()).await?);
+    }
+    match figures {
+        Some(figures) => figures.read_on(record.store()).await,
+        None => Ok(()),
+    }
+}
+
+fn gauge(text: &mut Exposition, name: &str, help: &str, value: u64) {
+    text.metric(name, MetricType::Gauge, Some(help));
+    text.labelled(name, &[], value);
+}
+
+/// Adds the numbers of this process, which exist since the first version.
+fn add_counters(text: &mut Exposition, record: &Record) {
+    let counts = record.counters();
+    let number = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    for (name, help, count) in [
+        (
+            "mcp_elicit_questions_asked_total",
+            "Questions asked through this gateway.",
+            &counts.asked,
+        ),
+        (
+            "mcp_elicit_questions_found_again_total",
+            "Questions found again by the same call made again.",
+            &counts.found,
+        ),
+        (
+            "mcp_elicit_answers_total",
+            "Acts of people: accept, decline or cancel.",
+            &counts.acted,
+        ),
+        (
+            "mcp_elicit_answers_delivered_total",
+            "Answers taken out for a server.",
+            &counts.delivered,
+        ),
+        (
+            "mcp_elicit_questions_ended_without_action_total",
+            "Questions that ended without an act.",
+            &counts.ended,
+        ),
+    ] {
+        text.metric(name, MetricType::Counter, Some(help));
+        text.labelled(name, &[], number(count));
+    }
+}
+
+fn add_open(text: &mut Exposition, open: Open) {
+    for (name, help, count) in [
+        (
+            "mcp_elicit_sessions",
+            "Open sessions of clients over HTTP.",
+            open.sessions,
+        ),
+        (
+            "mcp_elicit_calls",
+            "Calls of these sessions that are running.",
+            open.calls,
+        ),
+        (
+            "mcp_elicit_questions_open",
+            "Questions of these sessions that wait for an answer.",
+            open.questions,
+        ),
+        (
+            "mcp_elicit_call_bytes",
+            "Bytes of messages that arrive and of calls that are running.",
+            open.call_bytes,
+        ),
+        (
+            "mcp_elicit_children",
+            "Running processes of servers.",
+            running_servers(),
+        ),
+        (
+            "mcp_elicit_children_max",
+            "The most processes of servers at once.",
+            CHILDREN,
+        ),
+    ] {
+        gauge(text, name, help, count as u64);
+    }
+    let name = "mcp_elicit_build_info";
+    let help = "1, with the version as a label.";
+    text.metric(name, MetricType::Gauge, Some(help));
+    text.labelled(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Adds the figures of the record, which all its gateways share.
+async fn add_record(
+    text: &mut Exposition,
+    figures: &mut Option<Figures>,
+    record: &Record,
+) -> Result<(), StoreError> {
+    read_on(figures, record).await?;
+    let open = record.store().open_figures().await?;
+    let name = "mcp_elicit_open_questions";
+    let help = "Questions in the record that wait for an answer.";
+    text.metric(name, MetricType::Gauge, Some(help));
+    let (named, rest) = open
+        .by_server
+        .split_at(open.by_server.len().min(MOST_SERVERS));
+    for (server, count) in named {
+        text.labelled(name, &[("server", server)], count);
+    }
+    if !rest.is_empty() {
+        let count: u64 = rest.iter().map(|(_, count)| count).sum();
+        let other = mcp_elicit_record::figures::OTHER;
+        text.labelled(name, &[("server", other)], count);
+    }
+    let name = "mcp_elicit_oldest_open_seconds";
+    let help = "The age of the oldest question that waits for an answer; 0 if none waits.";
+    let age = open.oldest.map(|asked_at| record.now().since(asked_at));
+    gauge(text, name, help, age.unwrap_or_default().as_secs());
+    if let Some(size) = record.store().size().await? {
+        let name = "mcp_elicit_record_bytes";
+        gauge(text, name, "The size of the record on the disk.", size);
+    }
+    if let Some(figures) = figures {
+        add_figures(text, figures);
+    }
+    Ok(())
+}
+
+/// The most servers with a figure of their own.
+const MOST_SERVERS: usize = 100;
+
+fn add_figures(text: &mut Exposition, figures: &Figures) {
+    let counter = |text: &mut Exposition, name: &str, help: &str| {
+        text.metric(name, MetricType::Counter, Some(help));
+    };
+    let name = "mcp_elicit_asked_total";
+    counter(text, name, "Questions asked, by server.");
+    for (server, count) in figures.asked() {
+        text.labelled(name, &[("server", server)], count);
+    }
+    let name = "mcp_elicit_outcomes_total";
+    counter(
+        text,
+        name,
+        "Outcomes of questions and calls, by server and rule.",
+    );
+    for ((server, rule, outcome), count) in figures.outcomes() {
+        let labels = [
+            ("server", server.as_str()),
+            ("rule", rule.as_str()),
+            ("outcome", outcome),
+        ];
+        text.labelled(name, &labels, count);
+    }
+    let name = "mcp_elicit_answer_seconds";
+    let help = "Times from a question to the act of a person.";
+    text.metric(name, MetricType::Histogram, Some(help));
+    for (server, times) in figures.to_answer() {
+        histogram(text, name, &[("server", server)], times);
+    }
+    let name = "mcp_elicit_delivery_seconds";
+    let help = "Times from the act of a person to the confirmed delivery.";
+    text.metric(name, MetricType::Histogram, Some(help));
+    histogram(text, name, &[], figures.to_delivery());
+    let name = "mcp_elicit_deliveries_total";
+    counter(text, name, "Deliveries of answers to servers, by result.");
+    for (result, count) in figures.deliveries() {
+        text.labelled(name, &[("result", result)], count);
+    }
+    let name = "mcp_elicit_channel_messages_total";
+    counter(text, name, "Messages to people, by channel and result.");
+    for (channel, result, count) in figures.messages() {
+        text.labelled(name, &[("channel", channel), ("result", result)], count);
+    }
+    let name = "mcp_elicit_refusals_total";
+    counter(
+        text,
+        name,
+        "Refused callers, calls, acts and logins, by reason.",
+    );
+    for (kind, reason, count) in figures.refusals() {
+        text.labelled(name, &[("kind", kind), ("reason", reason)], count);
+    }
+}
+
+fn histogram(text: &mut Exposition, name: &str, labels: &[(&str, &str)], times: &Times) {
+    text.histogram(name, labels, &times.buckets(), times.sum(), times.count());
+}

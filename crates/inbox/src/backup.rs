@@ -1,0 +1,383 @@
+//! A backup of a state folder: everything that another machine needs to go on, made while gateways use the folder.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `manifest` | the list of the files, with their sizes and digests |
+//! | `restore` | the restore into an empty folder, in which nothing takes effect a second time |
+//!
+//! The record is copied as it is at one moment; the other files are copied after it, so that the keys open what is in
+//! the copy. Sessions, addresses and locks belong to running processes and are left out.
+
+mod manifest;
+mod restore;
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_record::audit::ChainCheck;
+use mcp_elicit_record::encryption::{Encryption, random_id};
+use mcp_elicit_record::store::{CopiedRecord, Sqlite, StoreError};
+use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
+use sha2::{Digest as _, Sha256};
+
+pub use self::manifest::{BackedUpFile, Manifest};
+pub use self::restore::{Restore, Restored, restore};
+use crate::state_folder::StateFolder;
+
+/// The record.
+pub(super) const RECORD: &str = "record.sqlite";
+/// The files beside the record that a backup has, if the folder has them.
+pub(super) const FILES: [&str; 7] = [
+    "seal.key",
+    "identity.key",
+    "inbox.token",
+    "inbox.logins",
+    "push.key",
+    "api.tokens",
+    "inbox.presence",
+];
+
+/// The folder of the tokens for servers at which a person signed in.
+pub(super) const SIGN_IN: &str = "sign-in";
+/// The longest name of a file in that folder, in bytes.
+const LONGEST_NAME: usize = 80;
+
+/// The number of bytes that are read at once.
+const AT_ONCE: usize = 64 * 1024;
+
+/// An error of a backup, its check, or a restore.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// A file or folder cannot be read or written.
+    #[error("{} cannot be used", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// The record cannot be read or written.
+    #[error("the record cannot be copied, read or changed")]
+    Store(#[from] StoreError),
+    /// The record cannot be changed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The keys do not fit the record.
+    #[error(transparent)]
+    Keys(#[from] KeyFileError),
+    /// The folder has no gateway's state.
+    #[error("{} is not the state folder of a gateway", .0.display())]
+    NoState(PathBuf),
+    /// The folder to be written has something in it.
+    #[error("{} is not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// A gateway uses the folder to be written.
+    #[error("a gateway runs on {}", .0.display())]
+    InUse(PathBuf),
+    /// The backup would be a part of the state folder.
+    #[error("{} is in the state folder", .0.display())]
+    Inside(PathBuf),
+    /// There is no backup in the folder.
+    #[error("{} has no {}: it is not a complete backup", .0.display(), manifest::NAME)]
+    NoBackup(PathBuf),
+    /// A newer version made the backup.
+    #[error("the backup was made by a newer version ({version})")]
+    Newer {
+        /// The version that made it.
+        version: String,
+    },
+    /// The backup is damaged.
+    #[error("the backup is damaged: {0}")]
+    Damaged(String),
+}
+
+impl BackupError {
+    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+}
+
+/// A backup that was checked.
+#[derive(Clone, Debug)]
+pub struct CheckedBackup {
+    /// Its list of files.
+    pub manifest: Manifest,
+    /// The contents of its record; `None` if the folder had none.
+    pub record: Option<CopiedRecord>,
+}
+
+/// Writes a backup of a state folder into a new folder, and checks it. Gateways may use the state folder meanwhile.
+///
+/// # Errors
+/// If the folder is not a gateway's, a file cannot be read or written, or the record is damaged.
+pub async fn back_up(
+    folder: &StateFolder,
+    to: &Path,
+    now: Timestamp,
+) -> Result<CheckedBackup, BackupError> {
+    if !folder.is_known() {
+        return Err(BackupError::NoState(folder.path().to_owned()));
+    }
+    refuse_occupied(to)?;
+    let absolute = std::path::absolute(to).map_err(BackupError::file(to))?;
+    if absolute
+        .parent()
+        .is_some_and(|parent| is_in(parent, folder.path()))
+    {
+        return Err(BackupError::Inside(to.to_owned()));
+    }
+    let unfinished = NewFolder::create(to)?;
+    let mut files = Vec::new();
+    if folder.record().exists() {
+        let copy = unfinished.path().join(RECORD);
+        Sqlite::copy(&folder.record(), &copy).await?;
+        files.push(digest_of(&copy, RECORD)?);
+    }
+    let mut names = FILES.map(str::to_owned).to_vec();
+    names.extend(sign_in_files(folder.path())?);
+    for name in names {
+        let (from, copy) = (folder.path().join(&name), unfinished.path().join(&name));
+        make_parent(&copy)?;
+        match copy_file(&from, &copy) {
+            Ok(()) => files.push(digest_of(&copy, &name)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !copy.exists() => {}
+            Err(error) => return Err(BackupError::file(&from)(error)),
+        }
+    }
+    let record = check_record(unfinished.path(), &files).await?;
+    let manifest = Manifest::new(now, record.map(|record| record.layout), files);
+    manifest.write(unfinished.path())?;
+    unfinished.rename(to)?;
+    Ok(CheckedBackup { manifest, record })
+}
+
+/// Returns the names of the files with tokens for servers, in order.
+fn sign_in_files(folder: &Path) -> Result<Vec<String>, BackupError> {
+    let path = folder.join(SIGN_IN);
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(BackupError::file(&path)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(BackupError::file(&path))?;
+        let name = format!("{SIGN_IN}/{}", entry.file_name().to_string_lossy());
+        if has_backup(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Returns `true` if a backup may have a file of this name, which leads to no other folder.
+pub(super) fn has_backup(name: &str) -> bool {
+    if name == RECORD || FILES.contains(&name) {
+        return true;
+    }
+    let stem = name
+        .strip_prefix(SIGN_IN)
+        .and_then(|name| name.strip_prefix('/')?.strip_suffix(".json"));
+    stem.is_some_and(|stem| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !stem.is_empty() && stem.len() <= LONGEST_NAME && stem.bytes().all(is_plain)
+    })
+}
+
+/// Creates the folder of a file in a backup, if there is none.
+pub(super) fn make_parent(path: &Path) -> Result<(), BackupError> {
+    match path.parent() {
+        Some(parent) if !parent.exists() => {
+            state_file::create_folder(parent).map_err(BackupError::file(parent))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Checks a backup without changing it: its list, the size and digest of each file, the record, the chain of the audit,
+/// and that the keys fit.
+///
+/// # Errors
+/// If it is not a backup, is damaged, or was made by a newer version.
+pub async fn check(backup: &Path) -> Result<CheckedBackup, BackupError> {
+    let manifest = Manifest::read(backup)?;
+    for expected in &manifest.files {
+        let found = digest_of(&backup.join(&expected.name), &expected.name)?;
+        if found != *expected {
+            let why = format!("{} was changed after it was written", expected.name);
+            return Err(BackupError::Damaged(why));
+        }
+    }
+    let record = check_record(backup, &manifest.files).await?;
+    if record.map(|record| record.layout) != manifest.layout {
+        let why = "the layout of the record is not the one in the list".to_owned();
+        return Err(BackupError::Damaged(why));
+    }
+    Ok(CheckedBackup { manifest, record })
+}
+
+/// Checks the record in a folder with the keys beside it; `None` if there is no record.
+async fn check_record(
+    folder: &Path,
+    files: &[BackedUpFile],
+) -> Result<Option<CopiedRecord>, BackupError> {
+    let has = |name: &str| files.iter().any(|file| file.name == name);
+    if !has(RECORD) {
+        return Ok(None);
+    }
+    let state = StateFolder::at(folder);
+    let seal = state.seal();
+    let seal = Encryption::read(&seal).map_err(BackupError::file(&seal))?;
+    let identity = state.identity();
+    let chain = IdentityKey::read(&identity).map_err(BackupError::file(&identity))?;
+    let chain = chain
+        .as_ref()
+        .map(mcp_elicit_record::store::ChainKey::from_identity);
+    let found = Sqlite::check_copy(&state.record(), seal, chain).await?;
+    if let ChainCheck::BrokenAt { number } = found.chain {
+        let why = format!(
+            "the chain of the audit is broken at event {number}, or identity.key is another one"
+        );
+        return Err(BackupError::Damaged(why));
+    }
+    if found.opened == 0 && found.unreadable > 0 {
+        let why = format!(
+            "seal.key is another one: it opens none of the {} sealed values",
+            found.unreadable
+        );
+        return Err(BackupError::Damaged(why));
+    }
+    Ok(Some(found))
+}
+
+/// Rejects a folder to be written that has something in it.
+fn refuse_occupied(to: &Path) -> Result<(), BackupError> {
+    let mut entries = match fs::read_dir(to) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(BackupError::file(to)(error)),
+    };
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    Err(if restore::is_in_use(to) {
+        BackupError::InUse(to.to_owned())
+    } else {
+        BackupError::NotEmpty(to.to_owned())
+    })
+}
+
+/// Returns `true` if a folder is the other one, or in it.
+fn is_in(folder: &Path, other: &Path) -> bool {
+    match (folder.canonicalize(), other.canonicalize()) {
+        (Ok(folder), Ok(other)) => folder.starts_with(other),
+        _ => false,
+    }
+}
+
+/// A folder that is written under another name beside its final one, and removed if it is not finished.
+pub(super) struct NewFolder(Option<PathBuf>);
+
+impl NewFolder {
+    pub(super) fn create(final_path: &Path) -> Result<Self, BackupError> {
+        let unusable = || {
+            let why = "the path names no folder that can be created";
+            BackupError::file(final_path)(io::Error::other(why))
+        };
+        // `.` and a path with a slash at its end have a name only once they are resolved.
+        let absolute = std::path::absolute(final_path).map_err(BackupError::file(final_path))?;
+        let name = absolute.file_name().ok_or_else(unusable)?;
+        let random = random_id().map_err(BackupError::file(final_path))?;
+        let path = absolute.with_file_name(format!(".{}.{random}.new", name.to_string_lossy()));
+        state_file::create_folder(&path).map_err(BackupError::file(&path))?;
+        Ok(Self(Some(path)))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.as_deref().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Gives the folder its name. An empty folder of that name is replaced; the files are moved into one that cannot
+    /// be, such as a mounted disk, with the key that a gateway needs at last.
+    pub(super) fn rename(mut self, to: &Path) -> Result<(), BackupError> {
+        let to = std::path::absolute(to).map_err(BackupError::file(to))?;
+        state_file::sync_entries(self.path());
+        if fs::rename(self.path(), &to).is_err() {
+            refuse_occupied(&to)?;
+            move_files(self.path(), &to).map_err(BackupError::file(&to))?;
+            fs::remove_dir(self.path()).map_err(BackupError::file(self.path()))?;
+            state_file::sync_entries(&to);
+        }
+        self.0 = None;
+        if let Some(parent) = to.parent() {
+            state_file::sync_entries(parent);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _gone_already = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Moves all files, the key of identities and the list of a backup last: without them, the folder is not used.
+fn move_files(from: &Path, to: &Path) -> io::Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(from)? {
+        names.push(entry?.file_name());
+    }
+    names.sort_by_key(|name| name == "identity.key" || name == manifest::NAME);
+    for name in names {
+        let (source, target) = (from.join(&name), to.join(&name));
+        if fs::symlink_metadata(&source)?.is_dir() {
+            fs::create_dir(&target)?;
+            move_files(&source, &target)?;
+            fs::remove_dir(&source)?;
+        } else if fs::rename(&source, &target).is_err() {
+            copy_file(&source, &target)?;
+            fs::remove_file(&source)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a regular file of this user into a new one that only its owner may read.
+pub(super) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = state_file::open_to_read(from)?;
+    let mut target = state_file::create_new(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.flush()?;
+    target.sync_all()
+}
+
+/// Returns the size and the digest of a file.
+pub(super) fn digest_of(path: &Path, name: &str) -> Result<BackedUpFile, BackupError> {
+    let read = |mut file: File| {
+        let (mut hash, mut size) = (Sha256::new(), 0_u64);
+        let mut bytes = vec![0; AT_ONCE];
+        loop {
+            let count = file.read(&mut bytes)?;
+            if count == 0 {
+                return Ok((size, HEXLOWER.encode(&hash.finalize())));
+            }
+            size += count as u64;
+            hash.update(&bytes[..count]);
+        }
+    };
+    let opened = state_file::open_to_read(path);
+    let (size, sha256) = opened.and_then(read).map_err(BackupError::file(path))?;
+    Ok(BackedUpFile {
+        name: name.to_owned(),
+        size,
+        sha256,
+    })
+}

@@ -1,0 +1,42 @@
+-- A record of layout 4, which added results of calls.
+BEGIN TRANSACTION;
+CREATE TABLE audit (
+  number INTEGER PRIMARY KEY,
+  entry TEXT NOT NULL,
+  hash TEXT NOT NULL
+) STRICT;
+INSERT INTO "audit" VALUES(1,'{"at":1000,"event":"asked","id":"open","server":"s","principal":"local","mode":"url","kind":"tool","target":"deploy"}','k1:6b9796def4041e5c5ba27cf63846aecc938bdc5651cde3c6666b58e60c44a2f9');
+INSERT INTO "audit" VALUES(2,'{"at":1000,"event":"asked","id":"answered","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy","fields":["n"]}','k1:93efff98d5e381c1bc33e89fc9680c5a099c357f0bc30e6b512e3ee4b46099e4');
+INSERT INTO "audit" VALUES(3,'{"at":2000,"event":"answered","id":"answered","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy","by":"inbox","fields":["n"]}','k1:e0b6f3d28e9100e845cc78604b810f8a459ef9a2808373c1a7600f4b70ef436e');
+CREATE TABLE call (
+  id TEXT PRIMARY KEY,
+  same TEXT NOT NULL,
+  result BLOB NOT NULL,
+  until INTEGER NOT NULL
+) STRICT;
+INSERT INTO "call" VALUES('done','0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d',X'38D8B693A7DFA20D976B3702BDC11AE70D400F2AC65827D24FE6377D872C51D9C52D1D1EA4AF33A5566843AD7A03FCD0496D4B4CF2BD',100000);
+CREATE TABLE question (
+  id TEXT PRIMARY KEY,
+  same TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  open INTEGER NOT NULL,
+  delivered INTEGER NOT NULL,
+  asked_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  exchange TEXT NOT NULL,
+  body TEXT NOT NULL,
+  arguments BLOB,
+  content BLOB
+, claimed INTEGER NOT NULL DEFAULT 0, due_at INTEGER, findable INTEGER NOT NULL DEFAULT 1, params TEXT) STRICT;
+INSERT INTO "question" VALUES('open','0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a','gateway-1',0,1,0,1000,NULL,'{"version":0,"asked_at":1000,"deadline":61000,"shown_at":null,"ending":null,"delivered_at":null,"keep":900000}','{"server":"s","mode":"url","message":"Sign in","elicitation_id":"1","principal":"local","client_info":"{\"name\":\"c\",\"version\":\"1\"}","kind":"tool","target":"deploy","fields":[],"cautions":[],"at_client":false}',X'87E349CF05C97DAA8609B4199261922ADBD66D8D420ED96B260B6044241CFE42F43D1AE1E3090B6988E385BFD3F589325F588ECCCF44F87F2A8F81E0A2E5EA8DCB88251D',NULL,0,61000,1,'{"mode":"url","message":"Sign in","url":"https://a.example/","elicitationId":"1"}');
+INSERT INTO "question" VALUES('answered','0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b','gateway-1',2,0,0,1000,2000,'{"version":2,"asked_at":1000,"deadline":61000,"shown_at":1500,"ending":{"phase":"answered","at":2000,"by":"inbox","why":null},"delivered_at":null,"keep":900000}','{"server":"s","mode":"form","message":"Who?","principal":"local","client_info":"{\"name\":\"c\",\"version\":\"1\"}","kind":"tool","target":"deploy","fields":["n"],"cautions":[],"at_client":false}',X'62187CA8F0D0AC9FB145A64D39DF7F2306F9DF44BBE686246D5FF3CCE2E32BCE0521F7DDB22AE99D673A48ABE0C8EBEF28192BE6DFADA16E7977D7F8B914EF8F7733A338',X'A983F79F5C89B386C7D4EE057B7B7D7FF87320D29A3A667AB1C6616B02ADF3FEE52873E087DFBCF1EC79C2AD83D8F427C7FBE5',0,902000,1,'{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}}');
+CREATE INDEX question_same ON question (same) WHERE delivered = 0;
+CREATE INDEX question_open ON question (asked_at) WHERE open = 1;
+CREATE INDEX question_ended ON question (ended_at) WHERE open = 0;
+CREATE INDEX question_due ON question (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX question_lost ON question (id) WHERE open = 1 AND findable = 0;
+CREATE INDEX question_in_transit ON question (id)
+  WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL);
+COMMIT;
+PRAGMA user_version = 4;

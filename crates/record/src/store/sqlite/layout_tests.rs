@@ -1,0 +1,245 @@
+//! Records of every layout so far open with all that they hold, also after a kill in the middle of their migration.
+//!
+//! The files in `layouts/` are records as earlier versions wrote them, as SQL. Their values are sealed with [`keys`]. A
+//! layout that users may have is never changed: a new one gets a new file.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use mcp_elicit_core::lifecycle::{Phase, Timestamp};
+use mcp_elicit_core::wire::Mode;
+use mcp_elicit_policy::people::Addressee;
+use rusqlite::Connection;
+
+use super::file::{known_layout, migrate, version};
+use super::*;
+use crate::audit::{self, ChainCheck};
+use crate::encryption::Encryption;
+use crate::store::ListKeys;
+use crate::{IdentityKey, LockFile, Record, associated_data};
+
+/// A record of each layout, and of the first spelling of two.
+const LAYOUTS: [(i64, &str); 14] = [
+    (1, include_str!("../layouts/01.sql")),
+    (2, include_str!("../layouts/02.sql")),
+    (3, include_str!("../layouts/03.sql")),
+    (4, include_str!("../layouts/04.sql")),
+    (5, include_str!("../layouts/05.sql")),
+    (6, include_str!("../layouts/06.sql")),
+    (7, include_str!("../layouts/07.sql")),
+    (8, include_str!("../layouts/08.sql")),
+    (9, include_str!("../layouts/09-first.sql")),
+    (9, include_str!("../layouts/09.sql")),
+    (10, include_str!("../layouts/10.sql")),
+    (11, include_str!("../layouts/11-first.sql")),
+    (11, include_str!("../layouts/11.sql")),
+    (12, include_str!("../layouts/12.sql")),
+];
+
+/// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
+/// instructions before the end.
+const FILE: &str = "MCP_ELICIT_MIGRATE_FILE";
+const INSTRUCTIONS: &str = "MCP_ELICIT_MIGRATE_INSTRUCTIONS";
+
+/// Returns the keys of the records in `layouts/`.
+fn keys(folder: &Path) -> Keys {
+    let path = folder.join("identity.key");
+    std::fs::write(&path, [8; 32]).unwrap();
+    Keys {
+        encryption: Encryption::with_key(&[7; 32]),
+        identity: IdentityKey::read(&path).unwrap().unwrap(),
+    }
+}
+
+fn write_layout(path: &Path, layout: i64, text: &str) {
+    let file = Connection::open(path).unwrap();
+    file.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    file.execute_batch(text).unwrap();
+    assert_eq!(version(&file).unwrap(), layout);
+    file.close().unwrap();
+}
+
+fn clock() -> Timestamp {
+    Timestamp::from_millis(2_500)
+}
+
+/// Opens the record and checks all that it holds.
+async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
+    let store = Arc::new(Sqlite::at(path).with_keys(&keys));
+    store.ready().await.unwrap();
+    let opened = |id: &str, column: &str, sealed: Option<&[u8]>| {
+        let place = associated_data(id, column);
+        keys.encryption.open(&place, sealed.unwrap()).unwrap()
+    };
+    let open = store.find("open".to_owned()).await.unwrap().unwrap();
+    assert_eq!(open.body.mode, Mode::Url);
+    assert_eq!(open.body.message, "Sign in");
+    assert_eq!(open.lifecycle.phase(), Phase::Asked);
+    assert_eq!(
+        opened("open", "arguments", open.arguments.as_deref()),
+        r#"{"environment":"production"}"#
+    );
+    let answered = store.find("answered".to_owned()).await.unwrap().unwrap();
+    assert_eq!(answered.body.mode, Mode::Form);
+    assert_eq!(answered.lifecycle.phase(), Phase::Answered);
+    assert_eq!(answered.lifecycle.ended_by(), Some("inbox"));
+    assert!(answered.lifecycle.valid_until().is_some());
+    assert_eq!(
+        opened("answered", "content", answered.content.as_deref()),
+        r#"{"n":"Ada"}"#
+    );
+    let same = store.by_binding("0b".repeat(32)).await.unwrap();
+    assert_eq!(same.len(), 1, "the same call made again finds its answer");
+
+    let record = Record::new(
+        store.clone(),
+        keys.clone(),
+        LockFile::unshared().unwrap(),
+        clock,
+    );
+    if layout >= 4 {
+        let calls = store.calls(clock()).await.unwrap();
+        assert_eq!(
+            (calls.len(), calls[0].binding.as_str()),
+            (1, "0d".repeat(32).as_str())
+        );
+        let result = opened("done", "result", Some(&calls[0].result));
+        assert_eq!(result, r#"{"content":[]}"#);
+    }
+    if layout >= 5 {
+        let learned = store.learned("0e".repeat(32)).await.unwrap();
+        assert_eq!(learned.as_deref(), Some(r#"{"asking":["deploy"]}"#));
+    }
+    if layout >= 6 {
+        waits_for_its_people(&record, &store, layout).await;
+    }
+    if layout >= 8 {
+        let grants = record.grants().await.unwrap();
+        assert_eq!(grants.len(), 1);
+        assert_eq!(
+            (grants[0].rule.as_str(), grants[0].answers.as_str()),
+            ("careful", "{}")
+        );
+    }
+    let links = audit::read(&*store).await.unwrap();
+    let entries = if layout >= 6 { 4 } else { 3 };
+    // A chain without a key goes on with one, which an entry says.
+    let links_of_layout = entries + usize::from(layout < 4);
+    assert_eq!(links.len(), links_of_layout);
+    let whole = ChainCheck::Whole {
+        links: links_of_layout as u64,
+    };
+    assert_eq!(audit::verify(&links, Some(&keys.chain())), whole);
+}
+
+/// Checks the approval of two people, of whom one has approved: it waits for the other one.
+async fn waits_for_its_people(record: &Record, store: &Sqlite, layout: i64) {
+    let row = store.find("approval".to_owned()).await.unwrap().unwrap();
+    assert_eq!(row.lifecycle.phase(), Phase::Shown);
+    let team = row.team.as_deref().unwrap();
+    assert!(team.is_approval);
+    assert_eq!(team.rule_digest, "0123456789abcdef0123456789abcdef");
+    assert_eq!(team.quorum().votes(), ["ada"]);
+    assert_eq!(team.quorum().need().get(), 2);
+    let entered = record.entered(&row).unwrap().unwrap();
+    assert_eq!(
+        (entered.by.as_str(), entered.content.as_deref()),
+        ("ada", Some("{}"))
+    );
+    let comments = record.comments(&row).unwrap();
+    assert_eq!(comments.len(), 1);
+    assert_eq!(
+        (comments[0].by.as_str(), comments[0].text.as_str()),
+        ("bob", "please look")
+    );
+    assert!(!row.timeline().is_empty());
+    for to in [
+        Addressee::Group("ops".to_owned()),
+        Addressee::Person("dan".to_owned()),
+    ] {
+        let mut under = ListKeys::default();
+        under.add_addressee(&to);
+        let listed = store.list_under(Filter::Open, under, 9).await.unwrap();
+        assert_eq!(listed.len(), 1, "{to} finds it");
+    }
+    if layout >= 7 {
+        let taken = store.take_notifications(clock(), clock(), 9).await.unwrap();
+        assert_eq!(taken.len(), 1, "its message is sent");
+    }
+}
+
+#[test]
+fn there_is_a_record_of_every_layout() {
+    for layout in 1..=known_layout() {
+        assert!(
+            LAYOUTS.iter().any(|(number, _)| *number == layout),
+            "{layout}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_every_layout_opens_with_all_that_it_holds() {
+    for (layout, text) in LAYOUTS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.sqlite");
+        write_layout(&path, layout, text);
+        holds_everything(&path, keys(folder.path()), layout).await;
+        let file = Connection::open(&path).unwrap();
+        assert_eq!(version(&file).unwrap(), known_layout());
+    }
+}
+
+/// Migrates the file of the variables, and ends like a killed process after some instructions.
+#[test]
+fn a_process_that_is_killed_while_it_migrates() {
+    let (Some(path), Ok(count)) = (std::env::var_os(FILE), std::env::var(INSTRUCTIONS)) else {
+        return;
+    };
+    let mut connection = Connection::open(path).unwrap();
+    // Pages are written before the transaction ends, as those of a large record are.
+    connection
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA cache_size = 1; PRAGMA cache_spill = 1")
+        .unwrap();
+    let end = || std::process::abort();
+    connection
+        .progress_handler(count.parse().unwrap(), Some(end))
+        .unwrap();
+    migrate(&mut connection).unwrap();
+}
+
+#[tokio::test]
+async fn a_record_whose_migration_was_killed_opens_with_all_that_it_holds() {
+    let mut killed = 0;
+    for (layout, text) in LAYOUTS {
+        if layout == known_layout() {
+            continue;
+        }
+        for instructions in [1, 300, 3_000] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("record.sqlite");
+            write_layout(&path, layout, text);
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "store::sqlite::layout_tests::a_process_that_is_killed_while_it_migrates",
+                ])
+                .env(FILE, &path)
+                .env(INSTRUCTIONS, instructions.to_string())
+                .output()
+                .unwrap();
+            if !ended.status.success() {
+                killed += 1;
+                let file = Connection::open(&path).unwrap();
+                assert_eq!(
+                    version(&file).unwrap(),
+                    layout,
+                    "all of a migration is done, or nothing"
+                );
+            }
+            holds_everything(&path, keys(folder.path()), layout).await;
+        }
+    }
+    assert!(killed >= LAYOUTS.len(), "{killed} processes were killed");
+}

@@ -1,0 +1,98 @@
+//! Responses whose id is not that of their request as it was written.
+//!
+//! A response must repeat the id of its request (JSON-RPC 2.0), a string as a string and a number as a number. Some peers
+//! write a number as text, or text that is a number as one. Such a response is understood if it fits no other request.
+//! An id that fits none is reported, because the client would wait in vain.
+
+use mcp_elicit_core::wire::Id;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+
+use crate::era::Contact;
+use crate::frame_edit::{self, ErrorResponse};
+use crate::{AskId, Relay, ServerForward, Timestamp};
+
+impl Relay {
+    /// Handles a response of the server whose id names no open request as it is written.
+    pub(crate) fn unmatched_response(
+        &mut self,
+        now: Timestamp,
+        id: &Id,
+        frame: Frame<'_>,
+    ) -> ServerForward {
+        if self.past_calls.has(id) {
+            // The client has given up that request.
+            self.past_calls.answered(id);
+            return ServerForward::Handled;
+        }
+        let meant = id.in_other_type();
+        if let Some(meant) = meant.filter(|meant| self.is_open_at_server(meant)) {
+            if self.odd_ids.is_first_respelled() {
+                tracing::warn!(server = %self.settings.server, %id, request = %meant, "the server repeats ids in another JSON type: its responses are matched by value");
+            }
+            return self.respelled_response(now, &meant, frame);
+        }
+        self.report_unmatched(now, id);
+        ServerForward::Handled
+    }
+
+    /// Returns `true` if a request that the server has not answered has this id.
+    fn is_open_at_server(&self, id: &Id) -> bool {
+        self.calls.by_upstream(id).is_some()
+            || self.past_calls.has(id)
+            || self.opening_ids.has(id)
+            || self.tool_listing.awaits(id)
+    }
+
+    /// Handles a response under the id that it means.
+    fn respelled_response(
+        &mut self,
+        now: Timestamp,
+        meant: &Id,
+        frame: Frame<'_>,
+    ) -> ServerForward {
+        let text = frame_edit::with_id(frame.text(), meant);
+        if let Some(index) = FrameIndex::at(text.as_bytes())
+            && let ServerForward::AsIs { stream, last } =
+                self.server_response(now, Frame::of_text(&text, &index))
+        {
+            self.effects.tell_client(stream, text, last);
+        }
+        ServerForward::Handled
+    }
+
+    /// Reports a response that answers no open request. The only open request ends, if the server gives every response
+    /// the same id: no other response can be meant for it.
+    fn report_unmatched(&mut self, now: Timestamp, id: &Id) {
+        if self.turns.has_given_up_call() {
+            tracing::debug!(server = %self.settings.server, %id, "dropped a response to no open request");
+        } else if self.odd_ids.reports_unmatched() {
+            tracing::warn!(server = %self.settings.server, %id, "dropped a response: no open request has its id; a response must repeat the id of its request");
+        }
+        if *id != Id::number(0) {
+            return;
+        }
+        let why = format!(
+            "gave a response under the id {id}, which no open request has: a response must repeat the id of its request"
+        );
+        if self.server.contact() == Contact::Probing {
+            self.reject_opening(&format!("the server {} {why}", self.shown_server()));
+            self.reject_waiting(&why);
+            return;
+        }
+        if let Some(key) = self.calls.only_at_server() {
+            let why = format!("the server {} {why}", self.shown_server());
+            self.calls.end_upstream(key);
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+        }
+    }
+
+    /// Returns the question that a response of the client answers, which may repeat its id in the other JSON type.
+    pub(crate) fn answered_question(&self, id: &Id) -> Option<AskId> {
+        self.asks.by_client_id(id).or_else(|| {
+            if self.server_requests.has(id) {
+                return None;
+            }
+            self.asks.by_client_id(&id.in_other_type()?)
+        })
+    }
+}

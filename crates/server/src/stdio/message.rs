@@ -1,0 +1,183 @@
+//! A line read as a message.
+
+use std::borrow::Cow;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequest, ClientRequest, ClientResult, ElicitResult, ErrorData, GetPromptRequest,
+    JsonRpcError, JsonRpcRequest, JsonRpcResponse, JsonRpcVersion2_0, ListToolsRequest,
+    PingRequest, ReadResourceRequest, RequestId,
+};
+use rmcp::service::RxJsonRpcMessage;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+type Message = RxJsonRpcMessage<RoleServer>;
+
+/// A line that is no message for the service.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// Answered with an error: under the id of the message if it has one.
+    Refused(Option<RequestId>, Box<ErrorData>),
+    /// Not answered: a notification, or a response.
+    Ignored(&'static str),
+}
+
+impl Unreadable {
+    pub(super) fn too_long() -> Self {
+        Self::refused(None, "the message is longer than 16 MiB")
+    }
+
+    fn refused(id: Option<RequestId>, why: &'static str) -> Self {
+        Self::Refused(id, Box::new(ErrorData::invalid_request(why, None)))
+    }
+}
+
+/// The members that select the kind of a message.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "jsonrpc")]
+    _jsonrpc: JsonRpcVersion2_0,
+    #[serde(default)]
+    id: Option<RequestId>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+}
+
+/// Reads a line.
+///
+/// The kinds of messages that come often are selected by their method or members; everything else is tried as rmcp does,
+/// so that each message has the same meaning as with rmcp's own transport.
+pub(super) fn read(line: &[u8]) -> Result<Message, Unreadable> {
+    if let Some(message) = selected(line) {
+        return Ok(message);
+    }
+    serde_json::from_slice(line).or_else(|error| unreadable(line, &error))
+}
+
+fn selected(line: &[u8]) -> Option<Message> {
+    // serde would read a list as the members in their order.
+    if line.first() != Some(&b'{') {
+        return None;
+    }
+    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    let id = head.id?;
+    if head.error.is_some() {
+        return None;
+    }
+    match (head.method.as_deref(), head.result) {
+        (Some(method), None) => Some(Message::Request(JsonRpcRequest::new(
+            id,
+            request(method, line)?,
+        ))),
+        (None, Some(result)) => Some(Message::Response(JsonRpcResponse {
+            jsonrpc: JsonRpcVersion2_0,
+            id,
+            result: reply(result.get())?,
+        })),
+        _ => None,
+    }
+}
+
+fn request(method: &str, line: &[u8]) -> Option<ClientRequest> {
+    fn read<'a, R: Deserialize<'a>>(
+        line: &'a [u8],
+        kind: fn(R) -> ClientRequest,
+    ) -> Option<ClientRequest> {
+        serde_json::from_slice(line).ok().map(kind)
+    }
+    match method {
+        "tools/call" => read::<CallToolRequest>(line, ClientRequest::CallToolRequest),
+        "tools/list" => read::<ListToolsRequest>(line, ClientRequest::ListToolsRequest),
+        "prompts/get" => read::<GetPromptRequest>(line, ClientRequest::GetPromptRequest),
+        "resources/read" => read::<ReadResourceRequest>(line, ClientRequest::ReadResourceRequest),
+        "ping" => read::<PingRequest>(line, ClientRequest::PingRequest),
+        _ => None,
+    }
+}
+
+/// Reads the result of a request that this server has sent.
+fn reply(result: &str) -> Option<ClientResult> {
+    /// The members by which rmcp knows a result of another kind before it tries an answer.
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(default)]
+        action: Option<IgnoredAny>,
+        #[serde(default)]
+        model: Option<IgnoredAny>,
+        #[serde(default)]
+        roots: Option<IgnoredAny>,
+    }
+    if !result.starts_with('{') {
+        // Not even a list with the members of an answer is one.
+        return serde_json::from_str(result)
+            .ok()
+            .map(ClientResult::CustomResult);
+    }
+    let kind = serde_json::from_str::<Kind>(result).ok();
+    let answer = kind
+        .is_some_and(|kind| kind.action.is_some() && kind.model.is_none() && kind.roots.is_none());
+    if answer && let Ok(answer) = serde_json::from_str::<ElicitResult>(result) {
+        return Some(ClientResult::ElicitResult(answer));
+    }
+    serde_json::from_str(result).ok()
+}
+
+/// Reads what is left of a line that is no message of a known kind.
+///
+/// A request is refused under its own id (JSON-RPC 2.0, section 5.1), and an error of any form ends the wait for a
+/// response.
+fn unreadable(line: &[u8], error: &serde_json::Error) -> Result<Message, Unreadable> {
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(default)]
+        id: Option<RequestId>,
+        #[serde(default)]
+        method: Option<IgnoredAny>,
+        #[serde(borrow, default)]
+        error: Option<&'a RawValue>,
+    }
+    if matches!(error.classify(), Category::Syntax | Category::Eof) {
+        // Text that something else writes into the pipe is no request. The official SDKs ignore it as well: an answer to
+        // it could be answered in turn.
+        return Err(Unreadable::Ignored("not JSON"));
+    }
+    let refused = |id| {
+        Err(Unreadable::refused(
+            id,
+            "the message is no JSON-RPC request of MCP",
+        ))
+    };
+    if line.first() != Some(&b'{') {
+        return refused(None);
+    }
+    match serde_json::from_slice(line) {
+        Ok(Members {
+            id: Some(id),
+            error: Some(error),
+            ..
+        }) => Ok(Message::Error(JsonRpcError {
+            jsonrpc: JsonRpcVersion2_0,
+            id: Some(id),
+            error: ErrorData::internal_error(excerpt(error.get()), None),
+        })),
+        Ok(Members {
+            id: None,
+            method: Some(_),
+            ..
+        }) => Err(Unreadable::Ignored("a notification of an unknown form")),
+        Ok(Members { id, .. }) => refused(id),
+        Err(_) => refused(None),
+    }
+}
+
+/// Returns the beginning of a client's error that has another form than JSON-RPC's.
+fn excerpt(error: &str) -> String {
+    error.chars().take(200).collect()
+}

@@ -1,0 +1,586 @@
+//! The servers in a configuration file, and the changes that put the gateway before one.
+
+use crate::clients::{Client, Entry};
+use crate::edit::{Literal, Op};
+use crate::tree::{Member, Node, Step, Value, line_of};
+
+/// A server in a configuration file.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub(crate) path: Vec<Step>,
+    name: String,
+    line: usize,
+    state: State,
+    is_disabled: bool,
+}
+
+/// The state of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The client starts it.
+    Program {
+        /// The command and its arguments.
+        command: Vec<String>,
+    },
+    /// The client connects to it.
+    Url {
+        /// Its address.
+        url: String,
+        /// `true` if the file has credentials for it.
+        has_credentials: bool,
+    },
+    /// The gateway is before it.
+    Wrapped {
+        /// The program of the gateway.
+        program: String,
+        /// The arguments that follow the program.
+        args: Vec<String>,
+    },
+    /// The gateway cannot be put before it.
+    Unsupported {
+        /// The reason, as a clause.
+        why: String,
+    },
+}
+
+impl Server {
+    /// Returns its name in the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the line on which it begins, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Returns its state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Returns `true` if the client does not use it now.
+    pub fn is_disabled(&self) -> bool {
+        self.is_disabled
+    }
+}
+
+/// Headers that the gateway writes itself.
+const RESERVED: [&str; 6] = [
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "last-event-id",
+    "connection",
+];
+
+/// Members that make a client sign in at a server by itself.
+const OWN_SIGN_IN: [&str; 5] = [
+    "auth",
+    "oauth",
+    "headersHelper",
+    "requiresOAuth",
+    "authProviderType",
+];
+
+/// Returns the servers of a file, in its order.
+pub(crate) fn find(client: &Client, text: &str, root: &Node) -> Vec<Server> {
+    let mut found = Vec::new();
+    for keys in &client.servers {
+        descend(client, text, root, keys, &[], None, &mut found);
+    }
+    found
+}
+
+/// `obstacle` is why nothing below may be changed.
+fn descend(
+    client: &Client,
+    text: &str,
+    node: &Node,
+    keys: &[String],
+    path: &[Step],
+    obstacle: Option<String>,
+    found: &mut Vec<Server>,
+) {
+    let obstacle = obstacle.or_else(|| {
+        let line = line_of(text, node.range.start);
+        node.is_shared
+            .then(|| format!("an anchor, an alias or a tag is above it, on line {line}"))
+    });
+    let Some((key, rest)) = keys.split_first() else {
+        return entries(client, text, node, path, obstacle.as_deref(), found);
+    };
+    for member in node.members() {
+        if key == "*" || *key == member.key {
+            let obstacle = obstacle.clone().or_else(|| twice(text, node, member));
+            let mut path = path.to_vec();
+            path.push(Step::Key(member.key.clone()));
+            descend(client, text, &member.value, rest, &path, obstacle, found);
+        }
+    }
+}
+
+fn twice(text: &str, map: &Node, member: &Member) -> Option<String> {
+    let is_twice = map.member(&member.key).is_none();
+    let last = map
+        .members()
+        .iter()
+        .rev()
+        .find(|one| one.key == member.key)?;
+    let line = line_of(text, last.key_range.start);
+    is_twice.then(|| format!("`{}` is there twice, again on line {line}", member.key))
+}
+
+fn entries(
+    client: &Client,
+    text: &str,
+    node: &Node,
+    path: &[Step],
+    obstacle: Option<&str>,
+    found: &mut Vec<Server>,
+) {
+    let mut add = |step: Step, name: &str, at: usize, entry: &Node, obstacle: Option<String>| {
+        let mut path = path.to_vec();
+        path.push(step);
+        let state = match obstacle {
+            Some(why) => State::Unsupported { why },
+            None => state(client, text, entry),
+        };
+        found.push(Server {
+            path,
+            name: name.to_owned(),
+            line: line_of(text, at),
+            state,
+            is_disabled: is_disabled(entry),
+        });
+    };
+    let obstacle = obstacle.map(str::to_owned);
+    match &node.value {
+        Value::Map(members, _) => {
+            for member in members {
+                let obstacle = obstacle.clone().or_else(|| twice(text, node, member));
+                let step = Step::Key(member.key.clone());
+                add(
+                    step,
+                    &member.key,
+                    member.key_range.start,
+                    &member.value,
+                    obstacle,
+                );
+            }
+        }
+        Value::List(nodes, _) => {
+            for (index, entry) in nodes.iter().enumerate() {
+                let Some(name) = entry.get("name").and_then(Node::word) else {
+                    continue;
+                };
+                let twins = nodes
+                    .iter()
+                    .filter(|one| one.get("name").and_then(Node::word) == Some(name));
+                let obstacle = obstacle.clone();
+                let obstacle = obstacle.or_else(|| {
+                    (twins.count() > 1).then(|| format!("two servers are called `{name}`"))
+                });
+                add(Step::Index(index), name, entry.range.start, entry, obstacle);
+            }
+        }
+        Value::Text(_) | Value::Other(_) => {}
+    }
+}
+
+fn is_disabled(entry: &Node) -> bool {
+    let is = |name: &str, value: &str| {
+        entry
+            .get(name)
+            .and_then(Node::word)
+            .is_some_and(|word| word.eq_ignore_ascii_case(value))
+    };
+    is("disabled", "true") || is("enabled", "false")
+}
+
+/// The command of a server, with its place in the entry.
+struct Command<'a> {
+    /// The map that holds it.
+    at: Vec<Step>,
+    member: &'a str,
+    args: Option<&'a str>,
+    /// The command and its arguments, as they are written.
+    words: Vec<String>,
+    /// `true` if one list holds both.
+    is_list: bool,
+}
+
+fn command<'a>(names: &'a Entry, entry: &Node) -> Result<Option<Command<'a>>, String> {
+    let Some(node) = entry.get(&names.command) else {
+        return Ok(None);
+    };
+    let not_text = || "its command or an argument is not a text".to_owned();
+    let words = |node: Option<&Node>| -> Result<Vec<String>, String> {
+        let Some(node) = node else {
+            return Ok(Vec::new());
+        };
+        let elements = node
+            .elements()
+            .ok_or_else(|| "its arguments are not a list".to_owned())?;
+        elements
+            .iter()
+            .map(|one| one.word().map(str::to_owned).ok_or_else(not_text))
+            .collect()
+    };
+    let command = match &node.value {
+        Value::Text(first) => Command {
+            at: Vec::new(),
+            member: &names.command,
+            args: Some(&names.args),
+            words: [vec![first.clone()], words(entry.get(&names.args))?].concat(),
+            is_list: false,
+        },
+        Value::List(..) => Command {
+            at: Vec::new(),
+            member: &names.command,
+            args: None,
+            words: words(Some(node))?,
+            is_list: true,
+        },
+        Value::Map(..) => Command {
+            at: vec![Step::Key(names.command.clone())],
+            member: "path",
+            args: Some("args"),
+            words: [
+                vec![
+                    node.get("path")
+                        .and_then(Node::text)
+                        .ok_or_else(not_text)?
+                        .to_owned(),
+                ],
+                words(node.get("args"))?,
+            ]
+            .concat(),
+            is_list: false,
+        },
+        Value::Other(_) => return Err(not_text()),
+    };
+    match command.words.first() {
+        Some(first) if !first.trim().is_empty() => Ok(Some(command)),
+        _ => Err("its command is empty".to_owned()),
+    }
+}
+
+fn state(client: &Client, text: &str, entry: &Node) -> State {
+    match checked_state(client, text, entry) {
+        Ok(state) => state,
+        Err(why) => State::Unsupported { why },
+    }
+}
+
+fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, String> {
+    if let Some(node) = entry.shared() {
+        let line = line_of(text, node.range.start);
+        return Err(format!(
+            "it uses an anchor, an alias or a tag, on line {line}"
+        ));
+    }
+    if let Some(member) = entry.duplicate() {
+        let line = line_of(text, member.key_range.start);
+        return Err(format!(
+            "`{}` is there twice, again on line {line}",
+            member.key
+        ));
+    }
+    if !matches!(entry.value, Value::Map(..)) {
+        return Err("it is not an object".to_owned());
+    }
+    let names = &client.entry;
+    if let Some(command) = command(names, entry)? {
+        if let Some(at) = gateway_at(&command.words) {
+            return Ok(State::Wrapped {
+                program: command.words[at].clone(),
+                args: command.words[at + 1..].to_vec(),
+            });
+        }
+        return Ok(State::Program {
+            command: command.words,
+        });
+    }
+    let url = url_node(names, entry)?;
+    let has_credentials = [
+        Some(&names.headers),
+        names.header_variables.as_ref(),
+        names.token_variable.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .any(|member| entry.get(member).is_some());
+    Ok(State::Url {
+        url,
+        has_credentials,
+    })
+}
+
+/// Returns the index of the gateway's program in a command: as it is, or started by a launcher.
+fn gateway_at(words: &[String]) -> Option<usize> {
+    let is_ours = |word: &str| {
+        let file = word.rsplit(['/', '\\']).next().unwrap_or(word);
+        let file = file.split('@').next().unwrap_or(file);
+        file.strip_suffix(".exe").unwrap_or(file) == "mcp-elicit"
+    };
+    words
+        .windows(2)
+        .position(|pair| is_ours(&pair[0]) && pair[1] == "gateway")
+}
+
+fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
+    let transport = entry.get("type").or_else(|| entry.get("transport"));
+    let is_sse = transport.and_then(Node::text) == Some("sse");
+    let sse_only = names
+        .sse_url
+        .as_ref()
+        .is_some_and(|member| entry.get(member).is_some());
+    let url = entry.get(&names.url).and_then(Node::text);
+    if is_sse || sse_only && url.is_none() {
+        return Err("it speaks HTTP+SSE, which the gateway does not".to_owned());
+    }
+    let Some(url) = url else {
+        return Err("it has neither a command nor an address".to_owned());
+    };
+    if url.contains("{{") {
+        return Err("its address differs for each user".to_owned());
+    }
+    if let Some(own) = OWN_SIGN_IN
+        .iter()
+        .find(|member| entry.get(member).is_some())
+    {
+        return Err(format!("the client signs in by itself (`{own}`)"));
+    }
+    let headers = [Some(&names.headers), names.header_variables.as_ref()];
+    for map in headers
+        .into_iter()
+        .flatten()
+        .filter_map(|member| entry.get(member))
+    {
+        if !matches!(map.value, Value::Map(..)) {
+            return Err("its headers are not an object".to_owned());
+        }
+        for member in map.members() {
+            let Some(value) = member.value.text() else {
+                return Err(format!(
+                    "the value of its header `{}` is not a text",
+                    member.key
+                ));
+            };
+            if value.contains("{{") {
+                return Err(format!("its header `{}` differs for each user", member.key));
+            }
+            let lower = member.key.to_ascii_lowercase();
+            if RESERVED.contains(&lower.as_str()) || lower.starts_with("mcp-") {
+                return Err(format!(
+                    "it sets the header `{}`, which the gateway writes",
+                    member.key
+                ));
+            }
+        }
+    }
+    if entry.get(&names.headers).is_some() && entry.get(&names.env).is_some() {
+        return Err(format!(
+            "it has both `{}` and `{}`",
+            names.headers, names.env
+        ));
+    }
+    Ok(url.to_owned())
+}
+
+/// Returns the beginning of the gateway's arguments for a server of this name.
+fn gateway_args(name: &str) -> Vec<String> {
+    let mut args = vec!["gateway".to_owned()];
+    if name.starts_with('-') {
+        args.push(format!("--name={name}"));
+    } else if !name.is_empty() {
+        args.extend(["--name".to_owned(), name.to_owned()]);
+    }
+    args
+}
+
+/// Returns the changes that put this program before a server.
+pub(crate) fn wrap(
+    client: &Client,
+    entry: &Node,
+    name: &str,
+    program: &str,
+) -> Result<Vec<Op>, String> {
+    let names = &client.entry;
+    let Some(found) = command(names, entry)? else {
+        return wrap_url(names, entry, name, program);
+    };
+    let mut prefix = gateway_args(name);
+    prefix.push("--".to_owned());
+    let at = found.at;
+    if found.is_list {
+        prefix.insert(0, program.to_owned());
+        return Ok(vec![Op::Prepend {
+            at,
+            member: found.member.to_owned(),
+            texts: prefix,
+        }]);
+    }
+    prefix.push(found.words[0].clone());
+    let set = Op::Set {
+        at: at.clone(),
+        member: found.member.to_owned(),
+        new: Literal::Text(program.to_owned()),
+    };
+    let args = found.args.unwrap_or_default();
+    let has_args = entry.at(&at).is_some_and(|map| map.get(args).is_some());
+    let add = if has_args {
+        Op::Prepend {
+            at,
+            member: args.to_owned(),
+            texts: prefix,
+        }
+    } else {
+        Op::AddAfter {
+            at,
+            after: found.member.to_owned(),
+            member: args.to_owned(),
+            new: Literal::Texts(prefix),
+        }
+    };
+    Ok(vec![set, add])
+}
+
+fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Vec<Op>, String> {
+    let url = url_node(names, entry)?;
+    let top = Vec::new;
+    let mut args = gateway_args(name);
+    args.extend(["--upstream".to_owned(), url.clone()]);
+    let mut ops = vec![Op::Rename {
+        at: top(),
+        member: names.url.clone(),
+        new: names.command.clone(),
+        raw: None,
+    }];
+    if let Some(headers) = entry.get(&names.headers) {
+        ops.push(Op::Rename {
+            at: top(),
+            member: names.headers.clone(),
+            new: names.env.clone(),
+            raw: None,
+        });
+        for (number, member) in (1..).zip(headers.members()) {
+            let variable = format!("MCP_ELICIT_HEADER_{number}");
+            args.extend([
+                "--header-env".to_owned(),
+                format!("{}={variable}", member.key),
+            ]);
+            let at = vec![Step::Key(names.headers.clone())];
+            ops.push(Op::Rename {
+                at,
+                member: member.key.clone(),
+                new: variable,
+                raw: None,
+            });
+        }
+    }
+    if let Some(member) = names
+        .header_variables
+        .as_ref()
+        .filter(|member| entry.get(member).is_some())
+    {
+        return Err(format!(
+            "its headers come from variables (`{member}`): write `--header-env NAME=VARIABLE` by hand"
+        ));
+    }
+    let token = names
+        .token_variable
+        .as_ref()
+        .filter(|member| entry.get(member).is_some());
+    if let (Some(member), Some(passed)) = (token, &names.passed_variables) {
+        let variable = entry.get(member).and_then(Node::text);
+        let variable = variable.ok_or_else(|| format!("its `{member}` is not a text"))?;
+        if entry.get(passed).is_some() {
+            return Err(format!("it has both `{member}` and `{passed}`"));
+        }
+        args.extend(["--token-env".to_owned(), variable.to_owned()]);
+        ops.push(Op::Set {
+            at: top(),
+            member: member.clone(),
+            new: Literal::Texts(vec![variable.to_owned()]),
+        });
+        ops.push(Op::Rename {
+            at: top(),
+            member: member.clone(),
+            new: passed.clone(),
+            raw: None,
+        });
+    }
+    let has_headers = entry.get(&names.headers).is_some();
+    let has_userinfo = url
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .is_some_and(|host| host.contains('@'));
+    if !has_headers && !has_userinfo && token.is_none() {
+        args.push("--sign-in".to_owned());
+    }
+    if let (Some(stdio), Some(_)) = (&names.stdio_type, entry.get("type")) {
+        ops.push(Op::Set {
+            at: top(),
+            member: "type".to_owned(),
+            new: Literal::Text(stdio.clone()),
+        });
+    }
+    let mut command = Literal::Text(program.to_owned());
+    if names.command_is_list {
+        args.insert(0, program.to_owned());
+        command = Literal::Texts(args);
+    } else {
+        ops.push(Op::AddAfter {
+            at: top(),
+            after: names.url.clone(),
+            member: names.args.clone(),
+            new: Literal::Texts(args),
+        });
+    }
+    ops.push(Op::Set {
+        at: top(),
+        member: names.url.clone(),
+        new: command,
+    });
+    Ok(ops)
+}
+
+/// Returns the changes that take the gateway from before a server, from its arguments alone: for a program only.
+pub(crate) fn unwrap(client: &Client, entry: &Node) -> Result<Vec<Op>, String> {
+    let names = &client.entry;
+    let by_hand = || "nothing is known of its form before: change it by hand".to_owned();
+    let found = command(names, entry)?.ok_or_else(by_hand)?;
+    let end = found
+        .words
+        .iter()
+        .position(|word| word == "--")
+        .ok_or_else(by_hand)?;
+    let original = found.words.get(end + 1).ok_or_else(by_hand)?;
+    if gateway_at(&found.words[..end]) != Some(0) {
+        return Err(by_hand());
+    }
+    let at = found.at;
+    if found.is_list {
+        let texts = found.words[..=end].to_vec();
+        return Ok(vec![Op::Unprepend {
+            at,
+            member: found.member.to_owned(),
+            texts,
+        }]);
+    }
+    let texts = found.words[1..=end + 1].to_vec();
+    let member = found.args.unwrap_or_default().to_owned();
+    let new = Literal::Text(original.clone());
+    Ok(vec![
+        Op::Set {
+            at: at.clone(),
+            member: found.member.to_owned(),
+            new,
+        },
+        Op::Unprepend { at, member, texts },
+    ])
+}
