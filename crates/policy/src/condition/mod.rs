@@ -68,6 +68,10 @@ pub(crate) struct Required {
 
 /// The truth of a condition while some facts are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "cel"),
+    expect(dead_code, reason = "without conditions there is nothing to recall")
+)]
 pub(crate) enum Recalled {
     /// It does not depend on them.
     Known(Result<bool, ConditionError>),
