@@ -162,6 +162,16 @@ impl From<ServiceError> for CallError {
 
 impl CallError {
     /// Returns the kind of the error, from a complete list.
+    ///
+    /// ```
+    /// use mcp_elicit_client::CallError;
+    /// use mcp_elicit_client::call::CallErrorKind;
+    ///
+    /// fn may_be_repeated(error: &CallError) -> bool {
+    ///     matches!(error.kind(), CallErrorKind::Stopped)
+    /// }
+    /// assert!(!may_be_repeated(&CallError::SameAgain));
+    /// ```
     pub fn kind(&self) -> CallErrorKind<'_> {
         match self {
             Self::Server(error) => CallErrorKind::Reported(error),

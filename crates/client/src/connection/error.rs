@@ -215,6 +215,16 @@ impl ConnectError {
     }
 
     /// Returns the kind of the error, from a complete list.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ConnectError;
+    /// use mcp_elicit_client::connection::ConnectErrorKind;
+    ///
+    /// fn wants_sign_in(error: &ConnectError) -> bool {
+    ///     matches!(error.kind(), ConnectErrorKind::Unauthorized { .. })
+    /// }
+    /// assert!(!wants_sign_in(&ConnectError::Url { url: "ftp://h".to_owned() }));
+    /// ```
     pub fn kind(&self) -> ConnectErrorKind<'_> {
         match self {
             Self::Start { program, source } => ConnectErrorKind::Start { program, source },

@@ -124,6 +124,13 @@ impl ResponderError {
     }
 
     /// Returns the kind of the error, from a complete list.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::{ResponderError, ResponderErrorKind};
+    ///
+    /// let error = ResponderError::EndOfInput;
+    /// assert_eq!(error.kind(), ResponderErrorKind::EndOfInput);
+    /// ```
     pub fn kind(&self) -> ResponderErrorKind {
         match self {
             Self::Interrupted => ResponderErrorKind::Interrupted,
