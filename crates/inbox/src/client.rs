@@ -1,6 +1,8 @@
 //! A client of the inbox's API, for commands.
 
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -17,6 +19,10 @@ use mcp_elicit_core::wire::sse::EventReader;
 
 /// The number of questions on one page.
 const PAGE: usize = 500;
+/// The maximum number of searches for the inbox of a state folder after its gateway has ended.
+const MAX_SEARCHES: usize = 20;
+/// The time between two searches.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
@@ -31,7 +37,9 @@ pub struct Listed {
 
 /// An inbox, reached over its API.
 pub struct InboxClient {
-    over: Transport,
+    over: Mutex<Arc<Transport>>,
+    /// The state folder in which the inbox is found again when its gateway has ended.
+    found_in: Option<StateFolder>,
 }
 
 /// The transport of the API.
@@ -132,15 +140,13 @@ impl InboxClient {
             at: at.to_owned(),
             source,
         })?;
-        Ok(Self {
-            over: Transport::Http {
-                client,
-                base,
-                token: Some(token),
-                #[cfg(unix)]
-                _socket: None,
-            },
-        })
+        Ok(Self::over(Transport::Http {
+            client,
+            base,
+            token: Some(token),
+            #[cfg(unix)]
+            _socket: None,
+        }))
     }
 
     /// Returns the inbox that a gateway currently serves from this state folder; `None` if there is none.
@@ -168,14 +174,12 @@ impl InboxClient {
             })?;
         // The host of an address over a socket is only a name.
         let base = Url::parse("http://inbox/api/").map_err(|_| InboxError::NotAnInbox)?;
-        Ok(Self {
-            over: Transport::Http {
-                client,
-                base,
-                token: None,
-                _socket: Some(socket),
-            },
-        })
+        Ok(Self::over(Transport::Http {
+            client,
+            base,
+            token: None,
+            _socket: Some(socket),
+        }))
     }
 
     #[cfg(not(unix))]
@@ -185,7 +189,16 @@ impl InboxClient {
     }
 
     /// Returns the inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
+    /// When the gateway ends, requests go to the next one or to the record.
     pub async fn find(folder: &StateFolder) -> Result<Self, InboxError> {
+        let found = Self::found(folder).await?;
+        Ok(Self {
+            found_in: Some(folder.clone()),
+            ..found
+        })
+    }
+
+    async fn found(folder: &StateFolder) -> Result<Self, InboxError> {
         if let Some(running) = Self::running(folder).await? {
             return Ok(running);
         }
@@ -194,9 +207,7 @@ impl InboxClient {
             return Err(InboxError::NothingThere { folder: named() });
         }
         match direct_record::api(folder).await {
-            Ok(api) => Ok(Self {
-                over: Transport::Record(api),
-            }),
+            Ok(api) => Ok(Self::over(Transport::Record(api))),
             Err(source) => Err(InboxError::Record {
                 folder: named(),
                 source,
@@ -206,7 +217,21 @@ impl InboxClient {
 
     /// Returns `true` if a gateway serves this inbox, so that changes are reported as they happen.
     pub fn is_running(&self) -> bool {
-        matches!(self.over, Transport::Http { .. })
+        matches!(*self.transport(), Transport::Http { .. })
+    }
+
+    fn over(transport: Transport) -> Self {
+        Self {
+            over: Mutex::new(Arc::new(transport)),
+            found_in: None,
+        }
+    }
+
+    fn transport(&self) -> Arc<Transport> {
+        self.over
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Returns one page of the waiting or ended questions; after this question, if one is named.
@@ -317,7 +342,7 @@ impl InboxClient {
         ),
         InboxError,
     > {
-        match &self.over {
+        match &*self.transport() {
             Transport::Http {
                 client,
                 base,
@@ -370,7 +395,33 @@ impl InboxClient {
         }
     }
 
+    /// Sends a request and returns the response. If a gateway ends before it responds, the request goes to the inbox
+    /// that the state folder has then; an answer that the gateway had taken is refused there as too late, and so never
+    /// given twice.
     async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, InboxError> {
+        let mut said = self.call_once(method.clone(), path, body.clone()).await;
+        let Some(folder) = &self.found_in else {
+            return said;
+        };
+        for _ in 0..MAX_SEARCHES {
+            if !matches!(said, Err(InboxError::Unreachable { .. })) {
+                break;
+            }
+            tokio::time::sleep(SEARCH_INTERVAL).await;
+            // Boxed, because a search may send a request itself.
+            let found = Box::pin(Self::found(folder)).await?.transport();
+            *self.over.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            said = self.call_once(method.clone(), path, body.clone()).await;
+        }
+        said
+    }
+
+    async fn call_once(
         &self,
         method: Method,
         path: &str,
@@ -467,6 +518,30 @@ mod tests {
         ] {
             assert!(client(at).is_ok(), "{at}");
         }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_request_during_the_end_of_its_gateway_reaches_the_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(folder.path());
+        drop(direct_record::record(&folder).await.unwrap());
+        folder.write_inbox("127.0.0.1:9".parse().unwrap()).unwrap();
+        let socket = folder.socket();
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let gateway = tokio::spawn(async move {
+            let (_look, _) = listener.accept().await.unwrap();
+            let (mut request, _) = listener.accept().await.unwrap();
+            let read = request.read(&mut [0; 4_096]).await.unwrap();
+            assert!(read > 0);
+            std::fs::remove_file(&socket).unwrap();
+        });
+        let inbox = InboxClient::find(&folder).await.unwrap();
+        assert!(inbox.is_running());
+        let page = inbox.page(false, None, 1).await.unwrap();
+        assert_eq!(page.waiting, 0);
+        assert!(!inbox.is_running());
+        gateway.await.unwrap();
     }
 
     #[tokio::test]
