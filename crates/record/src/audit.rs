@@ -15,7 +15,7 @@ pub(crate) use self::entry::{ActEvent, Entry, doubt_entry, step_entry};
 pub use self::export::{CSV_HEADER, csv_line};
 pub use self::filter::{AuditFilter, LatestEvents, OUTCOMES, events_of_outcome, latest_events};
 pub use self::spelling::{Actor, AuditedEvent, Member};
-pub use self::words::{event_in_words, in_words};
+pub use self::words::{event_in_words, event_named, in_words};
 use crate::store::{AuditEntry, ChainKey, Store, StoreError, chained, is_keyed};
 
 /// The number of links that are read at once.

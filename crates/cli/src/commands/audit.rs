@@ -41,8 +41,8 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Only events of this kind, such as answered, declined or delivered; an unknown kind lists all
-    #[arg(long, value_name = "EVENT", hide_possible_values = true, value_parser = PossibleValuesParser::new(audit::events()))]
+    /// Only events of this kind, such as accepted, declined or delivered; an unknown kind lists all
+    #[arg(long, value_name = "EVENT", value_parser = event)]
     event: Option<String>,
 
     /// Only this outcome of questions and calls
@@ -375,6 +375,15 @@ pub(super) fn moment_in_seconds(seconds: u64) -> String {
         .and_then(|seconds| seconds.checked_mul(1_000))
         .and_then(moment)
         .unwrap_or_else(|| "-".to_owned())
+}
+
+/// Returns the name of an event that is written as it is printed, or by its name.
+fn event(text: &str) -> Result<String, String> {
+    let known = audit::event_named(text).map(str::to_owned);
+    known.ok_or_else(|| {
+        let all: Vec<&str> = audit::events().collect();
+        format!("name one of {}", all.join(", "))
+    })
 }
 
 /// Formats one event as one line.

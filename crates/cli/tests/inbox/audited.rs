@@ -68,6 +68,9 @@ fn questions_are_found_by_outcome_person_caller_and_time() {
         (&["--by-question", "--until", "2020-01-01"], 0),
         (&["--outcome", "declined"], 1),
         (&["--event", "asked", "--since", "1h"], 2),
+        // As it is stored, and as it is printed.
+        (&["--event", "answered"], 0),
+        (&["--event", "accepted"], 0),
     ] {
         let (lines, said) = audit(state.path(), words);
         assert_eq!(lines.len(), count, "{words:?}: {lines:?} {said}");

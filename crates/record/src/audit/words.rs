@@ -17,6 +17,13 @@ pub fn event_in_words(event: &str) -> &str {
     }
 }
 
+/// Returns the name of the event with this name or these words; `None` if there is none.
+pub fn event_named(text: &str) -> Option<&'static str> {
+    let mut all = AuditEvent::OF_GATEWAY.into_iter();
+    let known = all.find(|known| known.as_str() == text || known.in_words() == text);
+    known.map(AuditEvent::as_str)
+}
+
 /// Returns a reason in words; a code has no spaces.
 fn reason_in_words(reason: &str) -> Cow<'_, str> {
     if reason.contains(' ') || !reason.contains('-') {
@@ -146,7 +153,16 @@ mod tests {
     use serde_json::json;
 
     use super::super::spelling::AuditedEvent;
-    use super::in_words;
+    use super::{event_in_words, event_named, in_words};
+
+    #[test]
+    fn every_event_is_found_by_its_name_and_as_it_is_printed() {
+        for event in super::super::events() {
+            assert_eq!(event_named(event), Some(event));
+            assert_eq!(event_named(event_in_words(event)), Some(event));
+        }
+        assert_eq!(event_named("forgotten"), None);
+    }
 
     #[test]
     fn calls_of_one_name_are_named_once() {
