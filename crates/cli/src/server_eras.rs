@@ -21,6 +21,17 @@ use crate::output;
 /// The time that a server has for its first answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
+/// The same where a launcher may have to download the server first.
+const WITH_DOWNLOAD: Duration = Duration::from_secs(180);
+
+/// The time that a launcher has before a download is mentioned.
+const SILENT_TIME: Duration = Duration::from_secs(5);
+
+/// Programs that download a server and start it.
+const LAUNCHERS: [&str; 11] = [
+    "npx", "pnpm", "yarn", "bunx", "bun", "deno", "uvx", "uv", "pipx", "docker", "podman",
+];
+
 /// The longest reason that is shown, in characters.
 const REASON: usize = 300;
 
@@ -173,8 +184,34 @@ pub(crate) async fn check(servers: &[Server], state: Option<&Path>) -> Result<()
     }
 }
 
+/// Asks a server for its eras; mentions a download that takes long.
+async fn find_eras(server: &Server) -> SupportedEras {
+    let Some(launcher) = launcher(&server.target) else {
+        return Box::pin(supported_eras(server, WITHIN)).await;
+    };
+    let mut spoken = Box::pin(supported_eras(server, WITH_DOWNLOAD));
+    if let Ok(spoken) = tokio::time::timeout(SILENT_TIME, &mut spoken).await {
+        return spoken;
+    }
+    let name = sanitize::line(&server.settings.server, sanitize::LABEL);
+    let most = WITH_DOWNLOAD.as_secs();
+    output::say(format_args!(
+        "{name}: {launcher} has not started it yet; it may be downloading it (waiting up to {most} s)"
+    ));
+    spoken.await
+}
+
+/// Returns the name of the launcher that starts a server; `None` if it is not one.
+fn launcher(target: &Target) -> Option<&'static str> {
+    let Target::Program(program) = target else {
+        return None;
+    };
+    let name = Path::new(&program.program).file_stem()?.to_str()?;
+    LAUNCHERS.into_iter().find(|launcher| *launcher == name)
+}
+
 async fn eras_of(server: &Server, state: Option<PathBuf>) -> ServerEras {
-    let spoken = Box::pin(supported_eras(server, WITHIN)).await;
+    let spoken = find_eras(server).await;
     let state = state.or_else(StateFolder::usual);
     let asked = match state {
         Some(folder) => asked_eras(server, &StateFolder::at(&folder)).await,

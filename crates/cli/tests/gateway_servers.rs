@@ -583,3 +583,35 @@ fn a_number_among_the_options_reaches_the_server_as_it_spelled_it() {
         assert!(came.contains(&content), "inbox: {came}");
     }
 }
+
+#[test]
+fn a_check_waits_for_a_download_and_says_what_no_inbox_means() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let npx = folder.path().join("npx");
+    std::fs::write(
+        &npx,
+        format!("#!/bin/sh\nsleep 12\nexec {PROGRAM} demo-server\n"),
+    )
+    .unwrap();
+    std::fs::set_permissions(&npx, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let file = folder.path().join("gateway.toml");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nstate = {:?}\n[servers.slow]\ncommand = [{npx:?}]\n",
+        folder.path().join("state")
+    );
+    std::fs::write(&file, text).unwrap();
+    let run = sandbox::run(
+        &["gateway", "--check", "--config", file.to_str().unwrap()],
+        b"",
+    );
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for words in [
+        "slow: npx has not started it yet; it may be downloading it",
+        "slow: speaks 2025-11-25",
+        "no inbox: a client that cannot ask gets an error; `inbox = \"127.0.0.1:7878\"`",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+}

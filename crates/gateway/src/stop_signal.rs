@@ -9,27 +9,41 @@ use crate::transports::process::kill_servers;
 /// The time in which several signals count as one.
 const SAME: Duration = Duration::from_millis(500);
 
-/// Waits for SIGTERM or SIGINT (Ctrl-C elsewhere), and unless it `reads_again` for SIGHUP, which means that the
-/// terminal was closed. From then on, a further SIGTERM or SIGINT ends the process at once, with every server. Closing
-/// a terminal or forwarding a signal may send several at that moment, which count as one.
-pub(crate) async fn received(reads_again: bool) {
-    let Some(mut signals) = Signals::new(reads_again) else {
-        tracing::error!("the gateway cannot listen for signals");
-        return std::future::pending().await;
-    };
-    signals.next().await;
-    tokio::spawn(async move {
-        let first = Instant::now();
-        signals.hangup_counts_no_more();
-        loop {
-            signals.next().await;
-            if first.elapsed() > SAME {
-                break;
-            }
+/// The signals that stop a gateway. They are caught from the moment in which this is made, so that none of them ends a
+/// gateway that has said it is there.
+pub(crate) struct StopSignal(Option<Signals>);
+
+impl StopSignal {
+    /// Begins to catch SIGTERM and SIGINT (Ctrl-C elsewhere), and unless the gateway `reads_again` for SIGHUP, which
+    /// means that the terminal was closed. Must be called in a tokio runtime.
+    pub(crate) fn catch(reads_again: bool) -> Self {
+        let signals = Signals::new(reads_again);
+        if signals.is_none() {
+            tracing::error!("the gateway cannot listen for signals");
         }
-        kill_servers();
-        std::process::exit(1);
-    });
+        Self(signals)
+    }
+
+    /// Waits for the first signal. From then on, a further SIGTERM or SIGINT ends the process at once, with every
+    /// server. Closing a terminal or forwarding a signal may send several at that moment, which count as one.
+    pub(crate) async fn received(self) {
+        let Some(mut signals) = self.0 else {
+            return std::future::pending().await;
+        };
+        signals.next().await;
+        tokio::spawn(async move {
+            let first = Instant::now();
+            signals.hangup_counts_no_more();
+            loop {
+                signals.next().await;
+                if first.elapsed() > SAME {
+                    break;
+                }
+            }
+            kill_servers();
+            std::process::exit(1);
+        });
+    }
 }
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use mcp_elicit_gateway::config::{Config, Target};
+use mcp_elicit_gateway::config::{Config, Server, Target};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_inbox::state_folder::StateFolder;
 
@@ -37,6 +37,9 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
             "configuration is valid (servers: {})",
             config.servers.len()
         ));
+        if config.inbox.is_none() {
+            output::say(no_inbox(&config, &from));
+        }
         if !has_sign_ins(&config) {
             return Ok(Exit::Done);
         }
@@ -50,6 +53,21 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let served = in_runtime(serve(config, file));
     kill_servers();
     served.map(|()| Exit::Done)
+}
+
+/// Returns what a configuration without an inbox means, and how to get one.
+fn no_inbox(config: &Config, from: &ConfiguredIn) -> String {
+    let is_answered = |server: &Server| server.answering.is_some();
+    let means = if config.servers.iter().all(is_answered) {
+        "only its client and the responder are asked"
+    } else {
+        "a client that cannot ask gets an error"
+    };
+    let setting = match from {
+        ConfiguredIn::CommandLine => "`--inbox 127.0.0.1:7878`",
+        ConfiguredIn::File(_) => "`inbox = \"127.0.0.1:7878\"`",
+    };
+    format!("no inbox: {means}; {setting} lets people answer")
 }
 
 /// Returns `true` if a server wants a sign-in.
@@ -251,6 +269,8 @@ async fn serve_clients(
             let bound = listener
                 .local_addr()
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?;
+            // Made before it is said to serve: from then on a signal hands back the held calls.
+            let serving = serve_http(runtime, &config, listener);
             if let [_only] = config.servers.as_slice() {
                 output::say(format_args!("serving: http://{bound}/mcp"));
             } else {
@@ -259,7 +279,7 @@ async fn serve_clients(
                     output::say(format_args!("serving: http://{bound}/mcp/{name}"));
                 }
             }
-            serve_http(runtime, &config, listener).await.map_err(failed)
+            serving.await.map_err(failed)
         }
     }
 }

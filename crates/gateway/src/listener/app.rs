@@ -23,7 +23,7 @@ use crate::listener::metrics::{Metrics, Open};
 use crate::listener::origin_guard::OriginGuard;
 use crate::listener::page_access::open_to_pages;
 use crate::runtime::{Runtime, StartError};
-use crate::stop_signal;
+use crate::stop_signal::StopSignal;
 
 /// Limits on clients' connections.
 const BOUNDS: ConnectionBounds = ConnectionBounds {
@@ -46,7 +46,8 @@ struct AppState {
     stopping: Arc<AtomicBool>,
 }
 
-/// Serves HTTP clients until the operator stops the gateway; held calls are handed back first.
+/// Serves HTTP clients until the operator stops the gateway; held calls are handed back first. The signals that stop it
+/// are caught as soon as this returns. Must be called in a tokio runtime.
 ///
 /// Boxed, so that its code is compiled in this crate, with this crate's optimizations.
 pub fn serve(
@@ -54,13 +55,15 @@ pub fn serve(
     config: &Config,
     listener: TcpListener,
 ) -> BoxFuture<'_, Result<(), StartError>> {
-    Box::pin(serve_until_stopped(runtime, config, listener))
+    let signal = StopSignal::catch(runtime.reads_file_again());
+    Box::pin(serve_until_stopped(runtime, config, listener, signal))
 }
 
 async fn serve_until_stopped(
     runtime: Runtime,
     config: &Config,
     listener: TcpListener,
+    signal: StopSignal,
 ) -> Result<(), StartError> {
     let at = listener.local_addr();
     let local = at.as_ref().is_ok_and(|at| at.ip().is_loopback());
@@ -79,7 +82,7 @@ async fn serve_until_stopped(
     let closing = state.runtime.clone();
     let (ready_grace, drain) = (config.ready_grace, config.drain);
     let stop = async move {
-        stop_signal::received(stopping.runtime.reads_file_again()).await;
+        signal.received().await;
         stopping.stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(ready_grace).await;
         for endpoint in stopping.endpoints.iter() {

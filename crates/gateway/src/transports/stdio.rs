@@ -13,6 +13,7 @@ use crate::frame::FrameBytes;
 use crate::runtime::{Runtime, StartError};
 use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
+use crate::stop_signal::StopSignal;
 use crate::transports::child::{ChildTransport, read_frames};
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
 use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
@@ -277,8 +278,9 @@ pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 /// Handles the stop signal: held calls are handed back, the servers are ended, then the process ends.
 fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
     let pool = Arc::downgrade(pool);
+    let signal = StopSignal::catch(runtime.reads_file_again());
     tokio::spawn(async move {
-        crate::stop_signal::received(runtime.reads_file_again()).await;
+        signal.received().await;
         let Some(pool) = pool.upgrade() else {
             return;
         };
