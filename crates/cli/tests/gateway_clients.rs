@@ -44,6 +44,7 @@ impl Client {
         command.env_remove("CLAUDE_CODE_ENTRYPOINT");
         command.env("XDG_CONFIG_HOME", state);
         command.envs(self.env);
+        command.stderr(std::fs::File::create(state.join("log")).unwrap());
         let mut raw = Raw::start(command);
         let mut capabilities = json!({"roots": {}});
         if let Some(elicitation) = &self.elicitation {
@@ -227,12 +228,22 @@ fn a_run_without_a_person_is_never_asked() {
         elicitation: None,
         ..Client::new("gemini-cli-mcp-client", None)
     };
-    for client in [print, exec, opencode, gemini] {
+    let no_person = "no person sits at this client";
+    let no_forms = "this client shows no forms";
+    for (client, why) in [
+        (print, no_person),
+        (exec, no_person),
+        (opencode, no_forms),
+        (gemini, no_forms),
+    ] {
         let state = tempfile::tempdir().unwrap();
         let mut raw = client.start(state.path(), &[]);
         client.call(&mut raw, 2);
         assert_eq!(client.until_held(&mut raw), 0, "{}", client.name);
         answered_in_inbox(&raw, state.path(), 2);
+        let log = std::fs::read_to_string(state.path().join("log")).unwrap();
+        assert_eq!(log.matches(why).count(), 1, "{log}");
+        assert!(log.contains(client.name), "{log}");
     }
 }
 
