@@ -22,9 +22,24 @@ pub fn beginning(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
+/// Returns a text of at most `most` characters as it is, and the beginning of a longer one with an ellipsis.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{beginning, str_without_mark, without_mark};
+    use super::{beginning, shortened, str_without_mark, without_mark};
+
+    #[test]
+    fn a_longer_text_is_shortened_with_an_ellipsis() {
+        assert_eq!(shortened("häuser", 6), "häuser");
+        assert_eq!(shortened("häuser", 2), "hä…");
+        assert_eq!(shortened("", 0), "");
+    }
 
     #[test]
     fn one_byte_order_mark_is_left_out_and_only_at_the_start() {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{CheckError, Violation, Violations};
 use crate::form::{Defect, Defects};
+use crate::pointer;
 use crate::wire::members::raw_value;
 use crate::wire::{Capability, Revision};
 
@@ -138,14 +139,10 @@ impl Finding {
     /// Returns the location in the notation of the elicitation errors in the specification's documentation:
     /// `properties.age.type`.
     pub fn dotted(&self) -> String {
-        let Some(pointer) = self.location.strip_prefix('/') else {
-            return self.location.clone();
-        };
-        let steps: Vec<String> = pointer
-            .split('/')
-            .map(|step| step.replace("~1", "/").replace("~0", "~"))
-            .collect();
-        steps.join(".")
+        match pointer::names(&self.location) {
+            Some(names) => names.join("."),
+            None => self.location.clone(),
+        }
     }
 }
 

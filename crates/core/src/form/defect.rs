@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::pointer::token;
+
 /// One reason why a requestedSchema is not a legal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -227,7 +229,7 @@ impl<'p> At<'p> {
         };
         let mut pointer = parent.pointer();
         pointer.push('/');
-        pointer.push_str(&self.key.replace('~', "~0").replace('/', "~1"));
+        pointer.push_str(&token(self.key));
         pointer
     }
 }

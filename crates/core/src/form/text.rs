@@ -8,6 +8,7 @@ use super::pattern::Refused;
 use super::{Format, Pattern};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Json};
+use crate::text::shortened;
 
 /// The rules of a string (`StringSchema`). Lengths count Unicode code points (JSON Schema 2020-12 validation §6.3).
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -184,11 +185,7 @@ fn read_pattern(value: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Optio
 /// Returns a peer's name, short enough for a message.
 pub(crate) fn clip(name: &str) -> String {
     const SHOWN: usize = 60;
-    if name.chars().count() <= SHOWN {
-        name.to_owned()
-    } else {
-        name.chars().take(SHOWN).chain(['…']).collect()
-    }
+    shortened(name, SHOWN)
 }
 
 /// Returns the keywords of this kind, and whether they are present.

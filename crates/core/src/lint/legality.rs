@@ -8,6 +8,7 @@ use super::official::{accepts_field, accepts_root};
 use super::question::Question;
 use super::report::{Findings, Legal, Severity};
 use crate::form::{DefectCode, Defects, Form, Kind};
+use crate::pointer;
 use crate::wire::Revision;
 
 const OLD: Revision = Revision::V2025_06_18;
@@ -79,7 +80,7 @@ fn has_titles(field: &Value) -> bool {
 pub(super) fn field_of(pointer: &str) -> Option<String> {
     let inside = pointer.strip_prefix("/properties/")?;
     let name = inside.split('/').next()?;
-    Some(name.replace("~1", "/").replace("~0", "~"))
+    Some(pointer::name(name))
 }
 
 /// Determines the revisions of a form, and adds the findings about those that it is not legal on.

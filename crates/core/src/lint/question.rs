@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use crate::pointer::token;
+
 /// One question and its location.
 #[derive(Debug)]
 pub(super) struct Question<'a> {
@@ -67,7 +69,7 @@ impl Question<'_> {
 
     /// Returns the pointer of a field.
     pub(super) fn field(&self, name: &str) -> String {
-        self.at(&format!("/properties/{}", escaped(name)))
+        self.at(&format!("/properties/{}", token(name)))
     }
 
     /// Returns the pointer of the message.
@@ -79,11 +81,6 @@ impl Question<'_> {
     pub(super) fn member(&self, name: &str) -> String {
         format!("{}/{name}", self.params)
     }
-}
-
-/// Returns a name escaped as a token of a JSON Pointer (RFC 6901, section 3).
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Returns the questions in a text; at least one.
@@ -144,7 +141,7 @@ fn requests_of<'a>(
         .filter_map(|key| {
             from_request(
                 &object(requests.get(key)?)?,
-                &format!("{at}/inputRequests/{}", escaped(key)),
+                &format!("{at}/inputRequests/{}", token(key)),
             )
         })
         .collect();

@@ -8,6 +8,7 @@ use crate::form::{ChoiceOption, Field, Form, Format, Kind};
 use crate::link;
 use crate::secrecy::TextSource;
 use crate::secrecy::words::{is_invisible, words};
+use crate::text;
 
 const LONG_TITLE: usize = 80;
 const LONG_DESCRIPTION: usize = 500;
@@ -206,11 +207,7 @@ fn is_readable(name: &str) -> bool {
 
 /// Returns a peer's text, short enough to repeat.
 pub(super) fn shortened(name: &str) -> String {
-    let mut shortened: String = name.chars().take(40).collect();
-    if name.chars().count() > 40 {
-        shortened.push('…');
-    }
-    shortened
+    text::shortened(name, 40)
 }
 
 fn fitting_format(name: &str) -> Option<Format> {

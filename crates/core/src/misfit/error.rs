@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Misfit, escaped};
+use super::Misfit;
+use crate::pointer::token;
 
 /// The code of an error that names none (JSON-RPC 2.0, internal error).
 const INTERNAL: i32 = -32603;
@@ -67,7 +68,7 @@ fn misfit(
     expected: &'static str,
 ) -> Option<Misfit> {
     error.is_object().then(|| match found {
-        Some(found) => Misfit::of(&format!("/{}", escaped(name)), found, expected),
+        Some(found) => Misfit::of(&format!("/{}", token(name)), found, expected),
         None => Misfit::missing("", name, expected),
     })
 }

@@ -24,6 +24,7 @@ pub use error::{FittedError, fit_error};
 pub use mend::{Mended, mend};
 use shape::Fitting;
 
+use crate::pointer::token;
 use crate::text::beginning;
 
 /// The longest part of a value that is named, in bytes.
@@ -71,7 +72,7 @@ impl Misfit {
 
     fn missing(pointer: &str, member: &str, expected: &'static str) -> Self {
         Self {
-            pointer: format!("{pointer}/{}", escaped(member)),
+            pointer: format!("{pointer}/{}", token(member)),
             found: None,
             expected,
         }
@@ -183,11 +184,6 @@ fn cut(text: &str) -> String {
     } else {
         format!("{start}..")
     }
-}
-
-/// Writes a name as a token of a JSON Pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

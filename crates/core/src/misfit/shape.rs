@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Misfit, escaped};
+use super::Misfit;
+use crate::pointer::token;
 
 /// The largest number of misfits that are named of one result.
 const MOST: usize = 50;
@@ -239,7 +240,7 @@ impl Fitting {
     fn at<T>(&mut self, name: &str, then: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&escaped(name));
+        self.pointer.push_str(&token(name));
         let done = then(self);
         self.pointer.truncate(before);
         done

@@ -6,6 +6,7 @@ use mcp_elicit_core::answer::{Draft, DraftValue};
 use mcp_elicit_core::argument::{Original, changed_from};
 use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::pointer;
 use mcp_elicit_core::view::exact_argument;
 
 use super::clock::{ago, moment};
@@ -108,7 +109,7 @@ fn without_others(
     // The fields' names are JSON Pointers.
     let editable = fields.iter().filter_map(|field| {
         let name = field.name().strip_prefix('/')?.split('/').next()?;
-        Some(name.replace("~1", "/").replace("~0", "~"))
+        Some(pointer::name(name))
     });
     let first: Vec<String> = editable
         .chain(reads.iter().cloned())

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use mcp_elicit_core::question::{AbsentArgument, CallSummary, ToolClaims};
+use mcp_elicit_core::text::shortened;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,22 +50,14 @@ fn absent_arguments(call: &CallSummary, tool: &ToolFacts) -> Option<Vec<AbsentAr
         .filter(|(name, _)| !given.contains(name.as_str()));
     let mut absent: Vec<AbsentArgument> = absent
         .map(|(name, declared)| AbsentArgument {
-            name: cut(name, MAX_NAME),
+            name: shortened(name, MAX_NAME),
             default: declared
                 .get("default")
-                .map(|default| cut(&default.to_string(), MAX_DEFAULT)),
+                .map(|default| shortened(&default.to_string(), MAX_DEFAULT)),
         })
         .collect();
     absent.sort_by_key(|argument| argument.default.is_none());
     Some(absent)
-}
-
-/// Returns the text, cut to this many characters.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

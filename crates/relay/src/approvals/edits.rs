@@ -1,6 +1,7 @@
 //! Arguments changed by approvers, which replace the client's; the others stay byte for byte.
 
 use mcp_elicit_core::argument::is_same_argument;
+use mcp_elicit_core::pointer;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::members::Members;
 use serde_json::value::RawValue;
@@ -51,14 +52,9 @@ impl Edits {
     }
 }
 
-/// Returns the names in a JSON Pointer.
+/// Returns the names in a JSON Pointer to a member.
 pub(super) fn names_of(pointer: &str) -> Option<Vec<String>> {
-    let names = pointer.strip_prefix('/')?.split('/');
-    Some(
-        names
-            .map(|name| name.replace("~1", "/").replace("~0", "~"))
-            .collect(),
-    )
+    pointer::names(pointer).filter(|names| !names.is_empty())
 }
 
 /// Returns the object with another value for the member of this path, if the value differs. A member that the object

@@ -37,7 +37,6 @@ use crate::{
     Timestamp,
 };
 use claims::claims;
-pub(crate) use claims::cut;
 use edits::Edits;
 use request::approval_request;
 pub use shown::is_trace_parent;

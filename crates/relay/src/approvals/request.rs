@@ -2,12 +2,13 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::text::shortened;
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::Members;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::claims::{MAX_DEFAULT, cut};
+use super::claims::MAX_DEFAULT;
 use super::edits::names_of;
 use crate::decisions::Approval;
 
@@ -130,7 +131,7 @@ fn absent(declared: &Value, names: &[String]) -> Option<Value> {
     let mut field = field_of(declared, kind, names, copied);
     let mut words = "The call leaves it out.".to_owned();
     if let Some(default) = declared.get("default") {
-        let default = cut(&default.to_string(), MAX_DEFAULT);
+        let default = shortened(&default.to_string(), MAX_DEFAULT);
         words = format!("{words} By the server's word, it is then {default}.");
     }
     field["description"] = words.into();

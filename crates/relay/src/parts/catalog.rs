@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use mcp_elicit_core::question::ToolClaims;
+use mcp_elicit_core::text::shortened;
 use mcp_elicit_core::wire::members;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::CallKind;
-use crate::approvals::cut;
 use crate::decisions::ToolFacts;
 
 /// The number of tools that are remembered.
@@ -130,7 +130,7 @@ impl Catalog {
         });
         let described_by = described.description.as_deref().map(str::trim);
         let description = described_by.filter(|text| !text.is_empty());
-        let description = description.map(|text| cut(text, ToolClaims::MAX_DESCRIPTION));
+        let description = description.map(|text| shortened(text, ToolClaims::MAX_DESCRIPTION));
         let both = |text: &String| text.len() + schema.map_or(0, str::len);
         let description = description.filter(|text| self.text_bytes + both(text) <= MAX_TEXTS);
         let hints = described.annotations;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use mcp_elicit_core::pointer;
 use mcp_elicit_core::text::beginning;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
         value: range_in(text, root.get()),
     };
     for step in pointer.split('/').skip(1) {
-        let name = step.replace("~1", "/").replace("~0", "~");
+        let name = pointer::name(step);
         let Some(next) = child(text, &text[here.value.clone()], &name) else {
             break;
         };

@@ -7,6 +7,7 @@ use super::super::parse::constrains;
 use super::super::text::clip;
 use super::{AdjustmentKind, Location, Reader, Unreadable};
 use crate::json::Json;
+use crate::pointer;
 
 /// The deepest chain of references and alternatives.
 const DEPTH: usize = 24;
@@ -189,7 +190,7 @@ fn point<'j, 'a>(root: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
     }
     let mut at = root;
     for token in pointer.strip_prefix('/')?.split('/').take(DEPTH) {
-        let token = token.replace("~1", "/").replace("~0", "~");
+        let token = pointer::name(token);
         at = match at {
             Json::Object(members) => {
                 let found = members.iter().find(|(name, _)| **name == *token);

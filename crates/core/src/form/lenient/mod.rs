@@ -27,6 +27,7 @@ use super::pattern::Budget;
 use super::text::clip;
 use super::{Field, Form, Kind, Limits, parse};
 use crate::json::Json;
+use crate::pointer;
 
 /// The most keywords and options that one reading looks at. Definitions can be read in place many times, so the
 /// length of the text does not limit them.
@@ -85,7 +86,7 @@ impl Location {
     }
 
     fn child(&self, key: &str) -> Self {
-        let key = key.replace('~', "~0").replace('/', "~1");
+        let key = pointer::token(key);
         Location {
             field: self.field.clone(),
             pointer: format!("{}/{key}", self.pointer),

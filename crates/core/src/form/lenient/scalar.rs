@@ -9,6 +9,7 @@ use super::super::{Kind, Pattern, parse};
 use super::flat::Flat;
 use super::{AdjustmentKind, Location, Reader, Unreadable};
 use crate::json::Json;
+use crate::pointer;
 
 /// The type of a single value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,7 +169,7 @@ impl<'j, 'a> Reader<'j, 'a> {
             };
             self.patterns = patterns;
             let key = defect.pointer.rsplit('/').next().unwrap_or_default();
-            let key = key.replace("~1", "/").replace("~0", "~");
+            let key = pointer::name(key);
             let before = keywords.len();
             match remedy(defect, &key) {
                 Remedy::Drop(kind) => {
