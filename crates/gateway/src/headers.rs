@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use data_encoding::BASE64;
 use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{Frame, FramePart, Revision, meta};
 
 /// The header of the session (2025-06-18 and 2025-11-25).
@@ -48,6 +49,13 @@ pub(crate) fn rounds_headers(frame: Frame<'_>) -> HeaderMap {
         headers.insert(NAME, name);
     }
     headers
+}
+
+/// Returns the headers that repeat parts of a request of 2026-07-28, by its text; none for any other text.
+pub fn headers_of(request: &str) -> HeaderMap {
+    let index = FrameIndex::at(request.as_bytes());
+    let frame = index.as_ref().map(|index| Frame::of_text(request, index));
+    frame.map(rounds_headers).unwrap_or_default()
 }
 
 /// The marks of a value that needs encoding in a header (2026-07-28, transports, value encoding).
@@ -123,6 +131,22 @@ impl RequestFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_of_rounds_repeats_its_name_encoded() {
+        let request = |revision: &str| {
+            let meta = serde_json::json!({ meta::PROTOCOL_VERSION: revision });
+            let params = serde_json::json!({"name": "größe", "arguments": {}, "_meta": meta});
+            serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+                .to_string()
+        };
+        let headers = headers_of(&request("2026-07-28"));
+        assert_eq!(headers[VERSION], "2026-07-28");
+        assert_eq!(headers[METHOD], "tools/call");
+        assert_eq!(headers[NAME], "=?base64?Z3LDtsOfZQ==?=");
+        assert!(headers_of(&request("2025-11-25")).is_empty());
+        assert!(headers_of("[]").is_empty());
+    }
 
     #[test]
     fn a_value_comes_back_out_of_its_header() {

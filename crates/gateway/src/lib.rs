@@ -6,8 +6,9 @@
 //!
 //! Its public API is [`config`], [`recorded`], the [`Runtime`] with its [`StartError`], and the entry points
 //! [`serve_http`], [`serve_program`] and [`serve_url`]; call [`kill_servers`] afterwards. [`supported_eras`] and
-//! [`asked_eras`] check a server, and [`ServerConnection`] connects to one. [`open_to_pages`] lets pages of
-//! named origins read the responses of any router. [`RawServer`] is a server's process that is spoken to in raw lines. [`SERVER_STDERR`] is the target of a server's stderr in the log.
+//! [`asked_eras`] check a server, and [`ServerConnection`] connects to one. [`headers_of`] returns the headers of a
+//! request. [`open_to_pages`] lets pages of named origins read the responses of any router. [`RawServer`] is a server's
+//! process that is spoken to in raw lines. [`SERVER_STDERR`] is the target of a server's stderr in the log.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -50,6 +51,7 @@ mod session;
 mod stop_signal;
 mod transports;
 
+pub use headers::headers_of;
 pub use listener::app::{router, serve as serve_http};
 pub use listener::page_access::open_to_pages;
 pub use runtime::{ReloadError, Reloaded, Runtime, StartError};

@@ -12,8 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_check::{Connection, Received};
 use mcp_elicit_client::tls;
 use mcp_elicit_core::text::beginning;
+use mcp_elicit_core::wire::method;
 use mcp_elicit_core::wire::sse::EventReader;
-use mcp_elicit_core::wire::{Revision, meta, method};
+use mcp_elicit_gateway::headers_of;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -37,8 +38,6 @@ const LONGEST_QUOTE: usize = 200;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
@@ -167,10 +166,9 @@ impl Shared {
         if let Some(revision) = session.revision {
             request = request.header(VERSION, revision);
         }
-        for (name, value) in rounds_headers(&frame) {
-            request = request.header(name, value);
-        }
-        let response = request.body(frame.to_string()).send().await;
+        let text = frame.to_string();
+        let repeated = headers_of(&text);
+        let response = request.headers(repeated).body(text).send().await;
         match response {
             Ok(response) => self.read(response, id).await,
             Err(error) => self.end(mcp_elicit_core::fault::with_causes(&error.without_url())),
@@ -276,20 +274,6 @@ impl Shared {
         // The server may have forgotten it, or keep it.
         let _ = sent.map(drop);
     }
-}
-
-/// Returns the headers that repeat parts of a request (2026-07-28, transports).
-fn rounds_headers(frame: &Value) -> Vec<(HeaderName, HeaderValue)> {
-    let params = &frame["params"];
-    let revision = &params["_meta"][meta::PROTOCOL_VERSION];
-    if *revision != Revision::V2026_07_28.as_str() {
-        return Vec::new();
-    }
-    let mut headers = vec![(VERSION, HeaderValue::from_static("2026-07-28"))];
-    let text = |value: &Value| HeaderValue::from_str(value.as_str()?).ok();
-    headers.extend(text(&frame["method"]).map(|method| (METHOD, method)));
-    headers.extend(text(&params["name"]).map(|name| (NAME, name)));
-    headers
 }
 
 impl Connection for HttpConnection {
