@@ -44,7 +44,7 @@ impl Client {
         command.env_remove("CLAUDE_CODE_ENTRYPOINT");
         command.env("XDG_CONFIG_HOME", state);
         command.envs(self.env);
-        command.stderr(std::fs::File::create(state.join("log")).unwrap());
+        command.stderr(std::process::Stdio::piped());
         let mut raw = Raw::start(command);
         let mut capabilities = json!({"roots": {}});
         if let Some(elicitation) = &self.elicitation {
@@ -241,7 +241,8 @@ fn a_run_without_a_person_is_never_asked() {
         client.call(&mut raw, 2);
         assert_eq!(client.until_held(&mut raw), 0, "{}", client.name);
         answered_in_inbox(&raw, state.path(), 2);
-        let log = std::fs::read_to_string(state.path().join("log")).unwrap();
+        drop(raw.stdin.take());
+        let log = std::io::read_to_string(raw.child.stderr.take().unwrap()).unwrap();
         assert_eq!(log.matches(why).count(), 1, "{log}");
         assert!(log.contains(client.name), "{log}");
     }

@@ -23,6 +23,37 @@ struct ProfileFacts {
     is_child: bool,
     /// The clients whose profiles are in the log, each with the reason.
     logged: Mutex<HashSet<(String, &'static str)>>,
+    /// The last client, because a question needs its profile several times.
+    last: Mutex<Option<LastClient>>,
+}
+
+/// A client as it was seen, and its profile.
+#[derive(Debug)]
+struct LastClient {
+    info: Option<String>,
+    declares: Capability,
+    declares_apps: bool,
+    call_meta: Option<String>,
+    profile: ClientProfile,
+}
+
+impl LastClient {
+    fn new(seen: &SeenClient<'_>, profile: ClientProfile) -> Self {
+        Self {
+            info: seen.info.map(str::to_owned),
+            declares: seen.declares,
+            declares_apps: seen.declares_apps,
+            call_meta: seen.call_meta.map(str::to_owned),
+            profile,
+        }
+    }
+
+    fn is(&self, seen: &SeenClient<'_>) -> bool {
+        self.info.as_deref() == seen.info
+            && self.call_meta.as_deref() == seen.call_meta
+            && self.declares == seen.declares
+            && self.declares_apps == seen.declares_apps
+    }
 }
 
 impl Config {
@@ -33,6 +64,7 @@ impl Config {
             profiles,
             is_child: self.listen.is_none(),
             logged: Mutex::default(),
+            last: Mutex::default(),
         });
         for server in &mut self.servers {
             server.settings.client_facts = Some(facts.clone());
@@ -43,6 +75,19 @@ impl Config {
 
 impl ClientFacts for ProfileFacts {
     fn profile(&self, seen: &SeenClient<'_>) -> ClientProfile {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(last) if last.is(seen) => last.profile.clone(),
+            _ => {
+                let profile = self.find(seen);
+                last.insert(LastClient::new(seen, profile)).profile.clone()
+            }
+        }
+    }
+}
+
+impl ProfileFacts {
+    fn find(&self, seen: &SeenClient<'_>) -> ClientProfile {
         let info = seen.info.and_then(|info| serde_json::from_str(info).ok());
         let info: Value = info.unwrap_or_default();
         let text = |name: &str| info[name].as_str().unwrap_or_default();
@@ -71,9 +116,7 @@ impl ClientFacts for ProfileFacts {
             wait: profile.wait,
         }
     }
-}
 
-impl ProfileFacts {
     /// Logs once for each client that people are asked in its place, with the profiles that say so.
     fn log(&self, seen: &Seen<'_>, reason: &'static str) {
         let client = sanitize::line(seen.name, sanitize::LABEL);
