@@ -60,6 +60,15 @@ real-programs *args:
     cargo build --locked -p mcp-elicit --features full
     python3 tests/real-programs/run.py {{args}}
 
+# `check` before published servers and small servers of each SDK; `--write` updates docs/check.md
+check-servers *args:
+    cargo build --locked -p mcp-elicit --features full
+    python3 tests/real-programs/check_servers.py {{args}}
+
+# the instructions of a call and of a question in a gateway's process, of one or several built programs
+instructions *programs:
+    crates/speed/instructions.py {{programs}}
+
 # agents' frameworks, without a model, through the gateway; `--write` updates docs/agents.md
 frameworks *args:
     cargo build --locked -p mcp-elicit --features full

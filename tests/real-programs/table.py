@@ -134,9 +134,10 @@ def commit(root):
     return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=root, capture_output=True, text=True).stdout.strip()
 
 
-def write(page, text, commits):
-    """Replaces the generated part of the page."""
-    before, rest = page.read_text().split(BEGIN)
-    after = rest.split(END)[1]
+def write(page, text, commits, marks=(BEGIN, END)):
+    """Replaces the generated part of the page, which is between these marks."""
+    begin, end = marks
+    before, rest = page.read_text().split(begin)
+    after = rest.split(end)[1]
     run = f"Run on {time.strftime('%Y-%m-%d')}, commit {' and '.join(sorted(commits))}, python {platform.python_version()}, {platform.system()}."
-    page.write_text(f"{before}{BEGIN}\n\n{run}\n\n{text}\n{END}{after}")
+    page.write_text(f"{before}{begin}\n\n{run}\n\n{text}\n{end}{after}")

@@ -15,6 +15,11 @@ use serde_json::{Value, json};
 
 /// Runs `doctor` in a home with these files; returns its exit code, its JSON and its text.
 fn doctor(home: &Path, files: &[(&str, String)]) -> (i32, Value, String) {
+    doctor_with(home, files, &[])
+}
+
+/// The same with these options.
+fn doctor_with(home: &Path, files: &[(&str, String)], options: &[&str]) -> (i32, Value, String) {
     for (name, text) in files {
         let path = home.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -24,6 +29,7 @@ fn doctor(home: &Path, files: &[(&str, String)]) -> (i32, Value, String) {
     let run = |words: &[&str]| {
         Command::new(PROGRAM)
             .arg("doctor")
+            .args(options)
             .args(words)
             .env_clear()
             .env("HOME", home)
@@ -214,4 +220,74 @@ fn an_inbox_without_a_signed_in_browser_is_named() {
         (exit, findings(&report)),
         (0, vec![(code, level, server, next)])
     );
+}
+
+#[test]
+fn each_server_is_started_as_the_gateway_would_and_what_it_speaks_is_shown() {
+    let home = tempfile::tempdir().unwrap();
+    // The server ends at once unless it gets the variable of its entry.
+    let picky = json!({"command": PROGRAM, "env": {"REGION": "eu"}, "args": ["gateway", "--", "/bin/sh", "-c",
+        format!("[ \"$REGION\" = eu ] && exec {PROGRAM} demo-server")]});
+    let servers = json!({
+        "wrapped": wrapped(&["--", PROGRAM, "demo-server"]),
+        "picky": picky,
+        "plain": {"command": PROGRAM, "args": ["demo-server"]},
+        "broken": wrapped(&["--", "/bin/sh", "-c", "exit 3"]),
+        "asking": wrapped(&["--", PROGRAM, "demo-server", "${input:token}"]),
+        "off": {"command": "/bin/false", "disabled": true},
+    });
+    let (exit, report, shown) = doctor_with(home.path(), &[cursor(&servers)], &["--start"]);
+    assert_eq!(exit, 1, "{report}");
+    let speaks = |name: &str| {
+        let all = report["clients"][0]["servers"].as_array().unwrap();
+        let server = all.iter().find(|server| server["name"] == name).unwrap();
+        server["speaks"].as_str().unwrap_or_default().to_owned()
+    };
+    for name in ["wrapped", "picky", "plain"] {
+        assert!(
+            speaks(name).contains("2025-11-25 and 2026-07-28"),
+            "{name}: {report}"
+        );
+    }
+    for name in ["broken", "asking", "off"] {
+        assert_eq!(speaks(name), "", "{name}");
+    }
+    let started: Vec<_> = findings(&report)
+        .into_iter()
+        .filter(|(code, ..)| code == "server-fails" || code == "not-started")
+        .map(|(code, level, server, _)| (code, level, server))
+        .collect();
+    let row = |code: &str, level: &str, server: &str| {
+        (code.to_owned(), level.to_owned(), server.to_owned())
+    };
+    assert_eq!(
+        started,
+        [
+            row("server-fails", "problem", "broken"),
+            row("not-started", "warning", "asking")
+        ]
+    );
+    assert!(
+        shown.contains("speaks 2025-11-25 and 2026-07-28; not seen to ask yet"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("run the command in a terminal"),
+        "the gateway's own next step: {shown}"
+    );
+}
+
+#[test]
+fn runs_without_a_person_and_a_missing_desktop_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let claude = json!({"mcpServers": {"deploy": wrapped(&["--", PROGRAM, "demo-server"])}});
+    let files = [(".claude.json", claude.to_string())];
+    let (_, report, shown) = doctor(home.path(), &files);
+    assert_eq!(report["clients"][0]["askedHeadless"], "the inbox");
+    assert!(
+        shown.contains("asked without a person at it: the inbox"),
+        "{shown}"
+    );
+    let codes: Vec<_> = findings(&report).into_iter().map(|one| one.0).collect();
+    assert!(codes.contains(&"no-notification".to_owned()), "{codes:?}");
 }

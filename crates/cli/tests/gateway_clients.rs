@@ -44,7 +44,7 @@ impl Client {
         command.env_remove("CLAUDE_CODE_ENTRYPOINT");
         command.env("XDG_CONFIG_HOME", state);
         command.envs(self.env);
-        command.stderr(std::process::Stdio::piped());
+        command.stderr(Stdio::piped());
         let mut raw = Raw::start(command);
         let mut capabilities = json!({"roots": {}});
         if let Some(elicitation) = &self.elicitation {

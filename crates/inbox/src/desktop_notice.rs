@@ -111,7 +111,8 @@ fn title(asked: &[&Row]) -> Option<String> {
     }
 }
 
-fn is_desktop() -> bool {
+/// Returns `true` if this process runs in the session of a desktop.
+pub fn is_desktop() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(target_os = "macos")
         || (cfg!(unix)

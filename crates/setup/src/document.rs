@@ -142,6 +142,20 @@ impl Document {
         &self.servers
     }
 
+    /// Returns the variables that the client sets for this server.
+    pub fn environment(&self, server: &Server) -> Vec<(String, String)> {
+        let names = &self.client.entry;
+        let entry = self.root.at(&server.path);
+        let maps = [
+            entry.and_then(|entry| entry.get(&names.env)),
+            entry.and_then(|entry| entry.get(&names.command)?.get(&names.env)),
+        ];
+        let members = maps.into_iter().flatten().flat_map(Node::members);
+        members
+            .filter_map(|member| Some((member.key.clone(), member.value.word()?.to_owned())))
+            .collect()
+    }
+
     /// Returns the time limit of this server, if it is too short for a person.
     pub fn short_limit(&self, server: &Server) -> Option<ShortLimit> {
         let limit = self.client.time_limit()?;

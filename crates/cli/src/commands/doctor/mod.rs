@@ -1,4 +1,5 @@
-//! `doctor`: the state of clients, servers and the inbox, and what to do next. Nothing is changed or started.
+//! `doctor`: the state of clients, servers and the inbox, and what to do next. Nothing is changed, and started only with
+//! `--start`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,25 +9,33 @@ use mcp_elicit_client::sign_in::{SignIn, SignInOptions};
 use mcp_elicit_clients::{Dialog, Profile, Profiles, Shows};
 use mcp_elicit_core::link::without_userinfo;
 use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_inbox::desktop_notice;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_setup::{Client, Document, Server, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::start::{Started, start};
 use super::setup::{Found, Selection, find, is_open};
 use super::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, ERROR, GOOD, HINT, WARNING, harmless, print, styled};
 
+mod start;
+
 /// Check clients, servers and the inbox, and say what to do next
 ///
-/// Reads configuration files and the state folder, and starts nothing.
+/// Reads configuration files and the state folder, and starts nothing unless asked to.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct DoctorArgs {
     /// Clients, by their short names, and servers [default: all]
     #[arg(value_name = "CLIENT|SERVER")]
     names: Vec<String>,
+
+    /// Start each server as the gateway would, for a moment, and show what it speaks
+    #[arg(long)]
+    start: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -40,6 +49,7 @@ pub(crate) struct DoctorArgs {
 const AFTER: &str = "\
 Examples:
   mcp-elicit doctor
+  mcp-elicit doctor --start
   mcp-elicit doctor cursor --json | jq '.findings[] | {code, next}'
 
 Each finding has a code, which docs/setup.md lists, and the next command.
@@ -111,6 +121,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
             Ok(())
         })?;
     }
+    let mut speak = Vec::new();
+    if args.start {
+        in_runtime(async {
+            start_all(&files, &selection, &mut speak, &mut findings).await;
+            Ok(())
+        })?;
+    }
     two_commands(&files, &mut findings);
     in_runtime(async {
         in_state(&state, &files, &mut findings).await;
@@ -122,13 +139,60 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
     if args.json {
         let clients: Vec<Value> = files
             .iter()
-            .map(|file| file_json(file, &profiles))
+            .map(|file| file_json(file, &profiles, &speak))
             .collect();
         output::print_json(&json!({"clients": clients, "findings": findings}))?;
     } else {
-        show(&files, &profiles, &findings)?;
+        show(&files, &profiles, &speak, &findings)?;
     }
     Ok(if is_bad { Exit::Refused } else { Exit::Done })
+}
+
+/// What a server speaks, by its file and name.
+struct Speaks<'f> {
+    file: &'f Path,
+    server: &'f str,
+    words: String,
+}
+
+/// Returns what this server speaks, if it was started.
+fn spoken<'s>(speak: &'s [Speaks<'_>], file: &Found, server: &Server) -> Option<&'s str> {
+    let mut all = speak.iter();
+    let found = all.find(|one| one.file == file.path && one.server == server.name())?;
+    Some(&found.words)
+}
+
+/// Starts the selected servers, one after the other.
+async fn start_all<'f>(
+    files: &'f [Found],
+    selection: &Selection,
+    speak: &mut Vec<Speaks<'f>>,
+    findings: &mut Vec<Finding>,
+) {
+    for file in files {
+        let Ok(document) = &file.document else {
+            continue;
+        };
+        for server in document.servers() {
+            if !selection.servers.is_empty() && !selection.names(server.name()) {
+                continue;
+            }
+            output::say(format_args!(
+                "starting {} of {} ..",
+                harmless(server.name()),
+                file.client.name()
+            ));
+            let Some(Started { speaks, finding }) = start(file, document, server).await else {
+                continue;
+            };
+            findings.extend(finding);
+            speak.extend(speaks.map(|words| Speaks {
+                file: &file.path,
+                server: server.name(),
+                words,
+            }));
+        }
+    }
 }
 
 /// Adds the findings of one file.
@@ -366,6 +430,14 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
     if !is_used {
         return;
     }
+    if !desktop_notice::is_desktop() {
+        findings.push(Finding::new(
+            "no-notification",
+            Level::Warning,
+            "there is no desktop here that could notify you of a question",
+            "keep `mcp-elicit inbox watch` open, or set up mail, Slack or Teams (docs/channels.md)",
+        ));
+    }
     if state.served_inbox().await.is_none() {
         findings.push(Finding::new(
             "inbox-not-served",
@@ -395,6 +467,18 @@ fn asked(client: &Client, profiles: &Profiles) -> String {
     asked_by(&profile).to_owned()
 }
 
+/// Returns who is asked when a client runs without a person, as in a script; `None` if no way is known to recognise it.
+fn asked_headless(client: &Client, profiles: &Profiles) -> Option<&'static str> {
+    let is_of_client = |id: &str| {
+        let rest = id.strip_prefix(client.id());
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    let mut ids = profiles.entries().iter().filter_map(|entry| entry.id());
+    let id = ids.find(|id| is_of_client(id))?;
+    let (_, profile, _) = profiles.played(id)?;
+    (profile.dialog == Dialog::None).then(|| asked_by(&profile))
+}
+
 fn asked_by(profile: &Profile) -> &'static str {
     match (profile.dialog, profile.form, profile.url) {
         (Dialog::None, ..) | (_, Shows::No, Shows::No) => "the inbox",
@@ -404,7 +488,7 @@ fn asked_by(profile: &Profile) -> &'static str {
     }
 }
 
-fn file_json(file: &Found, profiles: &Profiles) -> Value {
+fn file_json(file: &Found, profiles: &Profiles, speak: &[Speaks<'_>]) -> Value {
     let servers = file.document.iter().flat_map(Document::servers);
     let servers: Vec<Value> = servers
         .map(|server| {
@@ -414,14 +498,23 @@ fn file_json(file: &Found, profiles: &Profiles) -> Value {
                 State::Wrapped { .. } => "wrapped",
                 State::Unsupported { .. } => "unsupported",
             };
-            json!({"name": server.name(), "line": server.line(), "state": state, "disabled": server.is_disabled()})
+            let mut shown = json!({"name": server.name(), "line": server.line(), "state": state, "disabled": server.is_disabled()});
+            if let Some(words) = spoken(speak, file, server) {
+                shown["speaks"] = words.into();
+            }
+            shown
         })
         .collect();
     json!({"client": file.client.id(), "file": file.path, "project": file.is_project, "readable": file.document.is_ok(),
-        "asked": asked(file.client, profiles), "servers": servers})
+        "asked": asked(file.client, profiles), "askedHeadless": asked_headless(file.client, profiles), "servers": servers})
 }
 
-fn show(files: &[Found], profiles: &Profiles, findings: &[Finding]) -> Result<(), Failure> {
+fn show(
+    files: &[Found],
+    profiles: &Profiles,
+    speak: &[Speaks<'_>],
+    findings: &[Finding],
+) -> Result<(), Failure> {
     for file in files {
         print(format_args!(
             "{}  {}",
@@ -434,9 +527,17 @@ fn show(files: &[Found], profiles: &Profiles, findings: &[Finding]) -> Result<()
                 _ if is_open(server) => styled(WARNING, "not behind the gateway"),
                 _ => "cannot be behind the gateway".to_owned(),
             };
-            print(format_args!("  {}  {state}", harmless(server.name())))?;
+            let speaks = spoken(speak, file, server);
+            let speaks = speaks.map_or_else(String::new, |words| format!(", {}", harmless(words)));
+            print(format_args!(
+                "  {}  {state}{speaks}",
+                harmless(server.name())
+            ))?;
         }
         print(format_args!("  asked: {}", asked(file.client, profiles)))?;
+        if let Some(by) = asked_headless(file.client, profiles) {
+            print(format_args!("  asked without a person at it: {by}"))?;
+        }
     }
     for finding in findings {
         let label = match finding.level {
