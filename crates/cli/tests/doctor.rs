@@ -242,7 +242,7 @@ fn each_server_is_started_as_the_gateway_would_and_what_it_speaks_is_shown() {
     let speaks = |name: &str| {
         let all = report["clients"][0]["servers"].as_array().unwrap();
         let server = all.iter().find(|server| server["name"] == name).unwrap();
-        server["speaks"].as_str().unwrap_or_default().to_owned()
+        server["revisions"].as_str().unwrap_or_default().to_owned()
     };
     for name in ["wrapped", "picky", "plain"] {
         assert!(

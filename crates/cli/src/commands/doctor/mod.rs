@@ -121,10 +121,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
             Ok(())
         })?;
     }
-    let mut speak = Vec::new();
+    let mut known = Vec::new();
     if args.start {
         in_runtime(async {
-            start_all(&files, &selection, &mut speak, &mut findings).await;
+            start_all(&files, &selection, &mut known, &mut findings).await;
             Ok(())
         })?;
     }
@@ -139,25 +139,25 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
     if args.json {
         let clients: Vec<Value> = files
             .iter()
-            .map(|file| file_json(file, &profiles, &speak))
+            .map(|file| file_json(file, &profiles, &known))
             .collect();
         output::print_json(&json!({"clients": clients, "findings": findings}))?;
     } else {
-        show(&files, &profiles, &speak, &findings)?;
+        show(&files, &profiles, &known, &findings)?;
     }
     Ok(if is_bad { Exit::Refused } else { Exit::Done })
 }
 
-/// What a server speaks, by its file and name.
-struct Speaks<'f> {
+/// The revisions of a started server, in words.
+struct Revisions<'f> {
     file: &'f Path,
     server: &'f str,
     words: String,
 }
 
-/// Returns what this server speaks, if it was started.
-fn spoken<'s>(speak: &'s [Speaks<'_>], file: &Found, server: &Server) -> Option<&'s str> {
-    let mut all = speak.iter();
+/// Returns the revisions of this server in words, if it was started.
+fn revisions_of<'s>(known: &'s [Revisions<'_>], file: &Found, server: &Server) -> Option<&'s str> {
+    let mut all = known.iter();
     let found = all.find(|one| one.file == file.path && one.server == server.name())?;
     Some(&found.words)
 }
@@ -166,7 +166,7 @@ fn spoken<'s>(speak: &'s [Speaks<'_>], file: &Found, server: &Server) -> Option<
 async fn start_all<'f>(
     files: &'f [Found],
     selection: &Selection,
-    speak: &mut Vec<Speaks<'f>>,
+    known: &mut Vec<Revisions<'f>>,
     findings: &mut Vec<Finding>,
 ) {
     for file in files {
@@ -182,11 +182,11 @@ async fn start_all<'f>(
                 harmless(server.name()),
                 file.client.name()
             ));
-            let Some(Started { speaks, finding }) = start(file, document, server).await else {
+            let Some(Started { revisions, finding }) = start(file, document, server).await else {
                 continue;
             };
             findings.extend(finding);
-            speak.extend(speaks.map(|words| Speaks {
+            known.extend(revisions.map(|words| Revisions {
                 file: &file.path,
                 server: server.name(),
                 words,
@@ -488,7 +488,7 @@ fn asked_by(profile: &Profile) -> &'static str {
     }
 }
 
-fn file_json(file: &Found, profiles: &Profiles, speak: &[Speaks<'_>]) -> Value {
+fn file_json(file: &Found, profiles: &Profiles, known: &[Revisions<'_>]) -> Value {
     let servers = file.document.iter().flat_map(Document::servers);
     let servers: Vec<Value> = servers
         .map(|server| {
@@ -499,8 +499,8 @@ fn file_json(file: &Found, profiles: &Profiles, speak: &[Speaks<'_>]) -> Value {
                 State::Unsupported { .. } => "unsupported",
             };
             let mut shown = json!({"name": server.name(), "line": server.line(), "state": state, "disabled": server.is_disabled()});
-            if let Some(words) = spoken(speak, file, server) {
-                shown["speaks"] = words.into();
+            if let Some(words) = revisions_of(known, file, server) {
+                shown["revisions"] = words.into();
             }
             shown
         })
@@ -512,7 +512,7 @@ fn file_json(file: &Found, profiles: &Profiles, speak: &[Speaks<'_>]) -> Value {
 fn show(
     files: &[Found],
     profiles: &Profiles,
-    speak: &[Speaks<'_>],
+    known: &[Revisions<'_>],
     findings: &[Finding],
 ) -> Result<(), Failure> {
     for file in files {
@@ -527,7 +527,7 @@ fn show(
                 _ if is_open(server) => styled(WARNING, "not behind the gateway"),
                 _ => "cannot be behind the gateway".to_owned(),
             };
-            let speaks = spoken(speak, file, server);
+            let speaks = revisions_of(known, file, server);
             let speaks = speaks.map_or_else(String::new, |words| format!(", {}", harmless(words)));
             print(format_args!(
                 "  {}  {state}{speaks}",

@@ -13,12 +13,12 @@ use crate::commands::setup::Found;
 const WITHIN: Duration = Duration::from_secs(200);
 
 /// The longest part of what a check says, in characters.
-const MAX_SAID: usize = 400;
+const MAX_TEXT: usize = 400;
 
 /// A server that was started.
 pub(super) struct Started {
     /// The revisions that it speaks, and those in which it was seen to ask, in words.
-    pub(super) speaks: Option<String>,
+    pub(super) revisions: Option<String>,
     pub(super) finding: Option<Finding>,
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn start(file: &Found, document: &Document, server: &Server) ->
     let values = environment.iter().map(|(_, value)| value);
     let finding = |code, level, says: String, next: String| {
         Some(Started {
-            speaks: None,
+            revisions: None,
             finding: Some(Finding::new(code, level, says, next).of(file, Some(server))),
         })
     };
@@ -63,7 +63,7 @@ pub(super) async fn start(file: &Found, document: &Document, server: &Server) ->
             let said = String::from_utf8_lossy(&output.stderr);
             if output.status.success() {
                 return Some(Started {
-                    speaks: part(&said, ": speaks ").map(|speaks| format!("speaks {speaks}")),
+                    revisions: part(&said, ": speaks ").map(|rest| format!("speaks {rest}")),
                     finding: None,
                 });
             }
@@ -123,5 +123,5 @@ fn is_filled_in(word: &str) -> bool {
 /// Returns the rest of the line that has this mark.
 fn part(said: &str, mark: &str) -> Option<String> {
     let rest = said.lines().find_map(|line| line.split_once(mark))?.1;
-    Some(rest.trim().chars().take(MAX_SAID).collect())
+    Some(rest.trim().chars().take(MAX_TEXT).collect())
 }
