@@ -1,9 +1,9 @@
 //! The identity of a running server: a hash that distinguishes it from every other, and its name for people.
 //!
 //! A server is its command line, its working folder and the environment that configures it; or its URL, token, headers
-//! and client of a sign-in. Two
-//! entries of a client that start the same program with other arguments or another key in the environment are two
-//! servers: an answer never goes from one to the other. Variables that only describe where the gateway was started (a
+//! and client of a sign-in. Two entries of a client that start the same program with other arguments or another key in
+//! the environment are two servers: an answer never goes from one to the other. In the file of a gateway each server has
+//! a name of its own, which stands for its token and headers: with a new token it is the same server. Variables that only describe where the gateway was started (a
 //! terminal, a desktop session) do not count, since the same server must be recognised after a restart.
 
 use std::ffi::OsString;
@@ -64,9 +64,14 @@ pub(crate) fn server_identity(
         }
         Target::Url(at) => {
             let token = at.token.as_ref().map_or("", |token| token.secret());
-            let mut parts = vec![at.url.as_bytes(), token.as_bytes()];
-            for (name, value) in &at.headers {
-                parts.extend([name.as_str().as_bytes(), value.as_bytes()]);
+            let mut parts = vec![at.url.as_bytes()];
+            if server.is_configured_by_environment {
+                parts.push(token.as_bytes());
+                for (name, value) in &at.headers {
+                    parts.extend([name.as_str().as_bytes(), value.as_bytes()]);
+                }
+            } else {
+                parts.extend([b"\0named", server.settings.server.as_bytes()]);
             }
             if let Some(sign_in) = &at.sign_in {
                 // Tokens are renewed, and the server stays the same.
@@ -203,6 +208,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::transports::http_upstream::HttpTarget;
+    use mcp_elicit_client::connection::BearerToken;
     use mcp_elicit_relay::RelaySettings;
 
     fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
@@ -280,6 +286,29 @@ mod tests {
             of(&far("https://a.example/mcp")),
             of(&far("https://b.example/mcp"))
         );
+    }
+
+    #[test]
+    fn a_named_server_of_a_file_stays_the_same_with_a_new_token() {
+        let key = IdentityKey::random().unwrap();
+        let far = |name: &str, token: &str, is_configured_by_environment: bool| {
+            let mut at = HttpTarget::new("https://a.example/mcp");
+            at.token = Some(BearerToken::new(token).unwrap());
+            let settings = RelaySettings {
+                server: name.to_owned(),
+                ..RelaySettings::default()
+            };
+            let server = Server {
+                target: Target::Url(at),
+                settings,
+                is_configured_by_environment,
+                ..program(&["x"], &[])
+            };
+            server_identity(&server, &key, []).key
+        };
+        assert_eq!(far("crm", "old", false), far("crm", "new", false));
+        assert_ne!(far("crm", "old", false), far("erp", "old", false));
+        assert_ne!(far("crm", "a", true), far("crm", "b", true));
     }
 
     #[test]
