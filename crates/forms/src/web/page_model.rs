@@ -656,3 +656,53 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
 pub(super) fn draft_of(views: &[FieldView], saved: Option<Draft>) -> Draft {
     saved.unwrap_or_else(|| form_decode::untouched(views))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::view::Origin;
+
+    fn arguments(count: usize) -> Vec<Argument> {
+        let one = |index: usize| (format!("argument{index}"), index.to_string());
+        (0..count).map(one).collect()
+    }
+
+    fn names(arguments: &[Argument]) -> Vec<&str> {
+        arguments.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// An approval whose approvers may change this argument.
+    fn may_change(name: &str) -> QuestionView {
+        let field = format!("/{name}");
+        let properties = json!({ field: {"type": "string"} });
+        let schema = json!({"type": "object", "properties": properties});
+        let form = Form::from_value(&schema).unwrap();
+        QuestionView::form(Origin::new("shop"), "Refund?", form)
+    }
+
+    #[test]
+    fn of_many_arguments_those_that_matter_are_shown_and_the_others_folded() {
+        let question = may_change("argument3");
+        let reads = ["argument9".to_owned()];
+        let (shown, others) = without_others(arguments(12), &reads, &question);
+        assert_eq!(names(&shown), ["argument3", "argument9"]);
+        assert_eq!(others.len(), 10);
+        // Nothing that matters is known: the first ones are shown.
+        let none = may_change("absent");
+        let (shown, others) = without_others(arguments(12), &[], &none);
+        assert_eq!(names(&shown), names(&arguments(OPEN)));
+        assert_eq!(others.len(), 12 - OPEN);
+    }
+
+    #[test]
+    fn a_few_arguments_or_few_others_are_all_shown() {
+        let question = may_change("argument0");
+        let (shown, others) = without_others(arguments(MANY), &[], &question);
+        assert_eq!((shown.len(), others.len()), (MANY, 0));
+        let reads: Vec<String> = (1..7).map(|index| format!("argument{index}")).collect();
+        let (shown, others) = without_others(arguments(9), &reads, &question);
+        assert_eq!((shown.len(), others.len()), (9, 0));
+    }
+}
