@@ -27,6 +27,8 @@ TOOLS = {
     "@azure-devops/mcp": ["hundred"],
     "rmcp (mcp-elicit demo-server)": ["deploy"],
 }
+#: The longest time for one server.
+LONGEST = 1800
 PAGE = ROOT / "docs" / "check.md"
 BEGIN, END = "<!-- written by `just check-servers` from here -->", "<!-- to here -->"
 
@@ -42,6 +44,10 @@ def options():
     return parser.parse_args()
 
 
+class Failed(Exception):
+    """A check that came to no verdict."""
+
+
 def check(given, rig, server):
     """Returns the cells of this server, and the summary."""
     with tempfile.TemporaryDirectory(prefix="check-servers-") as name:
@@ -50,10 +56,10 @@ def check(given, rig, server):
         target = rig.server(server, folder)
         tool = TOOLS.get(server.name, ["book"])
         command = [str(given.program), "check", "--json", "--time", given.time, "--tool", *tool, "--", *target]
-        ran = subprocess.run(command, cwd=folder, env=environment(folder / "home"), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        ran = subprocess.run(command, cwd=folder, env=environment(folder / "home"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     if not lines or lines[-1].get("event") != "summary":
-        sys.exit(f"{server.name}: no summary (exit {ran.returncode})\n{ran.stderr}")
+        raise Failed(f"no summary (exit {ran.returncode}): {ran.stderr.strip()[-300:]}")
     return lines[:-1], lines[-1]
 
 
@@ -82,7 +88,7 @@ def main():
     given.program = given.program.resolve()
     packages = Packages(given.cache)
     rig = Rig(given.program, packages)
-    found, absent = [], []
+    found, absent, failed = [], [], []
     for server in (server for server in SERVERS if not given.server or any(word in server.name for word in given.server)):
         try:
             version = packages.version(server.packages, server.package) if server.packages else table.own_version(ROOT)
@@ -91,7 +97,12 @@ def main():
         except Absent as why:
             absent.append(f"{server.name}: {why}")
             continue
-        cells, summary = check(given, rig, server)
+        try:
+            cells, summary = check(given, rig, server)
+        except (Failed, subprocess.TimeoutExpired) as why:
+            failed.append(f"{server.name}: {why}")
+            print(failed[-1], flush=True)
+            continue
         print(f"{server.name} {version}: {summary['counts']}", flush=True)
         for cell in cells:
             for finding in cell.get("findings", []):
@@ -100,6 +111,8 @@ def main():
         found += rows(server.name, version, cells)
     head = ["| server | tool | revision | passed | warnings | failures |", "| --- | --- | --- | --- | --- | --- |"]
     text = "\n".join([*head, *found, *(f"\nNot run here: {'; '.join(absent)}." for _ in absent[:1])])
+    if failed:
+        sys.exit(f"{text}\n{len(failed)} servers could not be checked, so that nothing is written")
     if given.write:
         table.write(PAGE, f"{text}\n", {table.commit(ROOT)}, (BEGIN, END))
     else:

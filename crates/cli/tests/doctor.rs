@@ -235,6 +235,9 @@ fn each_server_is_started_as_the_gateway_would_and_what_it_speaks_is_shown() {
         "plain": {"command": PROGRAM, "args": ["demo-server"]},
         "broken": wrapped(&["--", "/bin/sh", "-c", "exit 3"]),
         "asking": wrapped(&["--", PROGRAM, "demo-server", "${input:token}"]),
+        "other": wrapped(&["--", PROGRAM, "demo-server", "{{token}}"]),
+        "launched": {"command": "/usr/bin/env", "args": [PROGRAM, "gateway", "--", PROGRAM, "demo-server"]},
+        "key": {"url": "https://x/mcp", "headers": {"Authorization": "Bearer x"}},
         "off": {"command": "/bin/false", "disabled": true},
     });
     let (exit, report, shown) = doctor_with(home.path(), &[cursor(&servers)], &["--start"]);
@@ -244,16 +247,16 @@ fn each_server_is_started_as_the_gateway_would_and_what_it_speaks_is_shown() {
         let server = all.iter().find(|server| server["name"] == name).unwrap();
         server["revisions"].as_str().unwrap_or_default().to_owned()
     };
-    for name in ["wrapped", "picky", "plain"] {
+    for name in ["wrapped", "picky", "plain", "launched"] {
         assert!(
             speaks(name).contains("2025-11-25 and 2026-07-28"),
             "{name}: {report}"
         );
     }
-    for name in ["broken", "asking", "off"] {
+    for name in ["broken", "asking", "other", "key", "off"] {
         assert_eq!(speaks(name), "", "{name}");
     }
-    let started: Vec<_> = findings(&report)
+    let mut started: Vec<_> = findings(&report)
         .into_iter()
         .filter(|(code, ..)| code == "server-fails" || code == "not-started")
         .map(|(code, level, server, _)| (code, level, server))
@@ -261,13 +264,16 @@ fn each_server_is_started_as_the_gateway_would_and_what_it_speaks_is_shown() {
     let row = |code: &str, level: &str, server: &str| {
         (code.to_owned(), level.to_owned(), server.to_owned())
     };
-    assert_eq!(
-        started,
-        [
-            row("server-fails", "problem", "broken"),
-            row("not-started", "warning", "asking")
-        ]
-    );
+    // In the order of the file's members, which JSON does not have.
+    started.sort_unstable();
+    let mut expected = [
+        row("server-fails", "problem", "broken"),
+        row("not-started", "warning", "asking"),
+        row("not-started", "warning", "other"),
+        row("not-started", "warning", "key"),
+    ];
+    expected.sort_unstable();
+    assert_eq!(started, expected);
     assert!(
         shown.contains("speaks 2025-11-25 and 2026-07-28; not seen to ask yet"),
         "{shown}"

@@ -31,6 +31,8 @@ pub enum State {
     },
     /// The gateway is before it.
     Wrapped {
+        /// The words before the program, if a launcher such as npx starts it.
+        launcher: Vec<String>,
         /// The program of the gateway.
         program: String,
         /// The arguments that follow the program.
@@ -295,6 +297,7 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
     if let Some(command) = command(names, entry)? {
         if let Some(at) = gateway_at(&command.words) {
             return Ok(State::Wrapped {
+                launcher: command.words[..at].to_vec(),
                 program: command.words[at].clone(),
                 args: command.words[at + 1..].to_vec(),
             });

@@ -247,7 +247,13 @@ async fn in_file(
                     format!("mcp-elicit setup {names} --dry-run"),
                 );
             }
-            State::Wrapped { program, args } => {
+            State::Wrapped {
+                launcher,
+                program,
+                args,
+            } => {
+                // A launcher finds, or downloads, what it starts.
+                let program = launcher.first().unwrap_or(program);
                 let again = format!("mcp-elicit setup --undo {names} && mcp-elicit setup {names}");
                 if is_missing(program) {
                     add(

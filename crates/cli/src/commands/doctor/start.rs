@@ -1,9 +1,11 @@
 //! `--start`: each server, started as the gateway starts it, with the check that a gateway makes of its servers.
 
-use std::process::Stdio;
+use std::io;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use mcp_elicit_setup::{Document, Server, State};
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
 use super::{Finding, Level};
@@ -14,6 +16,9 @@ const WITHIN: Duration = Duration::from_secs(200);
 
 /// The longest part of what a check says, in characters.
 const MAX_TEXT: usize = 400;
+
+/// The most bytes of what a check says that are read.
+const MAX_READ: u64 = 64 << 10;
 
 /// A server that was started.
 pub(super) struct Started {
@@ -28,96 +33,128 @@ pub(super) async fn start(file: &Found, document: &Document, server: &Server) ->
     if server.is_disabled() {
         return None;
     }
-    let (program, words) = command(server)?;
-    let environment = document.environment(server);
-    let values = environment.iter().map(|(_, value)| value);
     let finding = |code, level, says: String, next: String| {
         Some(Started {
             revisions: None,
             finding: Some(Finding::new(code, level, says, next).of(file, Some(server))),
         })
     };
+    let not_started = |why: &str| {
+        let client = file.client.name();
+        let next = format!("start {client}, and look whether it lists the tools");
+        finding("not-started", Level::Warning, why.to_owned(), next)
+    };
+    let words = match command(server) {
+        Some(words) => words,
+        None if matches!(server.state(), State::Url { .. }) => {
+            return not_started("the client has its credentials, so that it was not tried");
+        }
+        None => return None,
+    };
+    let environment = document.environment(server);
+    let values = environment.iter().map(|(_, value)| value);
     if words.iter().chain(values).any(|word| is_filled_in(word)) {
-        return finding(
-            "not-started",
-            Level::Warning,
-            "the client fills in a part of its command, so that it was not started".to_owned(),
-            format!(
-                "start {}, and look whether it lists the tools",
-                file.client.name()
-            ),
+        return not_started(
+            "the client fills in a part of its command, so that it was not started",
         );
     }
-    let mut check = Command::new(program);
-    check
-        .args(&words)
+    let [program, arguments @ ..] = words.as_slice() else {
+        return None;
+    };
+    let by_hand = || shell_words::join(words.iter().map(String::as_str));
+    let problem = |says: String, next: Option<String>| {
+        let next = next.unwrap_or_else(by_hand);
+        finding("server-fails", Level::Problem, says, next)
+    };
+    let checked = tokio::time::timeout(WITHIN, check(program, arguments, environment));
+    match checked.await {
+        Ok(Ok((status, said))) if status.success() => Some(Started {
+            revisions: part(&said, ": speaks ").map(|rest| format!("speaks {rest}")),
+            finding: None,
+        }),
+        Ok(Ok((status, said))) => {
+            let why = part(&said, "error: ");
+            problem(
+                why.unwrap_or_else(|| format!("its gateway ends with {status}")),
+                part(&said, "next: "),
+            )
+        }
+        Ok(Err(error)) => problem(format!("its gateway cannot be started: {error}"), None),
+        Err(_) => {
+            let most = WITHIN.as_secs();
+            problem(format!("it did not start within {most} s"), None)
+        }
+    }
+}
+
+/// Runs the check of a gateway to its end; returns its status, and the beginning of what it says.
+async fn check(
+    program: &str,
+    arguments: &[String],
+    environment: Vec<(String, String)>,
+) -> io::Result<(ExitStatus, String)> {
+    let mut child = Command::new(program)
+        .args(arguments)
         .envs(environment)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let by_hand = || shell_words::join(words.iter().map(String::as_str));
-    let problem = |says: String, next: String| finding("server-fails", Level::Problem, says, next);
-    match tokio::time::timeout(WITHIN, check.output()).await {
-        Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            if output.status.success() {
-                return Some(Started {
-                    revisions: part(&said, ": speaks ").map(|rest| format!("speaks {rest}")),
-                    finding: None,
-                });
-            }
-            let why =
-                part(&said, "error: ").unwrap_or_else(|| format!("it ends with {}", output.status));
-            let next = part(&said, "next: ");
-            problem(
-                why,
-                next.unwrap_or_else(|| format!("mcp-elicit {}", by_hand())),
-            )
-        }
-        Ok(Err(error)) => problem(
-            format!("the gateway cannot be started: {error}"),
-            format!("mcp-elicit {}", by_hand()),
-        ),
-        Err(_) => problem(
-            format!("it did not start within {} s", WITHIN.as_secs()),
-            format!("mcp-elicit {}", by_hand()),
-        ),
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut said = Vec::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        (&mut stderr).take(MAX_READ).read_to_end(&mut said).await?;
+        // Read to its end, so that the check does not wait for a reader.
+        tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
     }
+    let status = child.wait().await?;
+    Ok((status, String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Returns the program and the arguments that check this server.
-fn command(server: &Server) -> Option<(std::ffi::OsString, Vec<String>)> {
-    let own = || std::env::current_exe().ok().map(Into::into);
-    let check = |words: &[&str]| {
-        let all = ["gateway", "--check"].iter().chain(words);
-        all.map(|word| (*word).to_owned()).collect::<Vec<String>>()
+/// Returns the command that checks this server; `None` if it cannot be checked here.
+fn command(server: &Server) -> Option<Vec<String>> {
+    let own = || {
+        let path = std::env::current_exe().ok()?;
+        Some(path.to_string_lossy().into_owned())
+    };
+    let check = |program: Vec<String>, words: &[String]| {
+        let middle = ["gateway".to_owned(), "--check".to_owned()];
+        [&program, &middle[..], words].concat()
+    };
+    let named = |option: &str| {
+        let words = ["--name", server.name(), option];
+        words.map(str::to_owned).to_vec()
     };
     match server.state() {
-        State::Wrapped { program, args } => {
-            let rest: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
-            Some((program.into(), check(&rest)))
-        }
+        State::Wrapped {
+            launcher,
+            program,
+            args,
+        } => Some(check(
+            [&launcher[..], std::slice::from_ref(program)].concat(),
+            args.get(1..)?,
+        )),
         State::Program { command } => {
-            let command: Vec<&str> = command.iter().map(String::as_str).collect();
-            let words = [&["--name", server.name(), "--"][..], &command].concat();
-            Some((own()?, check(&words)))
+            Some(check(vec![own()?], &[&named("--")[..], command].concat()))
         }
         // The credentials stay in the client's file.
         State::Url {
             url,
             has_credentials: false,
-        } => Some((
-            own()?,
-            check(&["--name", server.name(), "--upstream", url.as_str()]),
-        )),
+        } => {
+            let url = std::slice::from_ref(url);
+            Some(check(
+                vec![own()?],
+                &[&named("--upstream")[..], url].concat(),
+            ))
+        }
         State::Url { .. } | State::Unsupported { .. } => None,
     }
 }
 
 /// Returns `true` for a text with a variable that a client replaces.
 fn is_filled_in(word: &str) -> bool {
-    word.contains("${")
+    word.contains("${") || word.contains("{{")
 }
 
 /// Returns the rest of the line that has this mark.
