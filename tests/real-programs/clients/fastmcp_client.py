@@ -10,11 +10,29 @@ from fastmcp.client.transports import StdioTransport
 logging.disable(logging.CRITICAL)
 
 
+def as_asked(reply, params):
+    """Gives texts where the form asks for texts, as a handler does that fills FastMCP's `response_type`: version 4 checks its handler's content."""
+    form = getattr(params, "requested_schema", None) or getattr(params, "requestedSchema", None) or {}
+    fields = form.get("properties", {})
+    content = reply.get("content")
+    if not isinstance(content, dict):
+        return reply
+
+    def spelled(name, value):
+        if fields.get(name, {}).get("type") != "string":
+            return value
+        if isinstance(value, list):
+            return "\n".join(value)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    return reply | {"content": {name: spelled(name, value) for name, value in content.items()}}
+
+
 async def main():
     plan = Plan()
 
-    async def answer(_message, _response_type, _params, _context):
-        return ElicitResult(**plan.answer())
+    async def answer(_message, _response_type, params, _context):
+        return ElicitResult(**as_asked(plan.answer(), params))
 
     transport = StdioTransport(plan.command, plan.args, env=plan.env)
     more = {"mode": "legacy"} if plan.revision == "pushed" else {}
