@@ -56,7 +56,10 @@ def check(given, rig, server):
         target = rig.server(server, folder)
         tool = TOOLS.get(server.name, ["book"])
         command = [str(given.program), "check", "--json", "--time", given.time, "--tool", *tool, "--", *target]
-        ran = subprocess.run(command, cwd=folder, env=environment(folder / "home"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST)
+        env = environment(folder / "home")
+        # Each cell starts the server anew; compiled modules are kept.
+        env.pop("PYTHONDONTWRITEBYTECODE")
+        ran = subprocess.run(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     if not lines or lines[-1].get("event") != "summary":
         raise Failed(f"no summary (exit {ran.returncode}): {ran.stderr.strip()[-300:]}")

@@ -18,7 +18,7 @@
 //! | [`question`] | a question between relay and record |
 //! | [`view`] | a question as shown to a person: origin, call, message, warnings |
 //! | [`text`] | shortening of texts |
-//! | [`pointer`] | the tokens of a JSON Pointer |
+//! | [`mod@pointer`] | the tokens of a JSON Pointer |
 //! | `seal` | authenticated encryption, with nonces as arguments (feature `seal`) |
 //! | [`rate`] | the rate limit on questions |
 //! | [`digest`] | JSON in canonical spelling; the digest of a call; SHA-256 over parts, with or without a key |
