@@ -60,7 +60,9 @@ impl Client {
 
     /// Returns its profile in this call.
     fn profile(&self, call: Option<&Call>) -> ClientProfile {
-        let frame = call.and_then(Call::frame);
+        // Of a client with a session, a call says nothing more without `_meta`.
+        let says_more = |frame: &&str| !self.is_pushed_to() || frame.contains("\"_meta\"");
+        let frame = call.and_then(Call::frame).filter(says_more);
         let profile = frame.and_then(|frame| self.profile_in(frame, self.capability(call)));
         profile.unwrap_or_else(|| self.1.profile.clone())
     }
