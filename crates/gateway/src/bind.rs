@@ -463,11 +463,16 @@ fn identified(
     people.identify(found, &teams.person_of(caller, people), caller.claims())
 }
 
+/// Returns a host without the dot of the root at its end, with which it is the same host (RFC 1034, section 3.1).
+fn without_root(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
 /// Returns a question as rules see it.
 pub(crate) fn question_facts(question: QuestionParts<'_>) -> QuestionFacts {
     let host = match question.request {
         ElicitRequest::Url { url, .. } => Link::parse(url)
-            .map(|link| link.host().ascii().to_owned())
+            .map(|link| without_root(link.host().ascii()).to_owned())
             .unwrap_or_default(),
         ElicitRequest::Form { .. } => String::new(),
     };

@@ -499,3 +499,23 @@ fn questions_in_calls_are_decided_alike_unless_a_rule_reads_their_arguments_or_p
         assert!(!same(&call("put_b", None)), "the name always counts");
     }
 }
+
+#[test]
+fn a_host_is_the_same_for_rules_with_the_dot_of_the_root() {
+    for url in [
+        "https://evil.test/",
+        "https://evil.test./",
+        "https://EVIL.test./a.",
+    ] {
+        let facts = question_facts(QuestionParts {
+            request: &ElicitRequest::Url {
+                message: "Open it".to_owned(),
+                url: url.to_owned(),
+                elicitation_id: None,
+            },
+            form: None,
+            has_credentials: false,
+        });
+        assert_eq!(facts.host, "evil.test", "{url}");
+    }
+}
