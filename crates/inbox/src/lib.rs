@@ -79,6 +79,15 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
     body: Duration::from_secs(30),
 };
 
+/// The sign-in page's text without a desktop, and with one.
+const SIGN_IN_BY_COMMAND: &str =
+    "On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.";
+const SIGN_IN_BY_BUTTON: &str = "The button opens this page, signed in, in the browser of the computer where the gateway runs. \
+    `mcp-elicit inbox open` in a terminal there does the same.";
+
+/// Opens a login link in the browser of this machine, without showing its key to other users.
+pub type OpenLink = fn(&str) -> io::Result<()>;
+
 /// A running inbox.
 #[derive(Clone)]
 pub struct Inbox {
@@ -91,7 +100,7 @@ pub struct Inbox {
 impl Inbox {
     /// Serves the pages of this record until the process ends: to the folder's owner at a loopback address, or to
     /// people who log in. With the lock of the state folder, it also records the address and serves the folder's
-    /// commands. `beside` is served at the same address to everyone, without a login, and must check its requests
+    /// commands. With `open` and a desktop, its owner can sign in from the sign-in page. `beside` is served at the same address to everyone, without a login, and must check its requests
     /// itself.
     ///
     /// # Errors
@@ -102,6 +111,7 @@ impl Inbox {
         folder: &StateFolder,
         lock: Option<InboxLock>,
         teams: Option<&Teams>,
+        open: Option<OpenLink>,
         beside: Router,
     ) -> io::Result<Self> {
         let at = listener.local_addr()?;
@@ -118,8 +128,14 @@ impl Inbox {
                 let site = site
                     .with_login_life(LOGIN_LIFE)
                     .naming_sessions()
-                    .on_login(note_logins(record))
-                    .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
+                    .on_login(note_logins(record));
+                let open = open.filter(|_| desktop_notice::is_desktop());
+                let site = match open {
+                    Some(open) => site
+                        .signed_in_by(SIGN_IN_BY_BUTTON)
+                        .signing_in_on_desktop(open),
+                    None => site.signed_in_by(SIGN_IN_BY_COMMAND),
+                };
                 (site, RecordQuestionStore::new(record.clone()), None)
             }
             Some(teams) => {

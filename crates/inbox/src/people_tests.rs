@@ -185,6 +185,7 @@ fn inbox_over(
         &state,
         None,
         Some(&teams),
+        None,
         axum::Router::new(),
     )
     .unwrap();

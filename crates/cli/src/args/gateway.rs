@@ -407,6 +407,7 @@ impl GatewayArgs {
             login: None,
             presence: self.presence.map(Presence::from),
             notify: !self.no_notify,
+            open_login: None,
             state: self.state,
             in_memory: self.record == Record::Memory,
             plain: self.plain,

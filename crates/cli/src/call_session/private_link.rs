@@ -2,10 +2,14 @@
 //! browser gets the name of a file that only its owner can read, and the file redirects to the link.
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
 use super::opener;
+
+/// The time that a browser has to start and to read the file.
+const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// The file that redirects to the link. It is removed on drop.
 #[derive(Debug)]
@@ -25,6 +29,16 @@ impl PrivateLink {
         opener::open_page(&page)?;
         Ok(Self { _page: page })
     }
+}
+
+/// Opens the link with the system's browser, and removes the file once the browser has had the time to read it.
+pub(crate) fn open_and_keep(link: &str) -> io::Result<()> {
+    let page = PrivateLink::open(link)?;
+    std::thread::spawn(move || {
+        std::thread::sleep(READ_WITHIN);
+        drop(page);
+    });
+    Ok(())
 }
 
 fn html(link: &str) -> String {

@@ -10,7 +10,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 
 use super::{in_runtime, state_record};
 use crate::args::gateway::{GatewayArgs, telling_unset};
-use crate::call_session::stop;
+use crate::call_session::{private_link, stop};
 use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output;
@@ -23,7 +23,8 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let check = args.check;
     let file = args.config.clone();
     let asked = args.sign_in.sign_in;
-    let config = args.config()?;
+    let mut config = args.config()?;
+    config.open_login = Some(private_link::open_and_keep);
     let from = ConfiguredIn::of(file.as_deref());
     config
         .check()

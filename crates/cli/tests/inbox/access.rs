@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, login_link};
 use crate::http::{PATIENCE, Reply, send};
+use crate::opener::{opened_link, opener};
 use crate::raw::{DEMO_SERVER, PROGRAM, Raw, command, gateway, inbox, text};
 
 fn start(state: &Path, more: &[&str]) -> Gateway {
@@ -158,16 +159,6 @@ fn at_a_terminal_the_gateway_shows_a_link_that_works_once() {
     let _ = child.wait();
 }
 
-/// Returns a folder with an opener that records its arguments, and reads the file that they name as a browser does.
-fn opener() -> tempfile::TempDir {
-    let bin = tempfile::tempdir().unwrap();
-    let path = bin.path().join("xdg-open");
-    let script = "#!/bin/sh\necho \"$@\" >>\"$(dirname \"$0\")/arguments\"\nstat -c %a \"$1\" >\"$(dirname \"$0\")/mode\"\ncat \"$1\" >\"$(dirname \"$0\")/page\"\n";
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    bin
-}
-
 #[test]
 fn inbox_open_signs_a_browser_in_without_the_key_in_any_arguments() {
     let state = tempfile::tempdir().unwrap();
@@ -186,19 +177,7 @@ fn inbox_open_signs_a_browser_in_without_the_key_in_any_arguments() {
         .env("PATH", path_variable)
         .stderr(Stdio::piped());
     let mut open = open.spawn().unwrap();
-    let page = bin.path().join("page");
-    let mut link = None;
-    for _ in 0..2_000 {
-        let text = std::fs::read_to_string(&page).unwrap_or_default();
-        link = text
-            .split_once("href=\"")
-            .and_then(|(_, rest)| Some(rest.split_once('"')?.0.replace("&amp;", "&")));
-        if link.is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let link = link.expect("a page that leads to the link");
+    let link = opened_link(bin.path());
     let arguments = std::fs::read_to_string(bin.path().join("arguments")).unwrap();
     assert!(!arguments.contains("key="), "{arguments}");
     assert_eq!(
@@ -223,6 +202,80 @@ fn inbox_open_signs_a_browser_in_without_the_key_in_any_arguments() {
         !Path::new(arguments.trim()).exists(),
         "the file is gone with the command"
     );
+}
+
+fn press(at: &str, head: &[&str], body: &str) -> Reply {
+    let mut all = vec![
+        "POST /login HTTP/1.1",
+        "Content-Type: application/x-www-form-urlencoded",
+    ];
+    all.extend(head);
+    send(at, &all, body).unwrap()
+}
+
+#[test]
+fn on_a_desktop_the_sign_in_page_signs_this_machine_s_browser_in_and_nobody_else() {
+    let (state, bin) = (tempfile::tempdir().unwrap(), opener());
+    let more = ["--hold", "3600", "--name", "deploy"];
+    let gateway = Gateway::on_desktop(state.path(), &more, &DEMO_SERVER, bin.path());
+    let at = &gateway.inbox;
+    let ours = format!("Origin: http://{at}");
+    let page = get(at, "/q/abc", "");
+    assert!(page.status == 401 && page.body.contains("<button class=\"btn main\">Sign in"));
+    for foreign in [
+        "Origin: http://evil.example",
+        "Origin: null",
+        "X: none",
+        "Origin: http://127.0.0.1:1",
+    ] {
+        let reply = press(at, &[foreign], "next=/");
+        assert_eq!(reply.status, 403, "{foreign}");
+    }
+    assert!(!bin.path().join("page").exists(), "another site opened it");
+
+    let reply = press(at, &[&ours], "next=//evil.example/");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let link = opened_link(bin.path());
+    assert!(link.ends_with("&next=/"), "{link}");
+    let arguments = std::fs::read_to_string(bin.path().join("arguments")).unwrap();
+    for told in [&reply.head, &reply.body, &arguments] {
+        assert!(!told.contains("key="), "{told}");
+        assert!(!told.to_lowercase().contains("set-cookie"), "{told}");
+    }
+    let again = press(at, &[&ours], "next=/");
+    assert_eq!(again.status, 429, "pages do not cover the desktop");
+    let (cookie, pages) = sign_in(at, &link);
+    assert_eq!(get(at, &format!("{pages}/"), &cookie).status, 200);
+    assert_eq!(get(at, path(&link, at), "").status, 401, "it works once");
+    assert!(!gateway.said.lock().unwrap().contains("key="));
+}
+
+#[test]
+fn without_a_desktop_or_a_browser_the_sign_in_page_says_what_to_do() {
+    let (state, bin) = (tempfile::tempdir().unwrap(), opener());
+    let more = ["--hold", "3600", "--name", "deploy"];
+    std::fs::write(bin.path().join("xdg-open"), "#!/bin/sh\nexit 3\n").unwrap();
+    let first = Gateway::on_desktop(state.path(), &more, &DEMO_SERVER, bin.path());
+    let at = &first.inbox;
+    let reply = press(at, &[&format!("Origin: http://{at}")], "next=/");
+    assert_eq!(reply.status, 503);
+    assert!(reply.body.contains("mcp-elicit inbox open"), "{reply:?}");
+    let kept = std::fs::read_to_string(state.path().join("inbox.sessions")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let logins = kept["logins"].as_array().map_or(0, Vec::len);
+    assert_eq!(logins, 1, "only the link of the test is left: {kept}");
+    drop(first);
+
+    let mut command = gateway(state.path(), &more, &DEMO_SERVER);
+    for name in ["DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "DISPLAY"] {
+        command.env_remove(name);
+    }
+    let gateway = Gateway::run(state.path(), command, false);
+    let at = &gateway.inbox;
+    let page = get(at, "/q/abc", "");
+    assert!(page.status == 401 && !page.body.contains("<button"));
+    let reply = press(at, &[&format!("Origin: http://{at}")], "next=/");
+    assert_eq!(reply.status, 405);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, NO_LIMITS, login_link};
+use crate::opener::{opened_link, opener};
 use crate::raw::{DEMO_SERVER, inbox, text};
 
 const TAB: &str = "\u{e004}";
@@ -100,6 +101,53 @@ async fn a_person_answers_with_the_keyboard_alone() {
         "{done}"
     );
     page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_link_of_a_call_leads_to_its_question_without_a_terminal() {
+    let (state, bin) = (tempfile::tempdir().unwrap(), opener());
+    let more = ["--hold", "3600", "--name", "deploy"];
+    let mut gateway = Gateway::on_desktop(state.path(), &more, &DEMO_SERVER, bin.path());
+    gateway.initialize();
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    let id = ask(&mut gateway, 2, "deploy");
+    page.open(&format!("http://{}/q/{id}", gateway.inbox)).await;
+    page.shows("not signed in").await;
+    page.tab_to("form[action$='/login'] button").await;
+    page.press(ENTER).await;
+    page.shows("Go on in the new page").await;
+    // The opener of a desktop starts the person's browser with the page; here, the test opens it.
+    page.open(&opened_link(bin.path())).await;
+    page.at("form[data-question]").await;
+    assert!(page.path().await.ends_with(&format!("/q/{id}")));
+    // The first page is of use again.
+    page.open(&format!("http://{}/q/{id}", gateway.inbox)).await;
+    page.at("form[data-question]").await;
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sign_in_page_of_a_desktop_is_accessible() {
+    let Some(mut looks) = AxeReport::new() else {
+        return;
+    };
+    let (state, bin) = (tempfile::tempdir().unwrap(), opener());
+    let gateway = Gateway::on_desktop(state.path(), &[], &DEMO_SERVER, bin.path());
+    // The second and the third time come too soon after the first.
+    for (name, setup) in SETUPS {
+        let Some(page) = Chromium::start(setup).await else {
+            return;
+        };
+        page.open(&format!("http://{}/", gateway.inbox)).await;
+        looks.at(&page, &format!("sign-in-{name}")).await;
+        page.click("form[action$='/login'] button").await;
+        page.at("a[href='/']").await;
+        looks.at(&page, &format!("sign-in-opened-{name}")).await;
+        page.close().await;
+    }
+    looks.all_well();
 }
 
 #[tokio::test(flavor = "multi_thread")]

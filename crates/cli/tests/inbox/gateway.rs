@@ -55,6 +55,15 @@ impl Gateway {
         Self::run(state, command, more.contains(&"--listen"))
     }
 
+    /// Starts a gateway in the session of a desktop, whose opener of pages is in the folder `bin`.
+    pub(crate) fn on_desktop(state: &Path, more: &[&str], server: &[&str], bin: &Path) -> Self {
+        let mut command = raw::gateway(state, more, server);
+        let others = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{others}", bin.display()));
+        command.env("DISPLAY", ":0");
+        Self::run(state, command, false)
+    }
+
     /// Starts a gateway over this state folder with the rest of its configuration. It serves HTTP clients on a free
     /// port.
     #[cfg(feature = "full")]
@@ -70,7 +79,7 @@ impl Gateway {
         Self::run(state, command, true)
     }
 
-    fn run(state: &Path, mut command: std::process::Command, serves: bool) -> Self {
+    pub(crate) fn run(state: &Path, mut command: std::process::Command, serves: bool) -> Self {
         command.stderr(Stdio::piped());
         let mut client = Raw::start(command);
         let (links, said) = listen(client.child.stderr.take().unwrap());

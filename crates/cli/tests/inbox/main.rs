@@ -28,6 +28,7 @@ mod matrix;
 mod monitored;
 #[cfg(feature = "full")]
 mod oidc;
+mod opener;
 #[cfg(feature = "full")]
 #[path = "../raw/people.rs"]
 mod people;

@@ -1,12 +1,13 @@
 //! The exchange of a link's key for a session.
 
+use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use super::notices;
 use super::question_store::QuestionStore;
-use super::router::{AppState, go, page};
+use super::router::{AppState, go, other_method, page, posted};
 
 /// Exchanges the key for a session, once, and redirects to a page without the key in its address.
 pub(super) async fn enter<D: QuestionStore>(
@@ -73,6 +74,46 @@ pub(super) async fn enter<D: QuestionStore>(
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
+}
+
+/// Opens a login link in the browser of this machine, as the button of the sign-in page asks for. The response contains no
+/// secret: whoever sent the request is signed in only at that machine.
+pub(super) async fn open_on_desktop<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let site = &*app.site;
+    let Some(desktop) = &site.desktop else {
+        return other_method(site);
+    };
+    let posted = match posted(site, headers.get(header::CONTENT_TYPE), body).await {
+        Ok(posted) => posted,
+        Err(response) => return response,
+    };
+    let next = posted.get("next").filter(|next| is_plain(next));
+    let next = next.unwrap_or("/");
+    if !desktop.may_open((site.clock)()) {
+        let line = "A page was opened a moment ago. Look at the browser of the computer where the questions are kept, or try \
+            again in ten seconds.";
+        let notice = notices::desktop_page(site, "Already opened", line, next);
+        return page(StatusCode::TOO_MANY_REQUESTS, &notice);
+    }
+    match site.open_on_desktop(desktop, next).await {
+        Ok(()) => {
+            tracing::info!("a page was opened on this machine, to sign its browser in");
+            let line = "A page has been opened in the browser of the computer where the questions are kept. Go on there; \
+                this page can be closed.";
+            let notice = notices::desktop_page(site, "Go on in the new page", line, next);
+            page(StatusCode::OK, &notice)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "no page could be opened on this machine, to sign its browser in");
+            let line = "No browser could be started on the computer where the questions are kept.";
+            let notice = notices::desktop_page(site, "No browser was started", line, next);
+            page(StatusCode::SERVICE_UNAVAILABLE, &notice)
+        }
+    }
 }
 
 /// Returns `true` if `path` can be a page of this site, below any path: never an address elsewhere.

@@ -28,6 +28,7 @@ mod audit_page;
 mod browser;
 mod clock;
 mod connections;
+mod desktop_sign_in;
 mod field;
 mod form_decode;
 mod get_handlers;

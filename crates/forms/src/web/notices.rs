@@ -28,6 +28,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
         close: None,
         forward: None,
         enter: None,
+        desktop_next: None,
         history: Vec::new(),
         comments: Vec::new(),
     }
@@ -256,6 +257,9 @@ pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines.push(site.sign_in.clone());
     page.enter = meant.map(str::to_owned);
+    if site.desktop.is_some() {
+        page.desktop_next = Some(meant.unwrap_or("/").to_owned());
+    }
     page
 }
 
@@ -265,6 +269,19 @@ pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
     let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
     page.lines.push(site.sign_in.clone());
     page.enter = Some(meant.to_owned());
+    page.desktop_next = site.desktop.is_some().then(|| meant.to_owned());
+    page
+}
+
+/// Builds the notice after the request for a page in the browser of this machine, with the way back to `meant`.
+pub(super) fn desktop_page(site: &Site, head: &str, line: &str, meant: &str) -> NoticePage {
+    let mut page = notice(outside(site), Tone::Locked, head, line);
+    page.lines
+        .push("In a terminal of that computer, `mcp-elicit inbox open` does the same.".to_owned());
+    page.acts.push(Act {
+        href: format!("{}{meant}", site.prefix),
+        label: "Back".to_owned(),
+    });
     page
 }
 

@@ -635,6 +635,8 @@ pub(super) struct NoticePage {
     pub forward: Option<String>,
     /// The page to which a signed-in browser is sent, below its stored path.
     pub enter: Option<String>,
+    /// The page that the button for signing in on this machine's desktop leads to; `None` for no button.
+    pub desktop_next: Option<String>,
     /// The history of a question that has ended.
     pub history: Vec<HistoryPart>,
     /// The comments on it.

@@ -56,7 +56,10 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let inside = |path: &str| format!("{base}{path}");
     let mut pages = Router::new()
         .route(&open("/"), any(outside::<D>))
-        .route(&open("/login"), get(login::enter::<D>))
+        .route(
+            &open("/login"),
+            get(login::enter::<D>).post(login::open_on_desktop::<D>),
+        )
         .route(&open("/assets/{name}"), get(asset::<D>))
         .route(&base, get(queue_is_below))
         .route(&inside("/{*rest}"), any(nowhere::<D>))

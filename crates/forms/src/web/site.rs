@@ -13,6 +13,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
+use super::desktop_sign_in::{DesktopSignIn, OPENED_LIFE};
 use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 
 /// The default lifetime of an unused login link.
@@ -50,6 +51,7 @@ pub struct Site {
     by: String,
     names_sessions: bool,
     on_login: Option<OnLogin>,
+    pub(super) desktop: Option<Arc<DesktopSignIn>>,
     root: String,
     cookie: String,
     login_life: Duration,
@@ -153,6 +155,7 @@ impl Site {
             by: "in the browser".to_owned(),
             names_sessions: false,
             on_login: None,
+            desktop: None,
             body_limit: 1024 * 1024,
             clock: super::clock::now,
             sign_in: "Open the link that the program printed where it was started. It signs this browser in, once."
@@ -273,6 +276,15 @@ impl Site {
         self
     }
 
+    /// Offers on the sign-in page to sign in at the machine that serves the site, which has a desktop: `open` opens a
+    /// login link in that machine's browser, and keeps its key from other users of the machine. It may block for a
+    /// second. The page that asked for it gets no link; links are opened 10 seconds apart.
+    #[must_use]
+    pub fn signing_in_on_desktop(mut self, open: fn(&str) -> io::Result<()>) -> Self {
+        self.desktop = Some(Arc::new(DesktopSignIn::new(open)));
+        self
+    }
+
     /// Records the session beside the responder.
     #[must_use]
     pub fn naming_sessions(mut self) -> Self {
@@ -306,12 +318,35 @@ impl Site {
     /// # Errors
     /// If the sessions cannot be written.
     pub fn login_link(&self) -> io::Result<String> {
+        Ok(self.login_link_with(&self.login_key(self.login_life)?))
+    }
+
+    /// Creates a key that signs a person in, once, within `life`.
+    fn login_key(&self, life: Duration) -> io::Result<String> {
         let mut key = String::new();
         self.sessions.change(&mut |table| {
-            key = table.add_login((self.clock)(), self.login_life)?;
+            key = table.add_login((self.clock)(), life)?;
             Ok(())
         })?;
-        Ok(self.login_link_with(&key))
+        Ok(key)
+    }
+
+    /// Opens a page of this site in the browser of this machine, and signs it in.
+    pub(super) async fn open_on_desktop(
+        &self,
+        desktop: &DesktopSignIn,
+        next: &str,
+    ) -> io::Result<()> {
+        let key = self.login_key(OPENED_LIFE)?;
+        let link = format!("{}&next={next}", self.login_link_with(&key));
+        let opened = desktop.open(link).await;
+        if opened.is_err() {
+            self.sessions.change(&mut |table| {
+                table.drop_login(&key);
+                Ok(())
+            })?;
+        }
+        opened
     }
 
     /// Returns the address that redeems a login key.

@@ -50,6 +50,7 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         close: None,
         forward: notice.forward,
         enter: None,
+        desktop_next: None,
         history: Vec::new(),
         comments: Vec::new(),
     };

@@ -416,6 +416,7 @@ impl Config {
             login,
             presence: file.presence.map(Presence::from),
             notify: file.notify.unwrap_or(true),
+            open_login: None,
             state: file.state,
             in_memory: file.record == Record::Memory,
             plain: false,

@@ -36,6 +36,7 @@ pub use upstream::{HeaderError, UpstreamCredentials, upstream_header};
 pub use crate::listener::origin_guard::is_origin;
 pub use crate::transports::http_upstream::{HttpTarget, NoAddress, UpstreamSignIn, sign_in_folder};
 pub use crate::transports::process::{Inherits, Program};
+use mcp_elicit_inbox::OpenLink;
 use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_policy::Rules;
@@ -92,6 +93,8 @@ pub struct Config {
     pub presence: Option<Presence>,
     /// `true` if the desktop is notified of questions.
     pub notify: bool,
+    /// Opens a login link in the browser of this machine; `None` if this program does not.
+    pub open_login: Option<OpenLink>,
     /// The state folder; `None` for the default.
     pub state: Option<PathBuf>,
     /// `true` if the record is kept in memory only.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use mcp_elicit_inbox::login::Teams;
 use mcp_elicit_inbox::state_folder::InboxLock;
-use mcp_elicit_inbox::{Inbox, desktop_notice};
+use mcp_elicit_inbox::{Inbox, OpenLink, desktop_notice};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -56,6 +56,7 @@ pub(super) type ExtraRoutes = Arc<dyn Fn() -> Router + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Serving {
     notify: bool,
+    open: Option<OpenLink>,
     teams: Option<Teams>,
     extra: ExtraRoutes,
 }
@@ -86,6 +87,7 @@ impl Runtime {
         });
         Serving {
             notify: config.notify,
+            open: config.open_login,
             teams,
             extra: self.extra_routes(config, folder),
         }
@@ -147,6 +149,7 @@ impl Runtime {
             &folder.state,
             lock,
             serving.teams.as_ref(),
+            serving.open,
             (serving.extra)(),
         )
         .map_err(|source| folder.fault(source))?;
