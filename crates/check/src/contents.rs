@@ -1,28 +1,11 @@
 //! Contents for a form, made from its own rules: valid, least, and one violation per rule.
 
 use mcp_elicit_core::answer::{Expected, Rule, Violation};
-use mcp_elicit_core::form::{ChoiceOption, Field, Form, Format, Kind, Number};
+use mcp_elicit_core::form::{ChoiceOption, Field, Form, Format, Kind, Number, Pattern};
 use serde_json::{Map, Value, json};
 
-/// Texts that match most patterns of forms.
-const TEXTS: [&str; 16] = [
-    "Ada",
-    "a",
-    "A",
-    "1",
-    "ab",
-    "AB12",
-    "abc-123",
-    "12345",
-    "2026-02-28",
-    "10:30:00",
-    "+442079460000",
-    "a_b",
-    "#aabbcc",
-    "192.168.0.1",
-    "123e4567-e89b-42d3-a456-426614174000",
-    "1.2.3",
-];
+/// Texts for a field without a format or a pattern, and for a pattern without an example.
+const TEXTS: [&str; 3] = ["Ada", "a", "1"];
 
 /// The longest text that is made for a rule on lengths.
 const LONGEST: u64 = 100_000;
@@ -79,6 +62,8 @@ fn candidates(kind: &Kind) -> Vec<Value> {
         Kind::Text(text) => {
             let mut all: Vec<Value> = text.constant.iter().map(|text| json!(text)).collect();
             all.extend(text.format.map(|format| json!(formatted(format))));
+            let example = text.pattern.as_ref().and_then(Pattern::example);
+            all.extend(example.map(Value::from));
             all.extend(TEXTS.map(|text| json!(text)));
             let length = text.min_length.unwrap_or(0).min(LONGEST);
             let longest = text.max_length.unwrap_or(length).min(LONGEST);
@@ -240,6 +225,7 @@ mod tests {
                 "name": {"type": "string", "minLength": 5, "maxLength": 6},
                 "mail": {"type": "string", "format": "email"},
                 "code": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$"},
+                "invoice": {"type": "string", "pattern": "^INV-(19|20)\\d{2}-[0-9a-f]{6}$"},
                 "day": {"type": "string", "format": "date"},
                 "age": {"type": "integer", "minimum": 18, "maximum": 20},
                 "size": {"type": "number", "exclusiveMinimum": 2},
@@ -251,7 +237,7 @@ mod tests {
         );
         let content = valid(&form).unwrap();
         assert!(form.violations(&content).is_empty(), "{content}");
-        assert_eq!(content.as_object().unwrap().len(), 9);
+        assert_eq!(content.as_object().unwrap().len(), 10);
         assert_eq!(content["sure"], true);
         let least = least(&form).unwrap();
         assert!(form.violations(&least).is_empty());
@@ -297,7 +283,7 @@ mod tests {
     #[test]
     fn a_form_that_cannot_be_met_has_no_content() {
         let form = form(
-            &json!({"code": {"type": "string", "pattern": "^qq[0-9]{31}$"}}),
+            &json!({"code": {"type": "string", "pattern": "^ab$", "minLength": 5}}),
             &json!(["code"]),
         );
         assert_eq!(valid(&form), None);
