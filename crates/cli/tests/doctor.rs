@@ -105,6 +105,12 @@ fn each_finding_has_its_code_and_the_next_command() {
             "install it: /gone/server",
         ),
         (
+            "server-missing",
+            "problem",
+            json!({"command": "/gone/server"}),
+            "install it: /gone/server",
+        ),
+        (
             "wrapped-twice",
             "problem",
             wrapped(&["--", PROGRAM, "gateway", "--", PROGRAM]),

@@ -107,9 +107,13 @@ type Probed = Result<Result<Option<Vec<Tool>>, OpenError>, Failure>;
 impl Run {
     fn whole(&self) -> Result<Report, Failure> {
         let revisions = &self.plan.revisions;
-        let probed = pool::each(pool::processors(), revisions, |revision| {
-            self.probe(*revision)
-        });
+        say(format_args!(
+            "opening the server on {}; each first answer may take {} s",
+            count(revisions.len(), "revision", "revisions"),
+            self.opening().as_secs()
+        ));
+        // A server that does not answer costs its time limit once.
+        let probed = pool::each(revisions.len(), revisions, |revision| self.probe(*revision));
         let mut spoken = Vec::new();
         let mut errors = Vec::new();
         for (revision, probed) in revisions.iter().zip(probed) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
 use crate::http::{self, Reply, send};
-use crate::raw::{call, initialize, text};
+use crate::raw::{DEMO_SERVER, call, gateway, initialize, text};
 
 /// A server whose tool ends when a file is there.
 const WAITS: &str = "
@@ -82,5 +82,29 @@ fn with_a_time_to_drain_an_open_call_ends_as_it_would_have() {
         called.join().unwrap()
     });
     assert_eq!(text(&response.response()), "done", "{response:?}");
+    assert!(gateway.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_service_manager_hears_when_the_gateway_listens_and_when_it_stops() {
+    let (state, manager) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let socket = manager.path().join("notify.sock");
+    let manager = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(http::PATIENCE)).unwrap();
+    let hears = || {
+        let mut bytes = [0; 256];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let more = ["--listen", "127.0.0.1:0"];
+    let mut command = gateway(state.path(), &more, &DEMO_SERVER);
+    command.env("NOTIFY_SOCKET", &socket);
+    let mut gateway = Gateway::run(state.path(), command, true);
+    assert_eq!(hears(), "READY=1\n");
+    assert_eq!(ready(&gateway.serving.clone().unwrap()).status, 200);
+    let process = gateway.child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &process]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(hears(), "STOPPING=1\n");
     assert!(gateway.child.wait().unwrap().success());
 }

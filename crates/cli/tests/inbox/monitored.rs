@@ -1,5 +1,7 @@
 //! The metrics of a gateway, read by the parser of `prometheus_client`.
 
+use std::process::Command;
+
 use mcp_elicit_testkit::peers;
 use serde_json::{Value, json};
 
@@ -126,5 +128,69 @@ fn a_parser_of_metrics_reads_what_happened_by_server_and_outcome() {
             documented.contains(&format!("`{name}")),
             "{name} is not in docs/operate.md"
         );
+    }
+    // The alerts and the dashboard name metrics that are there.
+    let named: Vec<&str> = families
+        .iter()
+        .map(|family| family["name"].as_str().unwrap())
+        .collect();
+    for text in [
+        include_str!("../../../../deploy/alerts.yml"),
+        include_str!("../../../../deploy/grafana.json"),
+    ] {
+        let words = text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+        let metrics: Vec<&str> = words
+            .filter(|word| word.starts_with("mcp_elicit_"))
+            .collect();
+        assert!(metrics.len() > 8, "{metrics:?}");
+        for metric in metrics {
+            // The parser leaves the ends of counters and histograms out of a family's name.
+            let ends = ["", "_total", "_bucket"];
+            let is_there = |end| {
+                let family = metric.strip_suffix(end);
+                family.is_some_and(|family| named.contains(&family))
+            };
+            let is_known = ends.into_iter().any(is_there) || metric == MESSAGES;
+            assert!(is_known, "{metric} is not in {named:?}");
+        }
+    }
+}
+
+/// A metric that a gateway without channels does not have samples of.
+const MESSAGES: &str = "mcp_elicit_channel_messages_total";
+
+#[test]
+fn each_alert_fires_on_its_cause_and_none_on_a_gateway_at_work() {
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
+    let promtool = |arguments: [&str; 3]| {
+        let run = Command::new("promtool")
+            .args(arguments)
+            .current_dir(deploy)
+            .output();
+        let Ok(run) = run else {
+            assert!(std::env::var_os("CI").is_none(), "CI has promtool");
+            mcp_elicit_testkit::chromium::report_skipped(
+                "no promtool here, ALERTS WERE NOT TESTED",
+            );
+            return;
+        };
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        let wrong = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.success(), "{said}{wrong}");
+    };
+    promtool(["check", "rules", "alerts.yml"]);
+    promtool(["test", "rules", "alerts_test.yml"]);
+    // Each alert has its place in the documentation.
+    let documented = include_str!("../../../../docs/operate.md");
+    let alerts = include_str!("../../../../deploy/alerts.yml");
+    let names: Vec<&str> = alerts
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect();
+    assert!(names.len() > 5);
+    for name in names {
+        assert!(documented.contains(&format!("\n### {name}\n")), "{name}");
+        let place = format!("#{}", name.to_lowercase());
+        assert!(alerts.contains(&place), "{place}");
     }
 }

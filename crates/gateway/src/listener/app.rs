@@ -23,6 +23,7 @@ use crate::listener::metrics::{Metrics, Open};
 use crate::listener::origin_guard::OriginGuard;
 use crate::listener::page_access::open_to_pages;
 use crate::runtime::{Runtime, StartError};
+use crate::service_manager::{self, Stage};
 use crate::stop_signal::StopSignal;
 
 /// Limits on clients' connections.
@@ -83,6 +84,7 @@ async fn serve_until_stopped(
     let (ready_grace, drain) = (config.ready_grace, config.drain);
     let stop = async move {
         signal.received().await;
+        service_manager::tell(Stage::Stopping);
         stopping.stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(ready_grace).await;
         for endpoint in stopping.endpoints.iter() {
@@ -112,6 +114,7 @@ async fn serve_until_stopped(
         }
         closing.close().await;
     };
+    service_manager::tell(Stage::Ready);
     web::serve(listener, app, BOUNDS, stop).await;
     Ok(())
 }

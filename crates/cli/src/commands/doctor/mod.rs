@@ -228,6 +228,22 @@ async fn in_file(
             findings.push(Finding::new(code, level, says, next).of(file, Some(server)));
         };
         let names = format!("{client} {}", shell_words::quote(server.name()));
+        let started = match server.state() {
+            State::Program { command } => command.first(),
+            State::Wrapped { args, .. } => args
+                .iter()
+                .position(|word| word == "--")
+                .and_then(|end| args.get(end + 1)),
+            State::Url { .. } | State::Unsupported { .. } => None,
+        };
+        if let Some(program) = started.filter(|program| is_missing(program)) {
+            add(
+                "server-missing",
+                Problem,
+                format!("the server's program {program} is not there"),
+                format!("install it: {program}"),
+            );
+        }
         match server.state() {
             State::Program { .. } | State::Url { .. } => {
                 let says = "it is not behind the gateway: its questions reach a person only if the client shows them";
@@ -276,14 +292,6 @@ async fn in_file(
                     .position(|word| word == "--")
                     .map(|end| &args[end + 1..]);
                 if let Some([command, rest @ ..]) = inner {
-                    if is_missing(command) {
-                        add(
-                            "server-missing",
-                            Problem,
-                            format!("the server's program {command} is not there"),
-                            format!("install it: {command}"),
-                        );
-                    }
                     let is_gateway = Path::new(command)
                         .file_stem()
                         .is_some_and(|stem| stem == "mcp-elicit");
