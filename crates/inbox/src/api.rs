@@ -183,8 +183,8 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
     let made = token.map(|token| state.tokens.check(token, scope, now()));
     match made {
         Some(Ok(token)) => {
-            let by = format!("{}, token {}", state.access.by(), token.id()).into();
-            let id = Some(token.id().into());
+            let by = format!("{}, token {}", state.access.by(), token.id).into();
+            let id = Some(token.id.into());
             request.extensions_mut().insert(Viewer::Token { by, id });
             next.run(request).await
         }

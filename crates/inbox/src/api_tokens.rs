@@ -1,26 +1,25 @@
 //! API tokens: created for a program, limited to scopes, stored as hashes, and revocable at any time.
 //!
-//! A token is `mek_ID_SECRET`. The file has the SHA-256 of the whole, so that reading it reveals no token; the secret
+//! A token is `mek_ID_SECRET`. The store has the SHA-256 of the whole, so that reading it reveals no token; the secret
 //! has 256 bits of randomness, so that a hash without salt is enough. The id names the token in lists, in the audit and
 //! as a caller, and is not a secret.
 
 use std::collections::HashMap;
-use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::encryption::random_id;
-use mcp_elicit_record::principal::Principal;
-use serde::{Deserialize, Serialize};
+use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::api_tokens::{Added, ApiTokenStore, MOST, seconds};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::shared_file::{SharedFile, SharedValue};
+pub use mcp_elicit_record::store::api_tokens::{
+    ApiToken, BlockedCaller, Scope, TokenOwner, UnknownScope,
+};
 
 /// The prefix of every token, by which scanners find leaked ones.
 const PREFIX: &str = "mek_";
@@ -28,170 +27,12 @@ const PREFIX: &str = "mek_";
 const ID_DIGITS: usize = 12;
 /// The longest text that is accepted as a token, in bytes.
 const LONGEST: usize = 256;
-/// The most tokens in one state folder.
-const MOST: usize = 10_000;
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 100;
 /// The interval at which the use of a token is recorded, in seconds.
 const NOTED_EVERY: u64 = 300;
 /// The longest name of a person, in bytes: an issuer and a subject.
 const LONGEST_PERSON: usize = 2 * 1024;
-
-/// A permission of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// Calling servers through the gateway.
-    Call,
-    /// Listing and reading the inbox's questions.
-    List,
-    /// Answering the inbox's questions, and listing and reading them.
-    Answer,
-    /// Reading the audit.
-    Audit,
-}
-
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Self; 4] = [Self::Call, Self::List, Self::Answer, Self::Audit];
-
-    /// Returns its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::List => "list",
-            Self::Answer => "answer",
-            Self::Audit => "audit",
-        }
-    }
-}
-
-impl FromStr for Scope {
-    type Err = UnknownScope;
-
-    fn from_str(name: &str) -> Result<Self, UnknownScope> {
-        Self::ALL
-            .into_iter()
-            .find(|scope| scope.as_str() == name)
-            .ok_or(UnknownScope)
-    }
-}
-
-/// A name that is not a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a scope is `call`, `list`, `answer` or `audit`")]
-pub struct UnknownScope;
-
-/// The owner of a token's calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TokenOwner {
-    /// This person: a name in `[people]`, or `ISSUER SUBJECT`.
-    Person(String),
-    /// No person: the program works by itself.
-    Nobody,
-}
-
-/// One token, without its secret.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ApiToken {
-    id: String,
-    name: String,
-    /// SHA-256 of the token, in hexadecimal digits.
-    hash: String,
-    scopes: Vec<Scope>,
-    /// The owner of its calls; `None` if not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    owner: Option<TokenOwner>,
-    /// Seconds since 1970.
-    made_at: u64,
-    /// Seconds since 1970; absent if it does not expire.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
-    /// Seconds since 1970; absent if it is not revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    revoked_at: Option<u64>,
-    /// Seconds since 1970, to a few minutes; absent if it was not used yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    used_at: Option<u64>,
-}
-
-/// A subject of an issuer that is rejected as a caller, with any credentials.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BlockedCaller {
-    /// The issuer.
-    pub issuer: String,
-    /// The subject.
-    pub subject: String,
-    /// The time of the block, in seconds since 1970.
-    pub blocked_at: u64,
-}
-
-impl BlockedCaller {
-    fn is(&self, issuer: &str, subject: &str) -> bool {
-        self.issuer == issuer && self.subject == subject
-    }
-}
-
-impl ApiToken {
-    /// Returns the id, which names it everywhere.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Returns its given name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the scopes, in order.
-    pub fn scopes(&self) -> &[Scope] {
-        &self.scopes
-    }
-
-    /// Returns the owner of its calls; `None` if not set.
-    pub fn owner(&self) -> Option<&TokenOwner> {
-        self.owner.as_ref()
-    }
-
-    /// Returns the name of its callers in the record.
-    pub fn caller(&self) -> String {
-        Principal::Key(&self.id).to_string()
-    }
-
-    /// Returns the time of its creation, in seconds since 1970.
-    pub fn made_at(&self) -> u64 {
-        self.made_at
-    }
-
-    /// Returns the time of its expiry, in seconds since 1970; `None` for never.
-    pub fn expires_at(&self) -> Option<u64> {
-        self.expires_at
-    }
-
-    /// Returns the time of its revocation, in seconds since 1970.
-    pub fn revoked_at(&self) -> Option<u64> {
-        self.revoked_at
-    }
-
-    /// Returns the time of its last use, in seconds since 1970, to a few minutes; `None` if it was not used yet.
-    pub fn used_at(&self) -> Option<u64> {
-        self.used_at
-    }
-
-    /// Returns `true` if it is valid now.
-    pub fn is_valid(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| seconds(now) < at)
-    }
-
-    /// Returns `true` if it has the scope, or one that includes it.
-    pub fn permits(&self, scope: Scope) -> bool {
-        let includes = |has: &Scope| *has == scope || (*has, scope) == (Scope::Answer, Scope::List);
-        self.scopes.iter().any(includes)
-    }
-}
 
 /// The reason why a text is not an accepted token. Callers must not learn more, because they could probe for tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -228,9 +69,23 @@ pub enum MakeError {
     /// There are too many.
     #[error("there are {MOST} tokens already; a revoked one is removed by `tokens prune`")]
     TooMany,
-    /// The file cannot be read or written.
+    /// The store cannot be read or written, or there is no randomness.
     #[error(transparent)]
-    File(#[from] io::Error),
+    Store(#[from] StoreError),
+}
+
+/// The reason why a caller could not be blocked.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockError {
+    /// The names cannot be those of a caller.
+    #[error("an issuer and a subject have 1 to {LONGEST_PERSON} characters that can be shown")]
+    Name,
+    /// Too many are blocked.
+    #[error("{MOST} callers are blocked already")]
+    TooMany,
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// The reason why a request has no bearer token.
@@ -264,40 +119,20 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, BearerError> {
     Ok(token.trim_matches(' '))
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct TokenTable {
-    tokens: Vec<ApiToken>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    blocked: Vec<BlockedCaller>,
-}
-
-impl SharedValue for TokenTable {
-    const UNREADABLE: &'static str = "api.tokens holds no list of tokens, so none is valid: restore it, or remove it and make new tokens";
-    const REPLACED: bool = false;
-
-    fn fresh() -> io::Result<Self> {
-        Ok(Self::default())
-    }
-
-    fn is_sound(&self) -> bool {
-        self.tokens.len() <= MOST && self.blocked.len() <= MOST
-    }
-}
-
-/// The tokens of a state folder and the blocked callers, in a file that gateways and commands share. A change takes
-/// effect at the next request.
+/// The tokens of a state folder and the blocked callers, which gateways and commands share. A change takes effect at
+/// the next request.
 #[derive(Debug)]
 pub struct ApiTokens {
-    file: SharedFile<TokenTable>,
+    store: Arc<dyn ApiTokenStore>,
     /// The time of each token's last recorded use by this process, in seconds since 1970, by its id.
     noted: Mutex<HashMap<String, u64>>,
 }
 
 impl ApiTokens {
-    /// Creates a store of the tokens in this file, which is created with the first token.
-    pub(super) fn at(path: PathBuf) -> Self {
+    /// Creates the tokens of this store.
+    pub fn new(store: Arc<dyn ApiTokenStore>) -> Self {
         Self {
-            file: SharedFile::at(path),
+            store,
             noted: Mutex::default(),
         }
     }
@@ -350,8 +185,9 @@ impl ApiTokens {
         if lifetime.is_some_and(|lifetime| lifetime.as_secs() == 0) {
             return Err(MakeError::Expired);
         }
-        let id = random_id()?[..ID_DIGITS].to_owned();
-        let secret = format!("{}{}", random_id()?, random_id()?);
+        let random = || random_id().map_err(StoreError::from);
+        let id = random()?[..ID_DIGITS].to_owned();
+        let secret = format!("{}{}", random()?, random()?);
         let text = format!("{PREFIX}{id}_{secret}");
         let token = ApiToken {
             id,
@@ -364,104 +200,87 @@ impl ApiTokens {
             revoked_at: None,
             used_at: None,
         };
-        let is_full = self.file.change(|table| {
-            let is_full = table.tokens.len() >= MOST;
-            if !is_full {
-                table.tokens.push(token.clone());
+        match self.store.add(&token)? {
+            Added::Yes => Ok((token, text)),
+            Added::Full => Err(MakeError::TooMany),
+            Added::Already => {
+                let why = "the random id is that of another token";
+                Err(StoreError::from(std::io::Error::other(why)).into())
             }
-            Ok(is_full)
-        })?;
-        if is_full {
-            return Err(MakeError::TooMany);
         }
-        Ok((token, text))
     }
 
     /// Returns every token, in the order of creation.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub fn list(&self) -> io::Result<Vec<ApiToken>> {
-        let table = self.file.read()?;
-        Ok(table.map(|table| table.tokens.clone()).unwrap_or_default())
+    /// If the store cannot be read.
+    pub fn list(&self) -> Result<Vec<ApiToken>, StoreError> {
+        self.store.tokens()
     }
 
     /// Removes the token of this id, which was never shown.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
-    pub fn discard(&self, id: &str) -> io::Result<()> {
-        self.file.change(|table| {
-            table.tokens.retain(|token| token.id != id);
-            Ok(())
-        })
+    /// If the store cannot be read or written.
+    pub fn discard(&self, id: &str) -> Result<(), StoreError> {
+        self.store.remove(id)
     }
 
     /// Blocks a subject of an issuer as a caller. Returns `false` if it was blocked already.
     ///
     /// # Errors
-    /// If the names cannot be those of a caller, too many are blocked, or the file cannot be read or written.
-    pub fn block(&self, issuer: &str, subject: &str, now: Timestamp) -> io::Result<bool> {
+    /// If the names cannot be those of a caller, too many are blocked, or the store cannot be read or written.
+    pub fn block(&self, issuer: &str, subject: &str, now: Timestamp) -> Result<bool, BlockError> {
         let is_name = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST_PERSON && !text.chars().any(char::is_control)
         };
         if !is_name(issuer) || !is_name(subject) {
-            let why = "an issuer and a subject have 1 to 2048 characters that can be shown";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(BlockError::Name);
         }
-        self.file.change(|table| {
-            if table.is_blocked(issuer, subject) {
-                return Ok(false);
-            }
-            if table.blocked.len() >= MOST {
-                return Err(io::Error::other(format!(
-                    "{MOST} callers are blocked already"
-                )));
-            }
-            table.blocked.push(BlockedCaller {
-                issuer: issuer.to_owned(),
-                subject: subject.to_owned(),
-                blocked_at: seconds(now),
-            });
-            Ok(true)
-        })
+        let caller = BlockedCaller {
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            blocked_at: seconds(now),
+        };
+        match self.store.block(&caller)? {
+            Added::Yes => Ok(true),
+            Added::Already => Ok(false),
+            Added::Full => Err(BlockError::TooMany),
+        }
     }
 
     /// Unblocks a subject of an issuer. Returns `false` if it was not blocked.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
-    pub fn unblock(&self, issuer: &str, subject: &str) -> io::Result<bool> {
-        self.file.change(|table| {
-            let before = table.blocked.len();
-            table.blocked.retain(|blocked| !blocked.is(issuer, subject));
-            Ok(table.blocked.len() < before)
-        })
+    /// If the store cannot be read or written.
+    pub fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+        self.store.unblock(issuer, subject)
     }
 
     /// Returns the blocked callers, in the order of blocking.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub fn blocked(&self) -> io::Result<Vec<BlockedCaller>> {
-        let table = self.file.read()?;
-        Ok(table.map(|table| table.blocked.clone()).unwrap_or_default())
+    /// If the store cannot be read.
+    pub fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
+        self.store.blocked()
     }
 
-    /// Returns `true` if the subject of this issuer is blocked. If the file cannot be read, everyone is.
+    /// Returns `true` if the subject of this issuer is blocked. If the store cannot be read, everyone is.
     pub fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
-        match self.file.read() {
-            Ok(table) => table.is_some_and(|table| table.is_blocked(issuer, subject)),
-            Err(error) => {
-                tracing::error!(%error, "it is not known which callers are blocked, so all are");
+        self.store
+            .is_blocked(issuer, subject)
+            .unwrap_or_else(|error| {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "it is not known which callers are blocked, so all are"
+                );
                 true
-            }
-        }
+            })
     }
 
     /// Records the use of a token, unless it was recorded recently.
-    fn note_use(&self, token: &ApiToken, now: Timestamp) {
-        let now = seconds(now);
+    fn note_use(&self, token: &ApiToken, at: Timestamp) {
+        let now = seconds(at);
         let is_new =
             |noted: Option<u64>| noted.is_none_or(|at| now >= at.saturating_add(NOTED_EVERY));
         if !is_new(token.used_at) {
@@ -474,49 +293,31 @@ impl ApiTokens {
             }
             noted.insert(token.id.clone(), now);
         }
-        let noted = self.file.change(|table| {
-            let mut known = table.tokens.iter_mut();
-            if let Some(known) = known.find(|known| known.id == token.id) {
-                known.used_at = known.used_at.max(Some(now));
-            }
-            Ok(())
-        });
-        if let Err(error) = noted {
-            tracing::warn!(%error, "the use of an API token could not be noted");
+        if let Err(error) = self.store.note_use(&token.id, at) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the use of an API token could not be noted"
+            );
         }
     }
 
     /// Revokes the token of this id. Returns `false` if there is no valid one.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
-    pub fn revoke(&self, id: &str, now: Timestamp) -> io::Result<bool> {
-        self.file.change(|table| {
-            let known = table.tokens.iter_mut().find(|token| token.id == id);
-            let valid = known.filter(|token| token.revoked_at.is_none());
-            Ok(match valid {
-                Some(token) => {
-                    token.revoked_at = Some(seconds(now));
-                    true
-                }
-                None => false,
-            })
-        })
+    /// If the store cannot be read or written.
+    pub fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.revoke(id, now)
     }
 
     /// Removes the tokens that are no longer valid. Returns their number.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
-    pub fn prune(&self, now: Timestamp) -> io::Result<usize> {
-        self.file.change(|table| {
-            let before = table.tokens.len();
-            table.tokens.retain(|token| token.is_valid(now));
-            Ok(before - table.tokens.len())
-        })
+    /// If the store cannot be read or written.
+    pub fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.store.prune(now)
     }
 
-    /// Returns the token of this text, if it is valid now and has this scope. An unreadable file accepts no token.
+    /// Returns the token of this text, if it is valid now and has this scope. An unreadable store accepts no token.
     ///
     /// # Errors
     /// If it is not.
@@ -527,12 +328,13 @@ impl ApiTokens {
         now: Timestamp,
     ) -> Result<ApiToken, TokenRejection> {
         let id = id_in(text).ok_or(TokenRejection::Unknown)?;
-        let table = self.file.read().unwrap_or_else(|error| {
-            tracing::error!(%error, "no API token is valid");
+        let known = self.store.find(id).unwrap_or_else(|error| {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "no API token is valid"
+            );
             None
         });
-        let table = table.ok_or(TokenRejection::Unknown)?;
-        let known = table.tokens.iter().find(|token| token.id == id);
         let known = known.filter(|token| token.hash.as_bytes().ct_eq(hash(text).as_bytes()).into());
         let token = known.ok_or(TokenRejection::Unknown)?;
         if token.revoked_at.is_some() {
@@ -544,60 +346,37 @@ impl ApiTokens {
         if !token.permits(scope) {
             return Err(TokenRejection::Scope(scope));
         }
-        self.note_use(token, now);
-        Ok(token.clone())
+        self.note_use(&token, now);
+        Ok(token)
     }
 
     /// Returns the person who owns the calls of the token with this id, valid or not; `None` if no person is set.
     pub fn person(&self, id: &str) -> Option<String> {
-        let table = self.file.read().ok().flatten()?;
-        let token = table.tokens.iter().find(|token| token.id == id)?;
-        match token.owner()? {
-            TokenOwner::Person(person) => Some(person.clone()),
-            TokenOwner::Nobody => None,
-        }
+        let token = self.store.find(id).ok().flatten()?;
+        token.person().map(str::to_owned)
     }
 
     /// Returns the ids of the tokens whose calls this person owns, valid or not.
     pub fn of_person(&self, person: &str) -> Vec<String> {
-        let table = self.file.read().ok().flatten();
-        let Some(table) = table else {
-            return Vec::new();
-        };
-        let is_of = |token: &&ApiToken| matches!(token.owner(), Some(TokenOwner::Person(owner)) if owner == person);
-        let tokens = table.tokens.iter().filter(is_of);
-        tokens.map(|token| token.id.clone()).collect()
+        self.store.of_person(person).unwrap_or_default()
     }
 
     /// Returns the token of this id in words, valid or not: its name, with its id if it is not on the list, or others
     /// have the same name.
     pub fn in_words(&self, id: &str) -> String {
-        let table = self.file.read().ok().flatten().unwrap_or_default();
-        let mut tokens = table.tokens.iter();
-        let Some(ApiToken { name, .. }) = tokens.find(|token| token.id == id) else {
+        let Some(ApiToken { name, .. }) = self.store.find(id).ok().flatten() else {
             return id.to_owned();
         };
-        let of_name = table.tokens.iter().filter(|token| token.name == *name);
-        match of_name.count() {
-            1 => name.clone(),
-            _ => format!("{name} ({id})"),
+        match self.store.count_named(&name) {
+            Ok(1) => name,
+            Ok(_) | Err(_) => format!("{name} ({id})"),
         }
     }
 
     /// Returns `true` if the token of this id is valid now and has this scope.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
-        let table = self.file.read().ok().flatten();
-        table.is_some_and(|table| {
-            let known = table.tokens.iter().find(|token| token.id == id);
-            known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
-        })
-    }
-}
-
-impl TokenTable {
-    fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
-        let mut blocked = self.blocked.iter();
-        blocked.any(|blocked| blocked.is(issuer, subject))
+        let known = self.store.find(id).ok().flatten();
+        known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
     }
 }
 
@@ -620,16 +399,18 @@ fn hash(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
-fn seconds(time: Timestamp) -> u64 {
-    time.as_millis() / 1_000
-}
-
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_record::store::StateTables;
+
     use super::*;
 
     fn tokens(folder: &tempfile::TempDir) -> ApiTokens {
-        ApiTokens::at(folder.path().join("api.tokens"))
+        tokens_at(folder.path())
+    }
+
+    fn tokens_at(folder: &std::path::Path) -> ApiTokens {
+        ApiTokens::new(Arc::new(StateTables::at(&folder.join("record.sqlite"))))
     }
 
     fn at(seconds: u64) -> Timestamp {
@@ -655,14 +436,14 @@ mod tests {
             id(tokens.check(&text, Scope::Call, at(160))),
             Err(TokenRejection::Expired)
         );
-        assert!(tokens.is_valid(stored.id(), Scope::Call, at(159)));
-        assert!(tokens.revoke(stored.id(), at(120)).unwrap());
-        assert!(!tokens.revoke(stored.id(), at(121)).unwrap());
+        assert!(tokens.is_valid(&stored.id, Scope::Call, at(159)));
+        assert!(tokens.revoke(&stored.id, at(120)).unwrap());
+        assert!(!tokens.revoke(&stored.id, at(121)).unwrap());
         assert_eq!(
             id(tokens.check(&text, Scope::Call, at(122))),
             Err(TokenRejection::Revoked)
         );
-        assert!(!tokens.is_valid(stored.id(), Scope::Call, at(122)));
+        assert!(!tokens.is_valid(&stored.id, Scope::Call, at(122)));
         assert_eq!(tokens.prune(at(122)).unwrap(), 1);
         assert_eq!(
             id(tokens.check(&text, Scope::Call, at(122))),
@@ -675,7 +456,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(&folder);
         let (_, text) = tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
-        let used = || tokens.list().unwrap()[0].used_at();
+        let used = || tokens.list().unwrap()[0].used_at;
         assert_eq!(used(), None);
         tokens.check(&text, Scope::Call, at(100)).unwrap();
         assert_eq!(used(), Some(100));
@@ -688,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_subject_is_of_one_issuer_and_a_file_that_cannot_be_read_blocks_all() {
+    fn a_blocked_subject_is_of_one_issuer_and_a_record_that_cannot_be_read_blocks_all() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(&folder);
         assert!(!tokens.is_blocked("https://id", "ada"));
@@ -703,16 +484,18 @@ mod tests {
         tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
         tokens.prune(at(9)).unwrap();
         assert!(tokens.is_blocked("https://id", "ada"));
-        std::fs::write(folder.path().join("api.tokens"), "{}").unwrap();
-        assert!(tokens.is_blocked("https://id", "bob"));
+        assert!(!tokens.is_blocked("https://id", "bob"));
+        drop(tokens);
+        std::fs::write(folder.path().join("record.sqlite"), "no record").unwrap();
+        assert!(tokens_at(folder.path()).is_blocked("https://id", "bob"));
     }
 
     #[test]
     fn a_token_that_cannot_be_stored_is_not_made() {
         let folder = tempfile::tempdir().unwrap();
-        let tokens = ApiTokens::at(folder.path().join("gone").join("api.tokens"));
+        let tokens = tokens_at(&folder.path().join("gone"));
         let made = tokens.make("ci", &[Scope::Call], None, at(0));
-        assert!(matches!(made, Err(MakeError::File(_))), "{made:?}");
+        assert!(matches!(made, Err(MakeError::Store(_))), "{made:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -743,24 +526,34 @@ mod tests {
         let (token, _) = tokens
             .make("bot", &[Scope::Answer, Scope::Answer], None, at(0))
             .unwrap();
-        assert_eq!(token.scopes(), [Scope::Answer]);
+        assert_eq!(token.scopes, [Scope::Answer]);
         assert!(token.permits(Scope::List) && token.permits(Scope::Answer));
         assert!(!token.permits(Scope::Call));
     }
 
     #[test]
-    fn the_file_holds_no_token_and_is_its_owners_only() {
+    fn the_record_holds_no_token_and_is_its_owners_only() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(&folder);
         let (_, text) = tokens.make("ci", &[Scope::Call], None, at(0)).unwrap();
-        let stored = std::fs::read_to_string(folder.path().join("api.tokens")).unwrap();
-        let secret = text.rsplit('_').next().unwrap();
-        assert!(!stored.contains(secret) && !stored.contains(&text));
-        #[cfg(unix)]
-        {
-            let file = std::fs::metadata(folder.path().join("api.tokens")).unwrap();
-            assert_eq!(std::os::unix::fs::MetadataExt::mode(&file) & 0o777, 0o600);
+        let (id, secret) = text.strip_prefix(PREFIX).unwrap().split_once('_').unwrap();
+        let mut has_id = false;
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let stored = std::fs::read(&path).unwrap();
+            let has = |part: &str| {
+                let mut all = stored.windows(part.len());
+                all.any(|bytes| bytes == part.as_bytes())
+            };
+            assert!(!has(secret), "{}", path.display());
+            has_id |= has(id);
+            #[cfg(unix)]
+            {
+                let file = std::fs::metadata(&path).unwrap();
+                assert_eq!(std::os::unix::fs::MetadataExt::mode(&file) & 0o777, 0o600);
+            }
         }
+        assert!(has_id, "the row of the token was looked at");
     }
 
     #[test]
@@ -775,7 +568,7 @@ mod tests {
             other
         };
         let long = format!("{text}{}", "0".repeat(LONGEST));
-        let id_only = format!("mek_{}_", token.id());
+        let id_only = format!("mek_{}_", token.id);
         for wrong in [
             "",
             "mek_",
@@ -794,17 +587,23 @@ mod tests {
                 "{wrong}"
             );
         }
-        std::fs::write(folder.path().join("api.tokens"), "{").unwrap();
+        drop(tokens);
+        let record = folder.path().join("record.sqlite");
+        std::fs::write(&record, "no record").unwrap();
+        let tokens = tokens_at(folder.path());
         let checked = tokens.check(&text, Scope::Call, at(0));
         assert_eq!(
             checked.map(|token| token.id),
             Err(TokenRejection::Unknown),
-            "a broken file permits nothing"
+            "a broken record permits nothing"
         );
         assert!(tokens.list().is_err() && tokens.prune(at(0)).is_err());
-        assert!(tokens.revoke(token.id(), at(0)).is_err());
-        let left = std::fs::read_to_string(folder.path().join("api.tokens")).unwrap();
-        assert_eq!(left, "{", "what is broken is not replaced by nothing");
+        assert!(tokens.revoke(&token.id, at(0)).is_err());
+        let left = std::fs::read_to_string(&record).unwrap();
+        assert_eq!(
+            left, "no record",
+            "what is broken is not replaced by nothing"
+        );
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl AuditSelection {
 /// Returns the beginnings of the record's names of a caller.
 fn callers(caller: &str, keys: Option<&ApiTokens>) -> Vec<String> {
     let all = keys.and_then(|keys| keys.list().ok()).unwrap_or_default();
-    let of_note = all.iter().filter(|key| key.name() == caller);
+    let of_note = all.iter().filter(|key| key.name == caller);
     let mut names: Vec<String> = of_note.map(crate::api_tokens::ApiToken::caller).collect();
     if names.is_empty() {
         names.push(caller.to_owned());

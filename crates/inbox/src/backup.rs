@@ -5,8 +5,8 @@
 //! | `manifest` | the list of the files, with their sizes and digests |
 //! | `restore` | the restore into an empty folder, in which nothing takes effect a second time |
 //!
-//! The record is copied as it is at one moment; the other files are copied after it, so that the keys open what is in
-//! the copy. Sessions, addresses and locks belong to running processes and are left out.
+//! The record is copied as it is at one moment; the keys and the other files are copied after it, so that they open what
+//! is in the copy. Sessions, addresses and locks belong to running processes and are left out.
 
 mod manifest;
 mod restore;
@@ -19,7 +19,7 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::ChainCheck;
 use mcp_elicit_record::encryption::{Encryption, random_id};
-use mcp_elicit_record::store::{CopiedRecord, Sqlite, StoreError};
+use mcp_elicit_record::store::{CopiedRecord, Sqlite, StateTables, StoreError};
 use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
 
@@ -29,14 +29,15 @@ use crate::state_folder::StateFolder;
 
 /// The record.
 pub(super) const RECORD: &str = "record.sqlite";
+/// The file of tokens of an earlier version, whose contents are moved into the record.
+const OLD_TOKENS: &str = "api.tokens";
 /// The files beside the record that a backup has, if the folder has them.
-pub(super) const FILES: [&str; 7] = [
+pub(super) const FILES: [&str; 6] = [
     "seal.key",
     "identity.key",
     "inbox.token",
     "inbox.logins",
     "push.key",
-    "api.tokens",
     "inbox.presence",
 ];
 
@@ -132,6 +133,15 @@ pub async fn back_up(
     }
     let unfinished = NewFolder::create(to)?;
     let mut files = Vec::new();
+    // Before the record: if its contents are moved meanwhile, the copy has them twice, and a restore once.
+    if StateTables::has_old_tokens(&folder.record()).map_err(BackupError::file(folder.path()))? {
+        let (from, copy) = (
+            folder.path().join(OLD_TOKENS),
+            unfinished.path().join(OLD_TOKENS),
+        );
+        copy_file(&from, &copy).map_err(BackupError::file(&from))?;
+        files.push(digest_of(&copy, OLD_TOKENS)?);
+    }
     if folder.record().exists() {
         let copy = unfinished.path().join(RECORD);
         Sqlite::copy(&folder.record(), &copy).await?;
@@ -177,7 +187,7 @@ fn sign_in_files(folder: &Path) -> Result<Vec<String>, BackupError> {
 
 /// Returns `true` if a backup may have a file of this name, which leads to no other folder.
 pub(super) fn has_backup(name: &str) -> bool {
-    if name == RECORD || FILES.contains(&name) {
+    if name == RECORD || name == OLD_TOKENS || FILES.contains(&name) {
         return true;
     }
     let stem = name

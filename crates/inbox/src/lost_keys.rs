@@ -7,6 +7,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::store::{Sqlite, StoreError};
 use mcp_elicit_record::{KeyFileError, KeyLoss, LockFile, Record, audit};
 
+use super::api_tokens::Scope;
 use super::sample;
 use super::state_folder::StateFolder;
 
@@ -102,14 +103,51 @@ async fn after_a_record_is_set_aside_a_new_one_begins_with_new_keys() {
     ask_once(&state).await;
     std::fs::remove_file(state.identity()).unwrap();
     let aside = state.key_files().set_record_aside().await.unwrap();
-    let aside = aside.unwrap();
+    let aside = aside.unwrap().path;
     ask_once(&state).await;
     let old = audit::read(&Sqlite::at(&aside)).await.unwrap();
     let new = audit::read(&Sqlite::at(&state.record())).await.unwrap();
     assert_eq!((old.len(), new.len()), (1, 1));
     let second = state.key_files().set_record_aside().await.unwrap();
-    assert_ne!(second, Some(aside), "nothing is written over");
+    assert_ne!(second.unwrap().path, aside, "nothing is written over");
     assert_eq!(state.key_files().set_record_aside().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn tokens_and_blocked_callers_stay_when_the_record_is_set_aside() {
+    let (_folder, state) = folder();
+    ask_once(&state).await;
+    let now = Timestamp::from_millis(1_000);
+    let scopes = [Scope::Call];
+    let (_, text) = state.api_tokens().make("ci", &scopes, None, now).unwrap();
+    assert!(state.api_tokens().block("https://id", "eve", now).unwrap());
+    let path = state.path().to_owned();
+    drop(state);
+    let state = StateFolder::at(&path);
+    std::fs::remove_file(state.seal()).unwrap();
+    let aside = state.key_files().set_record_aside().await.unwrap().unwrap();
+    assert!(aside.keeps_tokens && state.record().exists());
+    let tokens = state.api_tokens();
+    assert!(tokens.check(&text, Scope::Call, now).is_ok());
+    assert!(tokens.is_blocked("https://id", "eve"));
+    ask_once(&state).await;
+    assert_eq!(
+        audit::read(&Sqlite::at(&state.record()))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    drop((tokens, state));
+    // Of a damaged record nothing is kept, and that is said.
+    let state = StateFolder::at(&path);
+    std::fs::write(state.record(), "no record").unwrap();
+    let aside = state.key_files().set_record_aside().await.unwrap().unwrap();
+    assert!(!aside.keeps_tokens && !state.record().exists());
+    assert_eq!(std::fs::read(&aside.path).unwrap(), b"no record");
+    let left = std::fs::read_dir(&path).unwrap();
+    let mut left = left.map(|entry| entry.unwrap().path());
+    assert!(!left.any(|path| path.extension().is_some_and(|end| end == "new")));
 }
 
 #[cfg(unix)]

@@ -10,7 +10,8 @@
 //! | `inbox.sessions` | the signed-in browsers |
 //! | `inbox.logins` | the people who logged in, and their sessions |
 //! | `push.key` | the key of web push |
-//! | `api.tokens` | the hashes of the tokens created for programs |
+//! | `record.sqlite` | the record, and the hashes of the tokens created for programs |
+//! | `api.tokens` | these hashes, before an earlier version's folder is used; a notice afterwards |
 //! | `inbox.presence` | the setting that only pages may answer |
 
 #[cfg(unix)]
@@ -20,10 +21,12 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::api_tokens::ApiTokens;
 use super::login::table::Logins;
 use super::sessions::FileSessions;
+use mcp_elicit_record::store::StateTables;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
 /// The prefixes of file names in a state folder.
@@ -37,6 +40,9 @@ const NAMES: [&str; 7] = [
     "running",
 ];
 
+/// The name of the record.
+const RECORD: &str = "record.sqlite";
+
 /// Files that identify a folder as one of ours.
 const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
 
@@ -44,6 +50,8 @@ const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
+    /// Opened once for all clones.
+    tables: Arc<StateTables>,
 }
 
 /// The right to serve the inbox of a state folder. It ends with the process, in any way.
@@ -102,6 +110,7 @@ impl StateFolder {
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
+            tables: Arc::new(StateTables::at(&path.join(RECORD))),
         }
     }
 
@@ -133,7 +142,7 @@ impl StateFolder {
 
     /// Returns the path of the record of questions.
     pub fn record(&self) -> PathBuf {
-        self.path.join("record.sqlite")
+        self.path.join(RECORD)
     }
 
     /// Returns the path of the key that seals values.
@@ -215,7 +224,7 @@ impl StateFolder {
 
     /// Returns the tokens created for programs.
     pub fn api_tokens(&self) -> ApiTokens {
-        ApiTokens::at(self.path.join("api.tokens"))
+        ApiTokens::new(self.tables.clone())
     }
 
     /// Acquires the right to serve the inbox; `None` while another gateway has it.

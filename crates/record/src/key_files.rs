@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::{Encryption, Keys, encryption};
 use crate::state_file;
-use crate::store::{KeyedContents, Sqlite, StoreError};
+use crate::store::api_tokens::ApiTokenStore as _;
+use crate::store::{KeyedContents, Sqlite, StateTables, StoreError};
 
 /// The most records that are set aside.
 const MOST_ASIDE: u32 = 10_000;
@@ -23,6 +24,15 @@ pub struct KeyFiles {
     pub seal: PathBuf,
     /// The key of the identities of servers, callers and questions, and of the audit's chain.
     pub identity: PathBuf,
+}
+
+/// A record that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Its new path.
+    pub path: PathBuf,
+    /// `true` if the tokens of programs and the blocked callers are in the new record; `false` if they could not be read.
+    pub keeps_tokens: bool,
 }
 
 /// The damage to a key file.
@@ -97,32 +107,60 @@ impl KeyFiles {
     }
 
     /// Renames the record in its folder, so that the next start creates a new one, with new keys in place of the lost
-    /// ones. Returns its new path; `None` if there is no record. No gateway may run on it.
+    /// ones. The tables that need no key are taken over into a new record. Returns `None` if there is no record. No
+    /// gateway may run on it.
     ///
     /// # Errors
     /// If a file cannot be moved.
-    pub async fn set_record_aside(&self) -> io::Result<Option<PathBuf>> {
+    pub async fn set_record_aside(&self) -> io::Result<Option<SetAside>> {
         if !self.record.exists() {
             return Ok(None);
         }
+        let next = self.record_of_tables();
         // Everything is moved into the one file first. A record that cannot be opened is renamed as it is.
         let _as_it_is = Sqlite::at(&self.record).close().await;
         let aside = (1..=MOST_ASIDE)
             .map(|number| self.record.with_extension(format!("{number}.sqlite")))
             .find(|path| !path.exists());
-        let aside = aside.ok_or_else(|| io::Error::other("no name is free"))?;
-        for suffix in ["-wal", "-shm", ""] {
+        let path = aside.ok_or_else(|| io::Error::other("no name is free"))?;
+        for suffix in ["-wal", "-shm"] {
             let name = |path: &Path| {
                 let mut name = path.as_os_str().to_owned();
                 name.push(suffix);
                 PathBuf::from(name)
             };
-            match fs::rename(name(&self.record), name(&aside)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
+            match fs::rename(name(&self.record), name(&path)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 moved => moved?,
             }
         }
-        Ok(Some(aside))
+        let keeps_tokens = next.is_ok();
+        match next.unwrap_or_default() {
+            // There is a record with the tables at each moment: without one, no caller would be blocked.
+            Some(next) if fs::hard_link(&self.record, &path).is_ok() => {
+                fs::rename(next, &self.record)?;
+            }
+            next => {
+                fs::rename(&self.record, &path)?;
+                if let Some(next) = next {
+                    fs::rename(next, &self.record)?;
+                }
+            }
+        }
+        Ok(Some(SetAside { path, keeps_tokens }))
+    }
+
+    /// Writes the tables that need no key into a new file; `None` if they are empty.
+    fn record_of_tables(&self) -> Result<Option<PathBuf>, StoreError> {
+        let tables = StateTables::at(&self.record);
+        if tables.tokens()?.is_empty() && tables.blocked()?.is_empty() {
+            return Ok(None);
+        }
+        let mut name = self.record.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", encryption::random_id()?));
+        let path = self.record.with_file_name(name);
+        StateTables::at(&path).take_over(&tables)?;
+        Ok(Some(path))
     }
 
     /// Rejects a loss that makes the record unusable, and warns of any other.
@@ -163,6 +201,10 @@ impl KeyFiles {
                 needed_for,
             });
         }
+        if loss == KeyLoss::Missing && held == KeyedContents::default() {
+            // A command has made a token, and no gateway has run yet.
+            return Ok(());
+        }
         tracing::warn!(
             file = %path.display(),
             "the key file {loss}, and a new key was made; the record holds nothing that needs the lost one, but the same question may be asked again"
@@ -194,7 +236,8 @@ impl StoreError {
             | Self::Closed
             | Self::Unreadable(_)
             | Self::Newer { .. }
-            | Self::NotRecord(_) => None,
+            | Self::NotRecord(_)
+            | Self::OldFile(_) => None,
         }
     }
 }

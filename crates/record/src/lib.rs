@@ -94,7 +94,7 @@ use deliver::InTransit;
 use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
-pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
+pub use key_files::{KeyFileError, KeyFiles, KeyLoss, SetAside};
 use known::Live;
 use parsed::ParsedQuestions;
 use presence::Presence;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::LockFile;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::encryption::{Encryption, SealedWith};
+use mcp_elicit_record::{LockFile, SetAside};
 
 use super::{in_runtime, inbox, state_record};
 use crate::failure::{Exit, Failure};
@@ -59,14 +59,23 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
         );
     }
     let aside = folder.key_files().set_record_aside().await;
-    let aside = aside.map_err(unusable)?.unwrap_or_else(|| folder.record());
+    let aside = aside.map_err(unusable)?.unwrap_or_else(|| SetAside {
+        path: folder.record(),
+        keeps_tokens: true,
+    });
     output::say(format_args!(
         "the record was renamed to {}; the next start makes a new one, and new keys in place of lost ones",
-        aside.display()
+        aside.path.display()
     ));
     output::say(
         "lost: pending questions, stored answers and results; when a program repeats its call, people are asked again",
     );
+    if !aside.keeps_tokens {
+        output::say(
+            "also lost, because the record cannot be read: the tokens of programs, and which callers are blocked; make the tokens again with \
+             `mcp-elicit tokens make`, and block the callers with `mcp-elicit tokens block`",
+        );
+    }
     Ok(Exit::Done)
 }
 

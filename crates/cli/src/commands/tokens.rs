@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use mcp_elicit_inbox::api_tokens::{ApiToken, MakeError, Scope, TokenOwner};
+use mcp_elicit_inbox::api_tokens::{ApiToken, BlockError, MakeError, Scope, TokenOwner};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
@@ -149,7 +149,12 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
         Act::Block { issuer, subject } => {
             let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
             let blocked = folder.api_tokens().block(&issuer, &subject, now());
-            let blocked = blocked.map_err(|error| unusable(&error))?;
+            let blocked = blocked.map_err(|error| match error {
+                BlockError::Store(error) => unusable(&error),
+                BlockError::Name | BlockError::TooMany => {
+                    Failure::usage("the caller cannot be blocked").because(error)
+                }
+            })?;
             let names = [issuer.as_str(), &subject];
             let told = tell_blocked(&folder, Event::CallerBlocked, blocked, names).await?;
             say_if_never_seen(&folder, &issuer, &subject).await;
@@ -218,7 +223,7 @@ async fn tell_made(
     option: &str,
 ) -> Result<Exit, Failure> {
     let (token, text) = made.map_err(|error| match error {
-        MakeError::File(error) => unusable(&error),
+        MakeError::Store(error) => unusable(&error),
         MakeError::Name
         | MakeError::Person
         | MakeError::NoScope
@@ -234,18 +239,17 @@ async fn tell_made(
     };
     if let Err(failure) = printed {
         // The token has not been shown to anyone.
-        let discarded = folder.api_tokens().discard(token.id());
+        let discarded = folder.api_tokens().discard(&token.id);
         discarded.map_err(|error| unusable(&error))?;
         return Err(failure);
     }
-    inbox::note_about(folder, Event::TokenMade, ("token", token.id())).await;
+    inbox::note_about(folder, Event::TokenMade, ("token", &token.id)).await;
     if json {
         return Ok(Exit::Done);
     }
     output::say(format_args!(
         "key {} was made (`mcp-elicit tokens revoke{option} {}` ends it). Save the line above now: it is not shown again.",
-        token.id(),
-        token.id()
+        token.id, token.id
     ));
     Ok(Exit::Done)
 }
@@ -364,45 +368,41 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
 }
 
 fn shown(token: &ApiToken) -> serde_json::Value {
-    let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
-    let person = match token.owner() {
-        Some(TokenOwner::Person(person)) => Some(person),
-        Some(TokenOwner::Nobody) | None => None,
-    };
+    let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     json!({
-        "id": token.id(), "name": token.name(), "scopes": scopes, "for": person,
-        "noPerson": token.owner() == Some(&TokenOwner::Nobody), "madeAt": token.made_at(),
-        "usedAt": token.used_at(), "expiresAt": token.expires_at(), "revokedAt": token.revoked_at(),
+        "id": token.id, "name": token.name, "scopes": scopes, "for": token.person(),
+        "noPerson": token.owner == Some(TokenOwner::Nobody), "madeAt": token.made_at,
+        "usedAt": token.used_at, "expiresAt": token.expires_at, "revokedAt": token.revoked_at,
     })
 }
 
 fn line(token: &ApiToken) -> String {
-    let scopes: Vec<_> = token.scopes().iter().map(|scope| scope.as_str()).collect();
-    let state = match (token.revoked_at(), token.expires_at()) {
+    let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let state = match (token.revoked_at, token.expires_at) {
         (Some(at), _) => format!("revoked {}", moment_in_seconds(at)),
         (None, Some(at)) if !token.is_valid(now()) => format!("expired {}", moment_in_seconds(at)),
         (None, Some(at)) => format!("expires {}", moment_in_seconds(at)),
         (None, None) => "does not expire".to_owned(),
     };
-    let owner = match token.owner() {
+    let owner = match &token.owner {
         Some(TokenOwner::Person(person)) => format!("for {}  ", output::harmless(person)),
         Some(TokenOwner::Nobody) => "no person's  ".to_owned(),
         None => String::new(),
     };
-    let used = match token.used_at() {
+    let used = match token.used_at {
         Some(at) => format!("used {}", moment_in_seconds(at)),
         None => "not used yet".to_owned(),
     };
     format!(
         "{}  {}  made {}  {used}  {state}  {owner}{}",
-        token.id(),
+        token.id,
         scopes.join(","),
-        moment_in_seconds(token.made_at()),
-        token.name()
+        moment_in_seconds(token.made_at),
+        token.name
     )
 }
 
-fn unusable(error: &std::io::Error) -> Failure {
+fn unusable(error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::usage("the tokens of this state folder cannot be read or written")
         .because(error)
         .hint("name the gateway's state folder with `--state DIR`.")

@@ -350,10 +350,11 @@ fn a_token_that_cannot_be_shown_or_stored_is_not_made() {
     }
     let listed = command(state.path(), &["tokens", "list", "--json"]);
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "");
-    // An obstacle in place of the lock file prevents writing.
-    let lock = state.path().join("api.tokens.lock");
-    std::fs::remove_file(&lock).unwrap();
-    std::fs::create_dir(&lock).unwrap();
+    // An obstacle in place of the record prevents writing.
+    for file in ["record.sqlite", "record.sqlite-wal", "record.sqlite-shm"] {
+        let _not_there = std::fs::remove_file(state.path().join(file));
+    }
+    std::fs::create_dir(state.path().join("record.sqlite")).unwrap();
     let made = command(state.path(), &["tokens", "make", "test", "--scope", "call"]);
     assert!(!made.status.success() && made.stdout.is_empty(), "{made:?}");
     let said = String::from_utf8_lossy(&made.stderr).into_owned();
@@ -396,6 +397,47 @@ fn a_token_that_is_revoked_while_a_body_is_on_its_way_does_nothing() {
         stream.read_to_string(&mut reply).unwrap();
         assert!(reply.starts_with("HTTP/1.1 401"), "{line}: {reply}");
     }
+}
+
+/// The file of an earlier version, with the key below and one that was revoked.
+const OLD_TOKENS: &str = r#"{"tokens":[
+  {"id":"0a0a0a0a0a0a","name":"ci","hash":"e3daa387b5da63358f3d3c07f8beaf40a48a4135a304b25c85917c4ea5039e59","scopes":["call"],"madeAt":1},
+  {"id":"0c0c0c0c0c0c","name":"old","hash":"00","scopes":["call"],"madeAt":1,"revokedAt":2}
+],"blocked":[{"issuer":"https://id.example.com","subject":"eve","blockedAt":3}]}"#;
+const OLD_KEY: &str =
+    "mek_0a0a0a0a0a0a_0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b";
+
+#[test]
+fn the_keys_of_an_earlier_version_work_on_and_its_gateways_accept_none_of_them() {
+    let state = tempfile::tempdir().unwrap();
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(state.path(), mode).unwrap();
+    }
+    let old = state.path().join("api.tokens");
+    std::fs::write(&old, OLD_TOKENS).unwrap();
+    let (_gateway, at) = with_keys(state.path());
+    let open = initialize(REVISION, &json!({}));
+    let opened = post(&at, Some(OLD_KEY), None, &open);
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let listed = command(state.path(), &["tokens", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for part in [
+        "0a0a0a0a0a0a",
+        "0c0c0c0c0c0c",
+        "revoked",
+        "eve  of https://id.example.com",
+    ] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let left = std::fs::read_to_string(&old).unwrap();
+    assert!(
+        left.starts_with("The tokens are in record.sqlite"),
+        "{left}"
+    );
+    revoke(state.path(), "0a0a0a0a0a0a");
+    assert_eq!(post(&at, Some(OLD_KEY), None, &open).status, 401);
 }
 
 #[test]

@@ -32,7 +32,7 @@ type Key = (String, String);
 fn key(state: &Path) -> Key {
     let tokens = StateFolder::at(state).api_tokens();
     let (token, text) = tokens.make("test", &[Scope::Call], None, now()).unwrap();
-    (token.id().to_owned(), text)
+    (token.id, text)
 }
 
 /// Starts a gateway before this server that hands no call back. Returns its address for callers, who have keys.

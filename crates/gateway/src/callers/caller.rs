@@ -54,9 +54,9 @@ impl ProvenCaller {
     /// Creates the holder of an API key.
     pub(crate) fn of_key(key: &ApiToken) -> Self {
         Self {
-            subject: key.id().to_owned(),
-            name: key.name().to_owned(),
-            person: match key.owner() {
+            subject: key.id.clone(),
+            name: key.name.clone(),
+            person: match &key.owner {
                 Some(TokenOwner::Person(person)) => CallingPerson::Owner(person.clone()),
                 Some(TokenOwner::Nobody) => CallingPerson::Nobody,
                 None => CallingPerson::Unknown,

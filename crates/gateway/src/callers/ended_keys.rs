@@ -73,7 +73,7 @@ pub(crate) async fn withdraw_questions(tokens: ApiTokens, record: Arc<Record>) {
         if let Ok(listed) = tokens.list() {
             let is_valid = |token: &ApiToken| token.is_valid(now) && token.permits(Scope::Call);
             let listed = listed.iter();
-            let listed = listed.map(|token| (token.id().to_owned(), is_valid(token)));
+            let listed = listed.map(|token| (token.id.clone(), is_valid(token)));
             keys.update(&listed.collect::<Vec<_>>());
         }
         if keys.is_due() {

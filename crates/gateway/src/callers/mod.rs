@@ -192,9 +192,9 @@ impl Callers {
         // An unreadable file is reported when a key is checked.
         let tokens = self.tokens.list().unwrap_or_default().into_iter();
         let valid = tokens.filter(|token| token.is_valid(now()) && token.permits(Scope::Call));
-        let of_strangers = valid.filter_map(|token| match token.owner() {
+        let of_strangers = valid.filter_map(|token| match &token.owner {
             Some(TokenOwner::Person(person)) if !people.is_person(person) => {
-                Some((token.id().to_owned(), person.clone()))
+                Some((token.id.clone(), person.clone()))
             }
             Some(TokenOwner::Person(_) | TokenOwner::Nobody) | None => None,
         });
@@ -569,7 +569,7 @@ mod tests {
             caller.map(|caller| caller.binding().to_owned())
         };
         let caller = with(&format!("Bearer {text}")).unwrap();
-        assert_eq!(caller, format!("key-{}", token.id()));
+        assert_eq!(caller, format!("key-{}", token.id));
         assert_eq!(with(&format!("bearer  {text}")), Ok(caller.clone()));
         assert!(
             callers.is_valid(&caller)
@@ -595,7 +595,7 @@ mod tests {
             identify(&callers, &two, None),
             Err(Unauthenticated::Ambiguous)
         );
-        assert!(tokens.revoke(token.id(), now()).unwrap());
+        assert!(tokens.revoke(&token.id, now()).unwrap());
         assert_eq!(
             with(&both),
             Err(Unauthenticated::Key(TokenRejection::Revoked))

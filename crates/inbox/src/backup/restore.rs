@@ -75,7 +75,8 @@ pub async fn restore(
         let ended = state.logins().end(|_| true);
         restored.sessions = ended.map_err(BackupError::file(&logins))?.sessions.len();
     }
-    count_tokens(&state, settings, clock(), &mut restored)?;
+    // Those of an earlier version are moved into the record before it is opened below.
+    count_tokens(unfinished.path(), settings, clock(), &mut restored)?;
     if restored.backup.record.is_some() {
         restored.ended = end_in_record(&state, &restored, clock).await?;
     }
@@ -90,21 +91,18 @@ pub(super) fn is_in_use(folder: &Path) -> bool {
 }
 
 fn count_tokens(
-    state: &StateFolder,
+    folder: &Path,
     settings: Restore,
     now: Timestamp,
     restored: &mut Restored,
 ) -> Result<(), BackupError> {
-    let tokens = state.api_tokens();
-    let path = state.path().join("api.tokens");
-    for token in tokens.list().map_err(BackupError::file(&path))? {
+    let tokens = StateFolder::at(folder).api_tokens();
+    for token in tokens.list()? {
         if !token.is_valid(now) {
             continue;
         }
         if settings.revokes_tokens {
-            tokens
-                .revoke(token.id(), now)
-                .map_err(BackupError::file(&path))?;
+            tokens.revoke(&token.id, now)?;
             restored.revoked += 1;
         } else {
             restored.tokens += 1;

@@ -1,5 +1,6 @@
 //! The contract of every store, run against each implementation.
 
+mod api_tokens;
 mod audit;
 
 use mcp_elicit_core::answer::Outcome;

@@ -1,5 +1,6 @@
 //! A store in memory: for tests, and for operators who want nothing on disk. It ends with the process.
 
+mod api_tokens;
 mod outbox;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
+use self::api_tokens::Tokens;
 use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
@@ -25,6 +27,7 @@ struct Inner {
     grants: BTreeMap<String, StoredGrant>,
     key: Option<ChainKey>,
     outbox: Outbox,
+    tokens: Tokens,
     /// The facts learned about servers, and the times.
     learned: BTreeMap<String, (Timestamp, String)>,
 }
@@ -33,6 +36,12 @@ struct Inner {
 #[derive(Default)]
 pub struct Memory {
     inner: Mutex<Inner>,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
 }
 
 impl Memory {

@@ -24,6 +24,7 @@ use crate::principal::Principal;
 use crate::team::Team;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
+pub mod api_tokens;
 pub mod memory;
 pub mod outbox;
 pub mod sqlite;
@@ -37,7 +38,7 @@ pub(crate) mod fault_injection;
 mod inline_tests;
 
 pub use memory::Memory;
-pub use sqlite::{CopiedRecord, Sqlite};
+pub use sqlite::{CopiedRecord, Sqlite, StateTables};
 pub use writer::Writer;
 
 /// A stored question.
@@ -401,6 +402,11 @@ pub enum StoreError {
     /// The file is not a gateway's record; contains a description of the actual content.
     #[error("the file is not a gateway's record: {0}")]
     NotRecord(&'static str),
+    /// A file of earlier versions, by its name, whose contents cannot be read.
+    #[error(
+        "{0} cannot be read, so that nothing in it is valid: restore it, or remove it and begin anew"
+    )]
+    OldFile(&'static str),
 }
 
 impl StoreError {
@@ -416,6 +422,7 @@ impl StoreError {
             | Self::Unreadable(_)
             | Self::OtherKey
             | Self::OtherSealKey
+            | Self::OldFile(_)
             | Self::Newer { .. } => false,
         }
     }
@@ -428,6 +435,8 @@ pub struct KeyedContents {
     pub sealed: u64,
     /// The number of the audit's links that were made with a key.
     pub keyed_links: u64,
+    /// The number of all links of the audit.
+    pub links: u64,
 }
 
 /// The number of servers for which a store keeps learned facts.

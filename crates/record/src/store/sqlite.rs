@@ -14,6 +14,7 @@ mod outbox;
 mod questions;
 mod recognize;
 mod seal_check;
+mod state_tables;
 
 use std::ops::Range;
 use std::path::Path;
@@ -25,6 +26,7 @@ use rusqlite::{Params, Row as Columns};
 
 pub use self::copy::CopiedRecord;
 use self::file::File;
+pub use self::state_tables::StateTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
@@ -83,7 +85,7 @@ const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT se
 /// The numbers of sealed values that are still needed, and of keyed links. An approval with a lost key is ignored, and
 /// people are asked again.
 const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
-    + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
+    + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%'), (SELECT count(*) FROM audit)";
 
 /// The rows that wait, or that a person acted on and that were not delivered.
 const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
@@ -138,6 +140,7 @@ impl Sqlite {
                 Ok(KeyedContents {
                     sealed: count(row, 0)?,
                     keyed_links: count(row, 1)?,
+                    links: count(row, 2)?,
                 })
             })?;
             Ok(contents)

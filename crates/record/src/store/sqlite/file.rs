@@ -12,7 +12,7 @@ use crate::encryption::Encryption;
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -25,11 +25,15 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("../waiting.sql"),
     include_str!("../listed.sql"),
     include_str!("../seal_check.sql"),
+    include_str!("../api_tokens.sql"),
 ];
 
 /// The number of waiting rows of each server, and the time of the oldest. `open` is a literal, since a partial index is
 /// used for a constant only.
 const OPEN_BY_SERVER: &str = "SELECT json_extract(body, '$.server'), count(*), min(asked_at) FROM question WHERE open = 1 GROUP BY 1";
+
+/// The number of all tables, indexes and triggers of a file, and of the two tables that every version of the record has.
+const TABLES: &str = "SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('question', 'audit')) FROM sqlite_schema";
 
 /// The time that a statement waits for another writing process.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,6 +88,11 @@ impl File {
             self.connection = Some(connection);
         }
         self.connection.as_mut().ok_or(StoreError::Closed)
+    }
+
+    /// Returns `true` if the file is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// Closes the file, which moves the log into it.
@@ -210,6 +219,7 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    refuse_foreign(&connection)?;
     // A new file is not synced while it is created, because it has no contents yet; an old file is. The log is moved
     // into the main file by threads that may wait for the disk.
     connection.execute_batch(if is_new {
@@ -220,6 +230,26 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA wal_autocheckpoint = 0")?;
     migrate(&mut connection)?;
     Ok(connection)
+}
+
+/// Rejects the database of another program, before anything is written into it.
+fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
+    // One view of the file, which another process may be creating.
+    let view = connection.unchecked_transaction()?;
+    let found = version(&view)?;
+    // Of a newer version, the migration says so.
+    if found >= known_layout() {
+        return Ok(());
+    }
+    let count = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (all, ours): (i64, i64) = view.query_row(TABLES, [], count)?;
+    let is_record = if found == 0 { all == 0 } else { ours == 2 };
+    if is_record {
+        return Ok(());
+    }
+    Err(StoreError::NotRecord(
+        "it is the database of another program",
+    ))
 }
 
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {

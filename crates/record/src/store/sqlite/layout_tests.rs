@@ -17,10 +17,11 @@ use super::*;
 use crate::audit::{self, ChainCheck};
 use crate::encryption::Encryption;
 use crate::store::ListKeys;
+use crate::store::api_tokens::ApiTokenStore as _;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 14] = [
+const LAYOUTS: [(i64, &str); 15] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -35,6 +36,7 @@ const LAYOUTS: [(i64, &str); 14] = [
     (11, include_str!("../layouts/11-first.sql")),
     (11, include_str!("../layouts/11.sql")),
     (12, include_str!("../layouts/12.sql")),
+    (13, include_str!("../layouts/13.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -121,6 +123,16 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
             (grants[0].rule.as_str(), grants[0].answers.as_str()),
             ("careful", "{}")
         );
+    }
+    let tables = StateTables::at(path);
+    let tokens = tables.tokens().unwrap();
+    if layout >= 13 {
+        let ids: Vec<_> = tokens.iter().map(|token| token.id.as_str()).collect();
+        assert_eq!(ids, ["0a0a0a0a0a0a", "0b0b0b0b0b0b"]);
+        assert_eq!(tokens[1].person(), Some("ada"));
+        assert!(tables.is_blocked("https://id", "eve").unwrap());
+    } else {
+        assert!(tokens.is_empty());
     }
     let links = audit::read(&*store).await.unwrap();
     let entries = if layout >= 6 { 4 } else { 3 };
