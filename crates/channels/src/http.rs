@@ -83,7 +83,9 @@ impl Http {
             Some(Host::Ipv4(ip)) => (is_public(IpAddr::V4(ip)), ip.is_loopback()),
             Some(Host::Ipv6(ip)) => (is_public(IpAddr::V6(ip)), ip.is_loopback()),
             Some(Host::Domain(name)) => {
-                let is_local = name == "localhost" || name.ends_with(".localhost");
+                // The dot of the root may end a name, without which it is the same one.
+                let rooted = name.strip_suffix('.').unwrap_or(name);
+                let is_local = rooted == "localhost" || rooted.ends_with(".localhost");
                 (!is_local, name == "localhost")
             }
         };
@@ -310,6 +312,9 @@ mod tests {
             ("https://[::1]/x", false, true),
             ("https://localhost/x", false, true),
             ("https://a.localhost/x", false, true),
+            ("https://localhost./x", false, true),
+            ("https://a.localhost./x", false, true),
+            ("http://localhost./x", false, false),
             ("http://127.0.0.1:9/x", false, true),
             ("http://10.0.0.1/x", false, false),
             ("https://user:secret@push.example.com/", false, false),

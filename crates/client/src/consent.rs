@@ -438,10 +438,21 @@ mod tests {
     #[test]
     fn hosts_count_with_what_is_below_them() {
         let rule = Rule {
-            hosts: Some(vec!["Example.com".to_owned(), "Bücher.example".to_owned()]),
+            hosts: Some(vec![
+                "Example.com".to_owned(),
+                "Bücher.example".to_owned(),
+                "dotted.example.".to_owned(),
+            ]),
             ..Rule::default()
         };
         for (url, allowed) in [
+            // The dot of the root may end a name, in a URL and in a policy.
+            ("https://example.com./", true),
+            ("https://login.example.com./x", true),
+            ("https://dotted.example/", true),
+            ("https://a.dotted.example./", true),
+            ("https://example.com.evil.net./", false),
+            ("https://undotted.example/", false),
             ("https://example.com/", true),
             ("https://login.example.com/x", true),
             ("https://badexample.com/", false),

@@ -42,6 +42,23 @@ fn warnings(rest: &str) -> Vec<(&'static str, usize, usize)> {
 }
 
 #[test]
+fn a_mail_address_is_of_one_person_with_and_without_the_dot_of_the_root() {
+    let file =
+        "[people.ada]\nmail = \"ada@example.com\"\n[people.bob]\nmail = \"Bob@example.com.\"\n";
+    let rules = Rules::parse(file).unwrap();
+    for (mail, person) in [
+        ("ada@example.com.", Some("ada")),
+        ("ADA@Example.com.", Some("ada")),
+        ("bob@example.com", Some("bob")),
+        ("bob@example.com.", Some("bob")),
+        ("ada@example.com.evil.test.", None),
+        (".", None),
+    ] {
+        assert_eq!(rules.people().find("", mail), person, "{mail}");
+    }
+}
+
+#[test]
 fn a_pattern_that_matches_nothing_is_warned_of_at_its_place() {
     for (key, pattern, is_warned) in [
         ("tool", "deploy*", false),
@@ -99,6 +116,10 @@ fn each_mistake_has_its_line_and_column() {
         ),
         (
             "[people.dot]\nmail = \"ADA@example.com\"\n",
+            ("same-person", 2, 8),
+        ),
+        (
+            "[people.dot]\nmail = \"ada@example.com.\"\n",
             ("same-person", 2, 8),
         ),
         ("[people.dot]\nmail = \"nobody\"\n", ("invalid-mail", 2, 8)),
