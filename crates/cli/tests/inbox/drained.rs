@@ -1,4 +1,4 @@
-//! A gateway that stops: with `drain`, open calls may end, and `/ready` says no at once.
+//! The probe `/ready`, and a gateway that stops: with `drain`, open calls may end, and `/ready` says no at once.
 #![cfg(unix)]
 
 use std::process::Command;
@@ -107,4 +107,32 @@ fn the_service_manager_hears_when_the_gateway_listens_and_when_it_stops() {
     assert!(killed.unwrap().success());
     assert_eq!(hears(), "STOPPING=1\n");
     assert!(gateway.child.wait().unwrap().success());
+}
+
+/// A probe counts neither questions nor events, however many there are. It fails without the record.
+#[test]
+fn a_probe_reads_the_end_of_the_audit_and_no_question() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let more = ["--listen", "127.0.0.1:0"];
+    let gateway = Gateway::start(state.path(), &more, &["--", "python3", "-c", WAITS]);
+    let at = gateway.serving.clone().unwrap();
+    assert_eq!(ready(&at).status, 200);
+    let record = rusqlite::Connection::open(state.path().join("record.sqlite")).unwrap();
+    let rename = |from: &str, to: &str| {
+        let text = format!("PRAGMA legacy_alter_table = ON; ALTER TABLE {from} RENAME TO {to}");
+        record.execute_batch(&text).unwrap();
+    };
+    rename("question", "away");
+    assert_eq!(ready(&at).status, 200, "no question was read");
+    rename("audit", "lost");
+    let reply = ready(&at);
+    assert_eq!(
+        (reply.status, reply.body.as_str()),
+        (503, "the record cannot be reached\n")
+    );
+    rename("lost", "audit");
+    assert_eq!(ready(&at).status, 200);
 }

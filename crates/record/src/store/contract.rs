@@ -2,6 +2,7 @@
 
 mod api_tokens;
 mod audit;
+mod outbox;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};

@@ -9,6 +9,8 @@ mod copy;
 mod file;
 mod grants;
 #[cfg(test)]
+mod cost_tests;
+#[cfg(test)]
 mod layout_tests;
 mod outbox;
 mod questions;
@@ -78,6 +80,9 @@ const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL
 
 /// Deletes rows that ended long ago; an answer that may still be delivered has not ended.
 const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
+
+/// The number of the last link, read at the end of the index.
+const AUDIT_END: &str = "SELECT coalesce(max(number), 0) FROM audit";
 
 /// Deletes the least recently updated facts about servers.
 const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT server FROM learned ORDER BY at DESC LIMIT ?1)";
@@ -449,8 +454,8 @@ impl Store for Sqlite {
 
     fn audit_end(&self) -> Stored<'_, u64> {
         self.on_file(|file| {
-            let text = "SELECT coalesce(max(number), 0) FROM audit";
-            let last: i64 = file.connection()?.query_row(text, [], |row| row.get(0))?;
+            let connection = file.connection()?;
+            let last: i64 = connection.query_row(AUDIT_END, [], |row| row.get(0))?;
             Ok(u64::try_from(last).unwrap_or(0))
         })
     }
