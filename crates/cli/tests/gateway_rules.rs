@@ -22,7 +22,7 @@ use std::time::Duration;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::quorum::{Actor, Denied, Membership};
-use mcp_elicit_record::store::{Filter, Page, Row, Sqlite};
+use mcp_elicit_record::store::{Filter, Page, Row, Sqlite, Store as _, Write};
 use mcp_elicit_record::team::{Acted, TeamAct};
 use mcp_elicit_record::{LockFile, Record, clock};
 use raw::{PATIENCE, PROGRAM, Raw, text};
@@ -861,6 +861,68 @@ async fn rules_are_tried_on_what_the_audit_has_seen() {
     let words = ["rules", "simulate", file.to_str().unwrap(), "--audit"];
     let done = raw::command(nowhere.path(), &words);
     assert_eq!(done.status.code(), Some(2), "{done:?}");
+}
+
+/// Writes an audit of `count` events, of about 4 kB each, into the record of a new state folder.
+async fn long_audit(state: &Path, count: usize) {
+    let folder = StateFolder::open(state).unwrap();
+    let keys = folder.key_files().open().await.unwrap();
+    let store = Sqlite::at(&folder.record()).with_keys(&keys);
+    let pad = "x".repeat(4_000);
+    for start in (0..count).step_by(500) {
+        let note = |number: usize| {
+            let entry = json!({
+                "at": number, "event": "asked", "id": format!("{number:032x}"), "server": "s", "principal": "local",
+                "kind": "tool", "target": "deploy", "pad": pad,
+            });
+            Write::Note(entry.to_string())
+        };
+        let notes: Vec<Write> = (start..start + 500).map(note).collect();
+        store.write(Arc::new(notes)).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+/// Commands that read the whole audit hold a page of it at a time.
+#[tokio::test]
+async fn an_audit_of_any_length_is_read_in_bounded_memory() {
+    /// Runs a command, and prints the most memory that it had, in kB.
+    const PEAK: &str = "import resource, subprocess, sys\nprint(subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.toml");
+    std::fs::write(&file, OTHER_RULES).unwrap();
+    let simulate = ["rules", "simulate", file.to_str().unwrap(), "--audit"];
+    let mut peaks = [Vec::new(), Vec::new()];
+    for count in [500, 10_000] {
+        let state = folder.path().join(count.to_string());
+        long_audit(&state, count).await;
+        for (words, peaks) in [&simulate[..], &["audit", "--verify"]]
+            .iter()
+            .zip(&mut peaks)
+        {
+            let mut command = Command::new("python3");
+            command.args(["-c", PEAK, PROGRAM]).args(*words);
+            command.args(["--state", state.to_str().unwrap()]);
+            let Ok(done) = command.output() else {
+                return mcp_elicit_testkit::chromium::report_skipped(
+                    "no python3 here, MEMORY WAS NOT TESTED",
+                );
+            };
+            let said = String::from_utf8(done.stdout).unwrap();
+            let (code, peak) = said.trim().split_once(' ').unwrap();
+            assert_eq!(
+                code,
+                "0",
+                "{words:?}: {}",
+                String::from_utf8_lossy(&done.stderr)
+            );
+            peaks.push(peak.parse::<u64>().unwrap());
+        }
+    }
+    // The events are 40 MB.
+    for peak in peaks {
+        assert!(peak[1] < peak[0] + 20_000, "{peak:?} kB");
+    }
 }
 
 #[tokio::test]

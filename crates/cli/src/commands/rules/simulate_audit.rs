@@ -13,15 +13,18 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::rules::{Recall, Verdict};
-use mcp_elicit_record::audit::{AuditedEvent, Event, Member};
-use mcp_elicit_record::store::ChainKey;
-use mcp_elicit_record::{LockFile, Record, audit, clock};
+use mcp_elicit_record::audit::{AuditedEvent, ChainVerifier, Event, Member};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, StoreError};
+use mcp_elicit_record::{LockFile, Record, clock};
 use serde_json::{Map, Value, json};
 
 use crate::commands::audit::{exit_of, moment};
 use crate::commands::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless, say};
+
+/// The number of links that are read at once.
+const AT_ONCE: usize = 1_000;
 
 /// The start of the time span, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -257,29 +260,37 @@ async fn try_all(
     json: bool,
 ) -> Result<Exit, Failure> {
     let folder = state_record::folder(state).await?;
-    let (record, chain) = record_in(&folder).await?;
-    let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
-    let links = audit::read(record.store()).await.map_err(unreadable)?;
-    let entries: Vec<AuditedEvent> = links
-        .iter()
-        .filter_map(|link| AuditedEvent::read(&link.entry))
-        .collect();
-    let rules_of = rules_of_questions(&entries);
+    let (record, key) = record_in(&folder).await?;
     let since = since.map_or(0, |since| since.0);
+    let end = record.store().audit_end().await.map_err(unreadable)?;
+    let rules_of = rules_of_questions(&record, end, since).await?;
+    let mut chain = ChainVerifier::new(Some(&key));
+    let mut broken = None;
     let mut totals = Totals::default();
-    for entry in entries
-        .iter()
-        .filter(|entry| entry.number(Member::At) >= Some(since))
-    {
-        let Some(line) = line_of(entry, &rules, logs_in.as_deref(), &rules_of, &record).await?
-        else {
-            continue;
+    let mut from = 1;
+    while from <= end {
+        let links = links(&record, from, end).await?;
+        let Some(last) = links.last() else {
+            break;
         };
-        totals.add(&line);
-        if json {
-            output::print_json(&line.to_json())?;
-        } else {
-            output::print(harmless(&line.to_text()))?;
+        from = last.number + 1;
+        for link in &links {
+            if broken.is_none() {
+                broken = chain.add(link).err();
+            }
+            let Some(entry) = event_since(&link.entry, since) else {
+                continue;
+            };
+            let line = line_of(&entry, &rules, logs_in.as_deref(), &rules_of, &record);
+            let Some(line) = line.await? else {
+                continue;
+            };
+            totals.add(&line);
+            if json {
+                output::print_json(&line.to_json())?;
+            } else {
+                output::print(harmless(&line.to_text()))?;
+            }
         }
     }
     if json {
@@ -287,7 +298,24 @@ async fn try_all(
     } else {
         totals.say(&rules);
     }
-    Ok(exit_of(audit::verify(&links, Some(&chain))))
+    Ok(exit_of(broken.unwrap_or_else(|| chain.finish())))
+}
+
+fn unreadable(fault: StoreError) -> Failure {
+    Failure::usage("the record cannot be read").because(fault)
+}
+
+/// Returns the next links of the audit, up to `end`.
+async fn links(record: &Record, from: u64, end: u64) -> Result<Vec<AuditEntry>, Failure> {
+    let rest = usize::try_from(end - from + 1).unwrap_or(usize::MAX);
+    let links = record.store().audit(from, rest.min(AT_ONCE)).await;
+    links.map_err(unreadable)
+}
+
+/// Returns the event of an entry, if it is not older.
+fn event_since(entry: &str, since: u64) -> Option<AuditedEvent> {
+    let entry = AuditedEvent::read(entry)?;
+    (entry.number(Member::At) >= Some(since)).then_some(entry)
 }
 
 /// Opens the record in a state folder for reading, with the key of its audit.
@@ -304,12 +332,43 @@ async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> 
     Ok((Record::new(Arc::new(store), keys, lock, clock::now), chain))
 }
 
-/// Returns the rule of each question that has one. Older audits name it only with the actions of people.
-fn rules_of_questions(entries: &[AuditedEvent]) -> HashMap<&str, &str> {
-    let named = entries
-        .iter()
-        .filter_map(|entry| Some((entry.text(Member::Id)?, entry.text(Member::Rule)?)));
-    named.collect()
+/// Returns the rules of the questions that were asked without naming one. Older audits name it only with the actions of
+/// people. Of the audit, only the ids of such questions are held, however long it is.
+async fn rules_of_questions(
+    record: &Record,
+    end: u64,
+    since: u64,
+) -> Result<HashMap<String, String>, Failure> {
+    let mut asked: HashMap<String, Option<String>> = HashMap::new();
+    let mut from = 1;
+    while from <= end {
+        let links = links(record, from, end).await?;
+        let Some(last) = links.last() else {
+            break;
+        };
+        from = last.number + 1;
+        for link in &links {
+            let Some(entry) = event_since(&link.entry, since) else {
+                continue;
+            };
+            let Some(id) = entry.text(Member::Id) else {
+                continue;
+            };
+            match entry.text(Member::Rule) {
+                None if entry.event() == Some(Event::Asked) => {
+                    asked.entry(id.to_owned()).or_default();
+                }
+                None => {}
+                Some(rule) => {
+                    if let Some(known) = asked.get_mut(id) {
+                        *known = Some(rule.to_owned());
+                    }
+                }
+            }
+        }
+    }
+    let ruled = asked.into_iter().filter_map(|(id, rule)| Some((id, rule?)));
+    Ok(ruled.collect())
 }
 
 /// Decides about the call of an entry; `None` if the entry is not about a call that asks, waits for approval, or is
@@ -318,7 +377,7 @@ async fn line_of<'r>(
     entry: &AuditedEvent,
     rules: &'r Rules,
     logs_in: Option<&str>,
-    rules_of: &HashMap<&str, &str>,
+    rules_of: &HashMap<String, String>,
     record: &Record,
 ) -> Result<Option<Line<'r>>, Failure> {
     let text = |member| entry.text(member);
@@ -326,7 +385,7 @@ async fn line_of<'r>(
         return Ok(None);
     };
     let id = text(Member::Id);
-    let was = text(Member::Rule).or_else(|| rules_of.get(id?).copied());
+    let was = text(Member::Rule).or_else(|| rules_of.get(id?).map(String::as_str));
     let row = match (event, id) {
         (Event::Asked, Some(id)) => record
             .find(id)
