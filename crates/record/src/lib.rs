@@ -21,6 +21,7 @@
 //! | `calls` | calls without a waiting client, and their results |
 //! | [`figures`] | figures for a monitor, from the audit |
 //! | [`grants`] | approvals that are valid for a while |
+//! | `used` | values that count once, such as logins |
 //! | [`stored_bytes`] | the limits on the bytes of stored questions |
 //! | [`restored`] | a record that was restored from a backup: nothing in it takes effect a second time |
 //! | [`candidates`] | the calls that a question may belong to |
@@ -72,6 +73,7 @@ mod submit;
 mod sweep;
 pub mod team;
 pub mod timeline;
+mod used;
 
 use std::collections::HashMap;
 use std::io;
@@ -102,6 +104,7 @@ pub use presence::lock_file::LockFile;
 use refusals::{Refusals, RefusalsOfEach};
 use scopes::Scopes;
 use stored_bytes::{StorageLimits, StoredBytes};
+pub use used::UsedKind;
 
 /// An error of the record.
 #[derive(Debug, thiserror::Error)]

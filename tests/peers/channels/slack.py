@@ -1,7 +1,8 @@
 """A Slack workspace. Blocks and views are checked with the models of `slack_sdk`; requests are signed with its `SignatureVerifier`.
 
 The Web API is under /api/. POST /sign with {"payload": .., "age": SECONDS} gives a signed request: {timestamp, signature, body}.
-POST /deliver with {"to": URL, "payload": .., "age": SECONDS, "times": N, "secret": ..} sends it, as often, and returns the replies.
+POST /deliver with {"to": URL, "payload": .., "age": SECONDS, "times": N, "also": [URL, ..], "secret": ..} sends it, as often, and the same
+request to the others, and returns the replies.
 GET /got returns the calls so far, GET /refused the number of those that were too many: all messages to the channel CBUSY. Users are in USERS; a trigger works once.
 """
 
@@ -168,7 +169,8 @@ def handle(method, path, headers, body):
         return 200, {}, signed(body)
     if url.path == "/deliver":
         request = signed(body, body.get("secret"))
-        return 200, {}, [post(body["to"], request) for _ in range(body.get("times", 1))]
+        to = [body["to"]] * body.get("times", 1) + body.get("also", [])
+        return 200, {}, [post(at, request) for at in to]
     if url.path == "/check":
         check_view(body["view"])
         return 200, {}, {"ok": True}

@@ -77,7 +77,8 @@ pub struct Refusal {
 /// the person with exactly this mail address, and checks their current role.
 #[async_trait]
 pub trait Acts: Send + Sync {
-    /// Stores the hash of a signature until then. Returns `false` if it is already stored.
+    /// Stores the hash of a signature until then, where every process that serves the address finds it. Returns `false` if
+    /// it is already stored, or cannot be.
     async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool;
 
     /// Returns a question, if this person may see and answer it.

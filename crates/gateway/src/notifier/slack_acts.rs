@@ -1,6 +1,5 @@
 //! The actions of people in Slack, over the record: each is checked against the person's current role, as on a page.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -16,14 +15,12 @@ use mcp_elicit_policy::quorum::{Actor, Denied, State};
 use mcp_elicit_record::audit;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct};
-use mcp_elicit_record::{Record, RecordError};
+use mcp_elicit_record::{Record, RecordError, UsedKind};
 
 use super::Notifier;
 
 /// The channel's name in the audit.
 const CHANNEL: &str = "slack";
-/// The most remembered signatures. Each is of a request that Slack has signed.
-const MOST_SIGNATURES: usize = 100_000;
 /// The interval between log entries about refused requests, in milliseconds.
 const QUIET: u64 = 60_000;
 
@@ -39,8 +36,6 @@ pub(crate) struct SlackPeople {
 pub(super) struct SlackActs {
     notifier: Arc<Notifier>,
     people: SlackPeople,
-    /// Signatures of requests, with the time until which each is remembered.
-    seen: Mutex<HashMap<[u8; 32], Timestamp>>,
     /// The time of the last log entry about a refused request.
     told: Mutex<Option<Timestamp>>,
 }
@@ -57,7 +52,6 @@ impl SlackActs {
         Self {
             notifier,
             people,
-            seen: Mutex::default(),
             told: Mutex::default(),
         }
     }
@@ -190,13 +184,15 @@ impl SlackActs {
 #[async_trait]
 impl Acts for SlackActs {
     async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool {
-        let now = self.record().now();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() >= MOST_SIGNATURES {
-            seen.retain(|_, until| *until > now);
+        // In the record: another gateway may serve the same address, or have served it before.
+        let kind = UsedKind::SlackSignature;
+        match self.record().use_once(kind, &signature, until).await {
+            Ok(is_first) => is_first,
+            Err(fault) => {
+                tracing::error!(%fault, "that a request of Slack was used cannot be stored, so it is refused");
+                false
+            }
         }
-        // If there is no room, no new signature is accepted.
-        seen.len() < MOST_SIGNATURES && seen.insert(signature, until).is_none()
     }
 
     async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal> {

@@ -115,10 +115,23 @@ impl Rig {
         })
     }
 
+    /// Serves the address as a second process does that shares the record.
+    async fn beside(&self) -> String {
+        let state = StateFolder::open(&self.folder.path().join("state")).unwrap();
+        let current = self.teams.clone();
+        let now = Arc::new(move || current.rules());
+        let logins = Arc::new(state.logins());
+        let directory = Directory::new(now, logins, String::new(), STALE, clock::now);
+        let allow = Vec::new();
+        serve(self.notifier.slack_route(SlackPeople { directory, allow })).await
+    }
+
     /// Sends a signed request to the gateway, as many times as the body says, and returns the replies.
     async fn deliver(&self, body: Value) -> Vec<Value> {
         let mut body = body;
-        body["to"] = format!("{}/slack/interact", self.at).into();
+        if body["to"].is_null() {
+            body["to"] = format!("{}/slack/interact", self.at).into();
+        }
         let client = reqwest::Client::new();
         let reply = client
             .post(format!("{}/deliver", self.workspace.url()))
@@ -363,6 +376,23 @@ async fn forged_stale_and_replayed_requests_to_the_gateway_do_nothing() {
     let audit = rig.audit().await;
     let declined = audit.iter().filter(|entry| entry["event"] == "declined");
     assert_eq!(declined.count(), 1);
+}
+
+#[tokio::test]
+async fn a_request_counts_once_whichever_gateway_it_comes_to() {
+    let Some(rig) = Rig::start(&format!("{PEOPLE}{RULE}")).await else {
+        return;
+    };
+    let also = [format!("{}/slack/interact", rig.beside().await)];
+    let id = ask(&rig.record, &rig.teams.rules()).await;
+    let payload = click("UOPS1", "decline", &format!("{id}:0:-"));
+    let replies = rig.deliver(json!({"payload": payload, "also": also})).await;
+    let statuses: Vec<_> = replies.iter().map(|reply| &reply["status"]).collect();
+    assert_eq!(statuses, [200, 401]);
+    let mut other = payload.clone();
+    other["actions"][0]["action_ts"] = "2".into();
+    let other = rig.deliver(json!({"payload": other, "to": also[0]})).await;
+    assert_eq!(other[0]["status"], 200, "the other one serves too");
 }
 
 #[tokio::test]

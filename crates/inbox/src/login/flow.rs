@@ -1,9 +1,7 @@
 //! Logins that have begun at a provider. Each is sealed in a cookie of its browser, so that any number of others cannot
-//! displace it.
+//! displace it. The record stores those that have ended: each counts once.
 
-use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
 use data_encoding::BASE64URL_NOPAD;
 use mcp_elicit_record::IdentityKey;
@@ -12,9 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// The time that a person has at the provider, in milliseconds.
 pub(super) const FLOW_LIFE: u64 = 10 * 60 * 1000;
-/// The most finished flows that are remembered. A forgotten one has no effect: the provider accepts a code once.
-const MOST_OVER: usize = 10_000;
-
 /// A login that has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flow {
@@ -31,11 +26,9 @@ pub(super) struct Flow {
     pub(super) is_fresh: bool,
 }
 
-/// The key of the flows, and those that this process has finished.
+/// The key of the flows.
 pub(super) struct Flows {
     encryption: Encryption,
-    /// The time at which each began, by state.
-    over: Mutex<HashMap<String, u64>>,
 }
 
 impl Flows {
@@ -43,7 +36,6 @@ impl Flows {
     pub(super) fn new(identity: &IdentityKey) -> Self {
         Self {
             encryption: Encryption::with_key(&identity.derive("login flows")),
-            over: Mutex::default(),
         }
     }
 
@@ -54,30 +46,19 @@ impl Flows {
         Ok(BASE64URL_NOPAD.encode(&sealed))
     }
 
-    /// Opens the flow of this state, once, with the cookie of the browser that began it.
-    pub(super) fn take(&self, state: &str, cookie: Option<&str>, now: u64) -> Option<Flow> {
+    /// Opens the flow of this state with the cookie of the browser that began it.
+    pub(super) fn open(&self, state: &str, cookie: Option<&str>, now: u64) -> Option<Flow> {
         let sealed = BASE64URL_NOPAD.decode(cookie?.as_bytes()).ok()?;
         let text = self.encryption.open(state, &sealed).ok()?;
         let flow: Flow = serde_json::from_str(&text).ok()?;
-        let lives = |began: u64| now.saturating_sub(began) < FLOW_LIFE;
-        if !lives(flow.began) {
-            return None;
-        }
-        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        if over.contains_key(state) {
-            return None;
-        }
-        if over.len() >= MOST_OVER {
-            over.retain(|_, began| lives(*began));
-        }
-        if over.len() >= MOST_OVER {
-            let oldest = over.iter().min_by_key(|(_, began)| **began);
-            if let Some(state) = oldest.map(|(state, _)| state.clone()) {
-                over.remove(&state);
-            }
-        }
-        over.insert(state.to_owned(), flow.began);
-        Some(flow)
+        (now.saturating_sub(flow.began) < FLOW_LIFE).then_some(flow)
+    }
+}
+
+impl Flow {
+    /// Returns the time of its end, in milliseconds since 1970.
+    pub(super) fn ends(&self) -> u64 {
+        self.began.saturating_add(FLOW_LIFE)
     }
 }
 
@@ -104,22 +85,7 @@ mod tests {
         let identity = IdentityKey::random().unwrap();
         let cookie = Flows::new(&identity).seal("one", &flow(5)).unwrap();
         let restarted = Flows::new(&identity);
-        assert_eq!(restarted.take("one", Some(&cookie), 6), Some(flow(5)));
-        assert_eq!(restarted.take("one", Some(&cookie), 6), None, "once");
-    }
-
-    #[test]
-    fn a_login_goes_on_however_many_others_begin() {
-        let flows = made();
-        let own = flows.seal("own", &flow(0)).unwrap();
-        for number in 0..=MOST_OVER {
-            let state = number.to_string();
-            let cookie = flows.seal(&state, &flow(1)).unwrap();
-            // Finished ones displace nothing either.
-            assert!(flows.take(&state, Some(&cookie), 1).is_some());
-        }
-        assert_eq!(flows.take("own", Some(&own), 2), Some(flow(0)));
-        assert_eq!(flows.take("own", Some(&own), 2), None, "once");
+        assert_eq!(restarted.open("one", Some(&cookie), 6), Some(flow(5)));
     }
 
     #[test]
@@ -127,12 +93,12 @@ mod tests {
         let flows = made();
         let cookie = flows.seal("one", &flow(5)).unwrap();
         assert!(!cookie.contains("/q/1"));
-        assert_eq!(flows.take("two", Some(&cookie), 6), None);
-        assert_eq!(flows.take("one", None, 6), None);
-        assert_eq!(flows.take("one", Some("AAAA"), 6), None);
-        assert_eq!(flows.take("one", Some(&cookie), 5 + FLOW_LIFE), None);
+        assert_eq!(flows.open("two", Some(&cookie), 6), None);
+        assert_eq!(flows.open("one", None, 6), None);
+        assert_eq!(flows.open("one", Some("AAAA"), 6), None);
+        assert_eq!(flows.open("one", Some(&cookie), 5 + FLOW_LIFE), None);
         let other = made();
-        assert_eq!(other.take("one", Some(&cookie), 6), None);
-        assert_eq!(flows.take("one", Some(&cookie), 6), Some(flow(5)));
+        assert_eq!(other.open("one", Some(&cookie), 6), None);
+        assert_eq!(flows.open("one", Some(&cookie), 6), Some(flow(5)));
     }
 }

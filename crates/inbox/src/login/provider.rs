@@ -15,9 +15,9 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{
     AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject, TokenError, TokenVerifier,
 };
-use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::random_id;
+use mcp_elicit_record::{IdentityKey, UsedKind};
 use serde_json::{Map, Value};
 
 use super::OidcLogin;
@@ -538,12 +538,18 @@ pub(super) async fn returned(
         .map(str::to_owned);
     let flow = state.as_ref().and_then(|state| {
         let sealed = cookie(&headers, &flow_cookie(&gate, state));
-        client.flows.take(state, sealed, now)
+        client.flows.open(state, sealed, now)
     });
     let (Some(answer), Some(state), Some(flow)) = (answer, state, flow) else {
-        let line = "This login was not begun in this browser, took too long, or is over already. Begin again from the inbox.";
-        return gate.try_again(StatusCode::BAD_REQUEST, "Log in again", line.to_owned());
+        return begin_again(&gate);
     };
+    // A code that was used is not sent again: the provider would end the grant that it was exchanged for.
+    match gate.record.is_used(UsedKind::Login, state.as_bytes()).await {
+        Ok(false) => {}
+        Ok(true) => return begin_again(&gate),
+        Err(fault) => return gate.failed(&io::Error::other(fault)),
+    }
+    let ends = Timestamp::from_millis(flow.ends());
     let grant = async {
         let metadata = client.provider.metadata(now).await?;
         // A response of another issuer ends here: its code goes to no token endpoint.
@@ -574,6 +580,14 @@ pub(super) async fn returned(
         Ok(None) => return failed(&gate, &OidcError::Odd("no ID token came".to_owned())),
         Err(error) => return failed(&gate, &error),
     };
+    let used = gate
+        .record
+        .use_once(UsedKind::Login, state.as_bytes(), ends);
+    match used.await {
+        Ok(true) => {}
+        Ok(false) => return begin_again(&gate),
+        Err(fault) => return gate.failed(&io::Error::other(fault)),
+    }
     if flow.is_fresh && identity.auth_at.is_none() {
         // The provider does not report the time, and was asked for a fresh login.
         identity.auth_at = Some(Timestamp::from_millis(flow.began));
@@ -601,6 +615,12 @@ pub(super) async fn returned(
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
+}
+
+/// Returns the page for a login that cannot go on.
+fn begin_again(gate: &Gate) -> Response {
+    let line = "This login was not begun in this browser, took too long, or is over already. Begin again from the inbox.";
+    gate.try_again(StatusCode::BAD_REQUEST, "Log in again", line.to_owned())
 }
 
 fn word(error: &OidcError) -> &'static str {

@@ -175,6 +175,7 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
         (stranger.status, stranger.header("set-cookie")),
         (400, None)
     );
+    let begun_with = browser.0[&at.to_string()].clone();
     let entered = browser.request("GET", &answer, "").await;
     let to = entered.header("location").unwrap_or_default();
     let inside = format!("/arrived?next=/q/{}", rig.id);
@@ -187,6 +188,19 @@ async fn a_person_logs_in_at_a_provider_and_an_answer_of_another_issuer_opens_no
     );
     let again = browser.request("GET", &answer, "").await;
     assert_eq!(again.status, 400, "an answer counts once");
+    // Not even with the cookie that the login has ended, at this gateway or at another one that shares the record.
+    let beside = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = beside.local_addr().unwrap();
+    let (record, id) = (rig.record.clone(), rig.id.clone());
+    let hour = Duration::from_secs(60 * 60);
+    let _beside = inbox_over(beside, record, id, FILE, login(&issuer), hour);
+    for host in [at.to_string(), other.to_string()] {
+        let mut browser = Browser::default();
+        browser.0.insert(host.clone(), begun_with.clone());
+        let replayed = answer.replace(&at.to_string(), &host);
+        let again = browser.request("GET", &replayed, "").await;
+        assert_eq!(again.status, 400, "{host}: {}", again.body);
+    }
     let mut mixed = Browser::default();
     let begun = mixed.request("GET", &entry, "").await;
     let address = begun.header("location").unwrap().to_owned();

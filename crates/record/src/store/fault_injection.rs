@@ -10,9 +10,10 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, Filter, FinishedCall, ListKeys, Memory, OpenCount, OpenFigures, Page, Row, Store,
-    StoreError, Stored, StoredGrant, Write,
+    StoreError, Stored, StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
+use crate::used::UsedKind;
 
 /// A store that fails a given number of times.
 #[derive(Default)]
@@ -102,6 +103,14 @@ impl Store for Failing {
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
         self.below.grants(now)
+    }
+
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+        self.below.use_once(used, now)
+    }
+
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+        self.below.is_used(kind, digest)
     }
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {

@@ -14,10 +14,12 @@ use self::api_tokens::Tokens;
 use self::outbox::Outbox;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, OpenCount, OpenFigures, Page,
-    Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write, chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, MOST_USED, OpenCount,
+    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
+    Write, chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
+use crate::used::UsedKind;
 
 #[derive(Default)]
 struct Inner {
@@ -30,6 +32,8 @@ struct Inner {
     tokens: Tokens,
     /// The facts learned about servers, and the times.
     learned: BTreeMap<String, (Timestamp, String)>,
+    /// The values that were used, and the times until which they are kept.
+    used: BTreeMap<(UsedKind, [u8; 32]), Timestamp>,
 }
 
 /// A store in memory.
@@ -311,6 +315,24 @@ impl Store for Memory {
             inner.grants.values().cloned().collect()
         });
         async { Ok(grants) }.boxed()
+    }
+
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+        let is_first = self.with(|inner| {
+            inner.used.retain(|_, until| now < *until);
+            let of_kind = inner.used.keys().filter(|(kind, _)| *kind == used.kind);
+            if of_kind.count() >= MOST_USED {
+                return false;
+            }
+            let before = inner.used.insert((used.kind, used.digest), used.until);
+            before.is_none()
+        });
+        async move { Ok(is_first) }.boxed()
+    }
+
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+        let is_used = self.with(|inner| inner.used.contains_key(&(kind, digest)));
+        async move { Ok(is_used) }.boxed()
     }
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {

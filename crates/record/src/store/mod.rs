@@ -22,6 +22,7 @@ use crate::IdentityKey;
 use crate::audit::AuditFilter;
 use crate::principal::Principal;
 use crate::team::Team;
+use crate::used::UsedKind;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
 pub mod api_tokens;
@@ -255,6 +256,17 @@ pub struct StoredGrant {
     pub until: Timestamp,
 }
 
+/// A value that was used, and counts once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedValue {
+    /// Its kind.
+    pub kind: UsedKind,
+    /// The SHA-256 digest of the value.
+    pub digest: [u8; 32],
+    /// The time until which the use is stored.
+    pub until: Timestamp,
+}
+
 /// A group of writes that is made completely or not at all.
 #[derive(Clone, Debug)]
 pub enum Write {
@@ -442,6 +454,9 @@ pub struct KeyedContents {
 /// The number of servers for which a store keeps learned facts.
 pub const SERVERS_LEARNED: usize = 256;
 
+/// The most used values of a kind that a store holds.
+pub const MOST_USED: usize = 100_000;
+
 /// The future that a store returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
@@ -496,6 +511,11 @@ pub trait Store: Send + Sync + 'static {
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>>;
     /// Deletes the approvals of these keys.
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
+    /// Deletes expired uses, and stores this one, which survives a loss of power. Returns `false` if the value was used
+    /// before, or if the store holds [`MOST_USED`] values of its kind.
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool>;
+    /// Returns `true` if a value was used.
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool>;
     /// Returns at most `most` links of the audit chain, from this number on.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
     /// Returns the latest `most` links with these numbers that match, the latest first.

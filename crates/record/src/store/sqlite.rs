@@ -6,10 +6,10 @@
 
 mod audit;
 mod copy;
-mod file;
-mod grants;
 #[cfg(test)]
 mod cost_tests;
+mod file;
+mod grants;
 #[cfg(test)]
 mod layout_tests;
 mod outbox;
@@ -17,6 +17,7 @@ mod questions;
 mod recognize;
 mod seal_check;
 mod state_tables;
+mod used;
 
 use std::ops::Range;
 use std::path::Path;
@@ -32,9 +33,11 @@ pub use self::state_tables::StateTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
-    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, Write,
+    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
+    Write,
 };
 use crate::audit::AuditFilter;
+use crate::used::UsedKind;
 use crate::{Keys, stored_bytes};
 use questions::{counted, millis, signed};
 
@@ -446,6 +449,14 @@ impl Store for Sqlite {
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
         self.on_file(move |file| file.grants(now))
+    }
+
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+        self.on_file(move |file| file.use_once(&used, now))
+    }
+
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+        self.on_file(move |file| file.is_used(kind, digest))
     }
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {

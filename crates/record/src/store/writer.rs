@@ -23,10 +23,11 @@ use tokio::sync::{Notify, oneshot};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, Filter, FinishedCall, ListKeys, OpenCount, OpenFigures, Page, Row, Store,
-    StoreError, Stored, StoredGrant, Write,
+    StoreError, Stored, StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::step_log::log_written;
+use crate::used::UsedKind;
 
 /// The time that a write left behind waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
@@ -468,6 +469,14 @@ impl Store for Writer {
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
         self.shared.store.grants(now)
+    }
+
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+        self.shared.store.use_once(used, now)
+    }
+
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+        self.shared.store.is_used(kind, digest)
     }
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {

@@ -18,10 +18,11 @@ use crate::audit::{self, ChainCheck};
 use crate::encryption::Encryption;
 use crate::store::ListKeys;
 use crate::store::api_tokens::ApiTokenStore as _;
+use crate::used::UsedKind;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 15] = [
+const LAYOUTS: [(i64, &str); 16] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -37,6 +38,7 @@ const LAYOUTS: [(i64, &str); 15] = [
     (11, include_str!("../layouts/11.sql")),
     (12, include_str!("../layouts/12.sql")),
     (13, include_str!("../layouts/13.sql")),
+    (14, include_str!("../layouts/14.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -133,6 +135,11 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
         assert!(tables.is_blocked("https://id", "eve").unwrap());
     } else {
         assert!(tokens.is_empty());
+    }
+    if layout >= 14 {
+        let kind = UsedKind::SlackSignature;
+        assert!(record.is_used(kind, &[1]).await.unwrap());
+        assert!(!record.is_used(UsedKind::Login, &[1]).await.unwrap());
     }
     let links = audit::read(&*store).await.unwrap();
     let entries = if layout >= 6 { 4 } else { 3 };
