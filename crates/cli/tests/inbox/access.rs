@@ -474,15 +474,39 @@ fn a_port_that_another_program_has_holds_up_nothing_and_another_inbox_is_named()
                 );
             }
         });
-        let state = tempfile::tempdir().unwrap();
-        let mut command = Command::new(PROGRAM);
-        command.args(["gateway", "--state"]).arg(state.path());
-        command.args(DEMO_SERVER).stderr(Stdio::piped());
-        let mut client = Raw::start(command);
-        let stderr = client.child.stderr.take().unwrap();
-        client.initialize("2025-11-25", &json!({}));
-        let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.contains("the inbox of another state folder")));
+        let said = |log: Option<&str>, until: &str| {
+            let state = tempfile::tempdir().unwrap();
+            let mut command = Command::new(PROGRAM);
+            command
+                .args(["gateway", "--state"])
+                .arg(state.path().join("state"));
+            command.args(DEMO_SERVER).stderr(Stdio::piped());
+            match log {
+                Some(log) => command.env("MCP_ELICIT_LOG", log),
+                None => command.env_remove("MCP_ELICIT_LOG"),
+            };
+            let mut client = Raw::start(command);
+            let stderr = client.child.stderr.take().unwrap();
+            client.initialize("2025-11-25", &json!({}));
+            client.call(2, "deploy", &json!({}));
+            let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            let mut said = Vec::new();
+            while !said
+                .last()
+                .is_some_and(|line: &String| line.contains(until))
+            {
+                said.push(lines.next().expect("it is told"));
+            }
+            said
+        };
+        let other = "the inbox of another state folder";
+        said(Some("mcp_elicit_gateway=debug"), other);
+        // Nobody needs to know: a person who starts a gateway is not greeted with it.
+        let usual = said(None, "asked");
+        let needless = usual
+            .iter()
+            .find(|line| line.contains(other) || line.contains("WARN"));
+        assert_eq!(needless, None, "{usual:?}");
     }
 }
 

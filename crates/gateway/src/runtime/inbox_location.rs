@@ -234,7 +234,8 @@ async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError>
             // The first message does not wait for this.
             tokio::spawn(async move {
                 if is_inbox(at).await {
-                    tracing::info!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
+                    // As it should be: each state folder has an inbox, and this one's address is told with the questions.
+                    tracing::debug!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
                 } else {
                     tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
                 }
