@@ -7,6 +7,9 @@
 
 mod wire;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use mcp_elicit_client::answer::{
     accept, accept_with_defaults, apply_defaults, cancel, decline, declined, get_defaults, reject,
     validate,
@@ -156,6 +159,33 @@ async fn a_responder_may_reject_what_it_finds_wrong() {
         answered(PUSHED[0], settings, form()).await["result"],
         json!({"action": "decline"})
     );
+}
+
+#[tokio::test]
+async fn a_closure_is_asked_again_about_what_does_not_fit_a_limited_number_of_times() {
+    for (mistakes, asked) in [(0, 1), (2, 3), (9, 10), (10, 10)] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let responder = Callback::forms(move |question: Question| {
+            let call = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let told = question.violations().for_field("place").count();
+                assert_eq!(told, usize::from(call > 0), "of the answer before");
+                let place = if call < mistakes { "NOWHERE" } else { "here" };
+                Ok(question.accept(json!({ "place": place }))?)
+            }
+        });
+        let settings = ClientSettings::default().responder(responder);
+        let response = answered(PUSHED[0], settings, form()).await;
+        assert_eq!(calls.load(Ordering::SeqCst), asked, "{mistakes} mistakes");
+        if mistakes < 10 {
+            let accepted = json!({"action": "accept", "content": {"place": "here"}});
+            assert_eq!(response["result"], accepted);
+        } else {
+            // No person chose an action.
+            assert!(response["error"].is_object(), "{response}");
+        }
+    }
 }
 
 /// Returns the server's response for a question that it pushes during a call.

@@ -2,6 +2,7 @@
 //! files.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod accepted;
 mod access;
 mod asker;
 mod attacks;
@@ -29,6 +30,8 @@ mod monitored;
 #[cfg(feature = "full")]
 mod oidc;
 mod opener;
+mod other_pages;
+mod owned_tokens;
 #[cfg(feature = "full")]
 #[path = "../raw/people.rs"]
 mod people;

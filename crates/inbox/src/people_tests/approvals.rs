@@ -172,6 +172,60 @@ async fn nobody_is_offered_to_hand_on_what_must_be_refused() {
 }
 
 #[tokio::test]
+async fn nobody_is_chosen_to_hand_a_question_on_to() {
+    let rig = rig(2).await;
+    let ada = Person::enter(&rig, "ada").await;
+    let page = ada.get(&ada.question("")).await;
+    let (_, list) = page
+        .body
+        .split_once("<select class=\"in\" id=\"to\"")
+        .unwrap();
+    let (list, _) = list.split_once("</select>").unwrap();
+    let (head, entries) = list.split_once('>').unwrap();
+    assert!(head.contains(" required"), "{list}");
+    assert!(entries.starts_with("<option value=\"\">"), "{list}");
+    assert!(!list.contains("selected"), "{list}");
+    // Nor does the form hand it on to anybody, if a browser sends it like this.
+    let refused = ada.press("delegate", "&to=&note=").await;
+    assert_ne!(refused.status, 303);
+    has_all(&ada.get(&ada.question("")).await, &["id=\"to\""]);
+    let row = rig.record.find(&rig.id).await.unwrap().unwrap();
+    assert_eq!(row.team.unwrap().quorum().delegated_by("ada"), None);
+}
+
+/// A person alone may dismiss the question, and reads what that does. Of several who are asked, nobody dismisses it for
+/// all.
+#[tokio::test]
+async fn cancelling_is_offered_to_a_person_alone_and_says_what_it_does() {
+    let none = json!({"type": "object", "properties": {}});
+    let alone = Plan {
+        ask: Ask {
+            to: vec![Addressee::Person("ada".to_owned())],
+            ..plan(1).ask
+        },
+        ..plan(1)
+    };
+    for (plan, offers) in [(alone, true), (plan(1), false)] {
+        let rig = approval(&plan, &json!({}), &none).await;
+        let ada = Person::enter(&rig, "ada").await;
+        let page = ada.get(&ada.question("")).await;
+        let both = [
+            "data-act=\"cancel\"",
+            "<strong>Cancel</strong> does the same",
+        ];
+        if offers {
+            has_all(&page, &both);
+        } else {
+            has_none(&page, &["data-act=\"cancel\"", "Cancel</strong>"]);
+            has_all(&page, &["<strong>Decline</strong> ends the call"]);
+        }
+        let cancelled = ada.press("cancel", "").await.status == 303;
+        assert_eq!(cancelled, offers);
+        assert_eq!(phase(&rig).await.is_open(), !offers);
+    }
+}
+
+#[tokio::test]
 async fn who_handed_a_question_on_reads_it_and_is_offered_no_act() {
     let rig = rig(1).await;
     let ada = Person::enter(&rig, "ada").await;
