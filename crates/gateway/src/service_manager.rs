@@ -12,11 +12,11 @@ pub(crate) enum Stage {
 /// Tells the service manager, if there is one. A gateway that cannot tell it works all the same.
 #[cfg(unix)]
 pub(crate) fn tell(stage: Stage) {
-    let state = match stage {
+    let news = match stage {
         Stage::Ready => sd_notify::NotifyState::Ready,
         Stage::Stopping => sd_notify::NotifyState::Stopping,
     };
-    if let Err(error) = sd_notify::notify(&[state]) {
+    if let Err(error) = sd_notify::notify(&[news]) {
         tracing::warn!(%error, ?stage, "the service manager could not be told");
     }
 }
