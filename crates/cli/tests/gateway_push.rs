@@ -300,6 +300,8 @@ async fn a_device_that_was_added_on_the_page_shows_what_the_gateway_sends() {
     let page = ada.get("/account").await.text().await.unwrap();
     let form = format!("csrf={}", after(&page, "name=\"csrf\" value=\""));
     assert_eq!(ada.post("/logout", kind, form).await.status(), 303);
-    let stored = std::fs::read_to_string(gateway.state.join("inbox.logins")).unwrap();
-    assert!(!stored.contains("/send/0"), "{stored}");
+    let record = rusqlite::Connection::open(gateway.state.join("record.sqlite")).unwrap();
+    let text = "SELECT count(*) FROM shared WHERE kind = 'devices'";
+    let devices: i64 = record.query_row(text, [], |row| row.get(0)).unwrap();
+    assert_eq!(devices, 0);
 }

@@ -6,7 +6,7 @@
 //! | `restore` | the restore into an empty folder, in which nothing takes effect a second time |
 //!
 //! The record is copied as it is at one moment; the keys and the other files are copied after it, so that they open what
-//! is in the copy. Sessions, addresses and locks belong to running processes and are left out.
+//! is in the copy. Addresses and locks belong to running processes and are left out.
 
 mod manifest;
 mod restore;
@@ -25,18 +25,18 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::manifest::{BackedUpFile, Manifest};
 pub use self::restore::{Restore, Restored, restore};
+use crate::login::table::EARLIER;
 use crate::state_folder::StateFolder;
 
 /// The record.
 pub(super) const RECORD: &str = "record.sqlite";
-/// The file of tokens of an earlier version, whose contents are moved into the record.
-const OLD_TOKENS: &str = "api.tokens";
+/// The files of an earlier version, whose contents are moved into the record.
+const OLD_FILES: [&str; 2] = ["api.tokens", "inbox.logins"];
 /// The files beside the record that a backup has, if the folder has them.
-pub(super) const FILES: [&str; 6] = [
+pub(super) const FILES: [&str; 5] = [
     "seal.key",
     "identity.key",
     "inbox.token",
-    "inbox.logins",
     "push.key",
     "inbox.presence",
 ];
@@ -133,14 +133,12 @@ pub async fn back_up(
     }
     let unfinished = NewFolder::create(to)?;
     let mut files = Vec::new();
-    // Before the record: if its contents are moved meanwhile, the copy has them twice, and a restore once.
-    if StateTables::has_old_tokens(&folder.record()).map_err(BackupError::file(folder.path()))? {
-        let (from, copy) = (
-            folder.path().join(OLD_TOKENS),
-            unfinished.path().join(OLD_TOKENS),
-        );
+    // Before the record: if their contents are moved meanwhile, the copy has them twice, and a restore once.
+    let in_use = old_files(&folder.record()).map_err(BackupError::file(folder.path()))?;
+    for name in in_use {
+        let (from, copy) = (folder.path().join(name), unfinished.path().join(name));
         copy_file(&from, &copy).map_err(BackupError::file(&from))?;
-        files.push(digest_of(&copy, OLD_TOKENS)?);
+        files.push(digest_of(&copy, name)?);
     }
     if folder.record().exists() {
         let copy = unfinished.path().join(RECORD);
@@ -165,6 +163,19 @@ pub async fn back_up(
     Ok(CheckedBackup { manifest, record })
 }
 
+/// Returns the names of the files of an earlier version that were not moved into this record.
+fn old_files(record: &Path) -> io::Result<Vec<&'static str>> {
+    let [tokens, logins] = OLD_FILES;
+    let mut names = Vec::new();
+    if StateTables::has_old_tokens(record)? {
+        names.push(tokens);
+    }
+    if StateTables::is_in_use(record, &EARLIER)? {
+        names.push(logins);
+    }
+    Ok(names)
+}
+
 /// Returns the names of the files with tokens for servers, in order.
 fn sign_in_files(folder: &Path) -> Result<Vec<String>, BackupError> {
     let path = folder.join(SIGN_IN);
@@ -187,7 +198,7 @@ fn sign_in_files(folder: &Path) -> Result<Vec<String>, BackupError> {
 
 /// Returns `true` if a backup may have a file of this name, which leads to no other folder.
 pub(super) fn has_backup(name: &str) -> bool {
-    if name == RECORD || name == OLD_TOKENS || FILES.contains(&name) {
+    if name == RECORD || OLD_FILES.contains(&name) || FILES.contains(&name) {
         return true;
     }
     let stem = name

@@ -9,7 +9,7 @@
 //! | [`audit_selection`] | the selection of audit events, as people write it |
 //! | [`backup`] | a backup of the state folder, its check, and the restore |
 //! | [`api_tokens`] | tokens of programs: scoped, hashed, revocable |
-//! | `shared_file` | a value in a file that several processes change |
+//! | `shared_table` | a value of the record that several processes change |
 //! | [`login`] | people who log in, where there are several |
 //! | [`sessions`] | the signed-in browsers |
 //! | [`team_view`] | the team's view of a question, and the team's actions |
@@ -38,7 +38,7 @@ pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;
-mod shared_file;
+mod shared_table;
 #[cfg(unix)]
 mod socket;
 pub mod state_folder;

@@ -126,7 +126,7 @@ async fn tokens_and_blocked_callers_stay_when_the_record_is_set_aside() {
     let state = StateFolder::at(&path);
     std::fs::remove_file(state.seal()).unwrap();
     let aside = state.key_files().set_record_aside().await.unwrap().unwrap();
-    assert!(aside.keeps_tokens && state.record().exists());
+    assert!(aside.keeps_tables && state.record().exists());
     let tokens = state.api_tokens();
     assert!(tokens.check(&text, Scope::Call, now).is_ok());
     assert!(tokens.is_blocked("https://id", "eve"));
@@ -143,7 +143,7 @@ async fn tokens_and_blocked_callers_stay_when_the_record_is_set_aside() {
     let state = StateFolder::at(&path);
     std::fs::write(state.record(), "no record").unwrap();
     let aside = state.key_files().set_record_aside().await.unwrap().unwrap();
-    assert!(!aside.keeps_tokens && !state.record().exists());
+    assert!(!aside.keeps_tables && !state.record().exists());
     assert_eq!(std::fs::read(&aside.path).unwrap(), b"no record");
     let left = std::fs::read_dir(&path).unwrap();
     let mut left = left.map(|entry| entry.unwrap().path());

@@ -945,7 +945,7 @@ async fn a_device_is_added_by_its_person_and_ends_when_they_log_out() {
             && cookie.contains("HttpOnly")
             && cookie.contains("SameSite=Lax")
     );
-    let stored = std::fs::read_to_string(rig.folder.path().join("inbox.logins")).unwrap();
+    let stored = sample::stored(rig.folder.path());
     let value = added.cookie().unwrap();
     assert!(!stored.contains(value.split_once('=').unwrap().1));
     assert_eq!(devices("ada"), 1);

@@ -169,6 +169,15 @@ async fn asked(
     Ok(raised.id)
 }
 
+/// Returns everything in the file of a folder's record and in its log, in which a secret can be looked for.
+#[cfg(test)]
+pub(crate) fn stored(folder: &std::path::Path) -> String {
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap_or_default();
+    let all = [read("record.sqlite"), read("record.sqlite-wal")].concat();
+    assert!(!all.is_empty(), "there is a record");
+    String::from_utf8_lossy(&all).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::Body;

@@ -1,18 +1,32 @@
-//! The sessions of the inbox, in a file that gateways and commands share.
+//! The sessions of the inbox, which gateways and commands share.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp_elicit_forms::web::{SessionStore, SessionTable};
+use mcp_elicit_record::store::EarlierFile;
+use mcp_elicit_record::store::shared_rows::{BROWSERS, SharedEntity, SharedRowStore};
 
-use crate::shared_file::{SharedFile, SharedValue};
+use crate::shared_table::{SharedTable, SharedValue};
 
-/// The sessions in one file. Changes by another process are seen at the next read.
+/// The file of earlier versions. One that cannot be read is ignored: everybody signs in again.
+pub(crate) const EARLIER: EarlierFile = EarlierFile {
+    entity: BROWSERS,
+    name: "inbox.sessions",
+    notice: "The sessions are in record.sqlite.\n",
+    read: |bytes| {
+        let table: Option<SessionTable> = serde_json::from_slice(bytes).ok();
+        let table = table.filter(SessionTable::is_sound);
+        Ok(table.map(serde_json::to_value).transpose()?)
+    },
+};
+
+/// The sessions in one store. Changes by another process are seen at the next read.
 #[derive(Debug)]
-pub struct FileSessions(SharedFile<SessionTable>);
+pub struct SharedSessions(SharedTable<SessionTable>);
 
 impl SharedValue for SessionTable {
+    const ENTITY: SharedEntity = BROWSERS;
     const UNREADABLE: &'static str =
         "the stored sessions cannot be read; everybody has to sign in again";
 
@@ -27,14 +41,25 @@ impl SharedValue for SessionTable {
     }
 }
 
-impl FileSessions {
-    /// Creates the sessions in this file, which is created at the first change.
-    pub(super) fn at(path: PathBuf) -> Self {
-        Self(SharedFile::at(path))
+impl SharedSessions {
+    /// Creates the sessions in this store.
+    pub(super) fn of(store: Arc<dyn SharedRowStore>) -> Self {
+        Self(SharedTable::of(store))
+    }
+
+    /// Ends all sessions, and replaces the path of the pages and the key of their forms, if there are any.
+    pub(crate) fn begin_anew(&self) -> io::Result<()> {
+        if self.0.read()?.is_none() {
+            return Ok(());
+        }
+        self.0.change(|table| {
+            *table = SessionTable::new()?;
+            Ok(())
+        })
     }
 }
 
-impl SessionStore for FileSessions {
+impl SessionStore for SharedSessions {
     fn read(&self) -> io::Result<Arc<SessionTable>> {
         if let Some(table) = self.0.read()? {
             return Ok(table);
@@ -56,8 +81,14 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+    use crate::state_folder::tables;
+    use mcp_elicit_record::store::shared_rows::{RowChanges, SharedRow};
 
-    fn key(sessions: &FileSessions, now: SystemTime) -> String {
+    fn sessions(folder: &std::path::Path) -> SharedSessions {
+        SharedSessions::of(Arc::new(tables(&folder.join("record.sqlite"))))
+    }
+
+    fn key(sessions: &SharedSessions, now: SystemTime) -> String {
         let mut key = String::new();
         sessions
             .change(&mut |table| {
@@ -71,11 +102,7 @@ mod tests {
     #[test]
     fn what_one_process_changes_another_sees() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("inbox.sessions");
-        let (serving, command) = (
-            FileSessions::at(path.clone()),
-            FileSessions::at(path.clone()),
-        );
+        let (serving, command) = (sessions(folder.path()), sessions(folder.path()));
         let now = SystemTime::UNIX_EPOCH;
         let before = serving.read().unwrap();
         let key = key(&command, now);
@@ -98,18 +125,16 @@ mod tests {
             .unwrap();
         assert!(serving.read().unwrap().find(&session.cookie, now).is_none());
         assert!(before.live(now).is_empty());
-        #[cfg(unix)]
-        {
-            let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
-            assert_eq!(mode & 0o777, 0o600);
-        }
+        let before = serving.read().unwrap();
+        serving.begin_anew().unwrap();
+        let after = command.read().unwrap();
+        assert!(after != before && after.is_sound(), "another path and key");
     }
 
     #[test]
-    fn a_change_that_fails_changes_nothing_and_a_broken_file_signs_everybody_out() {
+    fn a_change_that_fails_changes_nothing_and_damaged_rows_sign_everybody_out() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("inbox.sessions");
-        let sessions = FileSessions::at(path.clone());
+        let sessions = sessions(folder.path());
         let now = SystemTime::UNIX_EPOCH;
         let key = key(&sessions, now);
         let failed = sessions.change(&mut |table| {
@@ -117,10 +142,49 @@ mod tests {
             Err(io::Error::other("no"))
         });
         assert!(failed.is_err() && sessions.read().unwrap().is_unused(&key, now));
-        for broken in ["", "{\"path\":\"x\",\"key\":\"y\"}", "[]"] {
-            fs::write(&path, broken).unwrap();
+        for damaged in ["", r#"{"path":"x","key":"y"}"#, "[]"] {
+            let row = SharedRow {
+                key: (String::new(), String::new()),
+                value: damaged.to_owned(),
+            };
+            let mut changes = Some(RowChanges {
+                written: vec![row],
+                removed: Vec::new(),
+            });
+            let tables = tables(&folder.path().join("record.sqlite"));
+            SharedRowStore::change(&tables, BROWSERS, 0, &mut |_, _| changes.take()).unwrap();
             let table = sessions.read().unwrap();
-            assert!(table.is_sound() && !table.is_unused(&key, now), "{broken}");
+            assert!(table.is_sound() && !table.is_unused(&key, now), "{damaged}");
         }
+    }
+
+    #[test]
+    fn browsers_that_an_earlier_version_signed_in_stay_so_and_an_unreadable_file_is_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("inbox.sessions");
+        let now = SystemTime::UNIX_EPOCH;
+        let mut old = SessionTable::new().unwrap();
+        let key = old.add_login(now, Duration::from_secs(60)).unwrap();
+        let session = old.redeem(&key, now, "b").unwrap().unwrap();
+        fs::write(&file, serde_json::to_vec(&old).unwrap()).unwrap();
+        let found = sessions(folder.path()).read().unwrap();
+        assert!(found.find(&session.cookie, now).is_some() && *found == old);
+        assert_eq!(fs::read_to_string(&file).unwrap(), EARLIER.notice);
+        // What an earlier version writes there later signs no browser in here.
+        let mut other = SessionTable::new().unwrap();
+        let key = other.add_login(now, Duration::from_secs(60)).unwrap();
+        sessions(folder.path())
+            .change(&mut |table| {
+                table.revoke_all();
+                Ok(())
+            })
+            .unwrap();
+        fs::write(&file, serde_json::to_vec(&other).unwrap()).unwrap();
+        let found = sessions(folder.path()).read().unwrap();
+        assert!(!found.is_unused(&key, now) && found.live(now).is_empty());
+
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("inbox.sessions"), "{").unwrap();
+        assert!(sessions(folder.path()).read().unwrap().is_sound());
     }
 }

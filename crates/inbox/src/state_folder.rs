@@ -7,11 +7,9 @@
 //! | `inbox.people` | the address at which people log in to it, if several do |
 //! | `inbox.sock` | its API for commands of the same user |
 //! | `inbox.token` | the token of other programs for the API at that address |
-//! | `inbox.sessions` | the signed-in browsers |
-//! | `inbox.logins` | the people who logged in, and their sessions |
 //! | `push.key` | the key of web push |
-//! | `record.sqlite` | the record, and the hashes of the tokens created for programs |
-//! | `api.tokens` | these hashes, before an earlier version's folder is used; a notice afterwards |
+//! | `record.sqlite` | the record, and what gateways and commands share: hashes of the tokens created for programs, blocked callers, the people who logged in, the signed-in browsers |
+//! | `api.tokens`, `inbox.logins`, `inbox.sessions` | the same in a folder of an earlier version, until it is moved; then a notice |
 //! | `inbox.presence` | the setting that only pages may answer |
 
 #[cfg(unix)]
@@ -24,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::api_tokens::ApiTokens;
+use super::login::table;
 use super::login::table::Logins;
-use super::sessions::FileSessions;
+use super::sessions::{self, SharedSessions};
 use mcp_elicit_record::store::StateTables;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
@@ -110,7 +109,7 @@ impl StateFolder {
     pub fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            tables: Arc::new(StateTables::at(&path.join(RECORD))),
+            tables: Arc::new(tables(&path.join(RECORD))),
         }
     }
 
@@ -208,13 +207,13 @@ impl StateFolder {
     }
 
     /// Returns the signed-in browsers.
-    pub fn sessions(&self) -> FileSessions {
-        FileSessions::at(self.path.join("inbox.sessions"))
+    pub fn sessions(&self) -> SharedSessions {
+        SharedSessions::of(self.tables.clone())
     }
 
     /// Returns the people who logged in, and their sessions.
     pub fn logins(&self) -> Logins {
-        Logins::at(self.path.join("inbox.logins"))
+        Logins::of(self.tables.clone())
     }
 
     /// Returns the path of the key that identifies the folder's gateways to push services.
@@ -397,6 +396,13 @@ fn refuse_replaced(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the tables in this record that gateways and commands share.
+pub(crate) fn tables(record: &Path) -> StateTables {
+    StateTables::at(record)
+        .with_earlier_file(sessions::EARLIER)
+        .with_earlier_file(table::EARLIER)
 }
 
 fn new_token() -> io::Result<String> {
@@ -653,7 +659,7 @@ mod tests {
         // Commands that only read the folder, and those that run while it is in use, get the same error.
         symlink(&elsewhere, state.token_file()).unwrap();
         assert!(state.known_token().is_err() && state.token().is_err());
-        for at in [path.join("inbox.lock"), path.join("inbox.logins.lock")] {
+        for at in [path.join("inbox.lock"), path.join("record.sqlite")] {
             pipe(&at);
         }
         let refused = state.lock_inbox().unwrap_err().to_string();

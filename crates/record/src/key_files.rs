@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::{Encryption, Keys, encryption};
 use crate::state_file;
-use crate::store::api_tokens::ApiTokenStore as _;
 use crate::store::{KeyedContents, Sqlite, StateTables, StoreError};
 
 /// The most records that are set aside.
@@ -31,8 +30,9 @@ pub struct KeyFiles {
 pub struct SetAside {
     /// Its new path.
     pub path: PathBuf,
-    /// `true` if the tokens of programs and the blocked callers are in the new record; `false` if they could not be read.
-    pub keeps_tokens: bool,
+    /// `true` if the tables that need no key are in the new record: tokens of programs, blocked callers, logins and
+    /// sessions; `false` if they could not be read.
+    pub keeps_tables: bool,
 }
 
 /// The damage to a key file.
@@ -134,7 +134,7 @@ impl KeyFiles {
                 moved => moved?,
             }
         }
-        let keeps_tokens = next.is_ok();
+        let keeps_tables = next.is_ok();
         match next.unwrap_or_default() {
             // There is a record with the tables at each moment: without one, no caller would be blocked.
             Some(next) if fs::hard_link(&self.record, &path).is_ok() => {
@@ -147,13 +147,13 @@ impl KeyFiles {
                 }
             }
         }
-        Ok(Some(SetAside { path, keeps_tokens }))
+        Ok(Some(SetAside { path, keeps_tables }))
     }
 
     /// Writes the tables that need no key into a new file; `None` if they are empty.
     fn record_of_tables(&self) -> Result<Option<PathBuf>, StoreError> {
         let tables = StateTables::at(&self.record);
-        if tables.tokens()?.is_empty() && tables.blocked()?.is_empty() {
+        if tables.are_empty()? {
             return Ok(None);
         }
         let mut name = self.record.file_name().unwrap_or_default().to_owned();

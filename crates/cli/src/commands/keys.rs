@@ -61,7 +61,7 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     let aside = folder.key_files().set_record_aside().await;
     let aside = aside.map_err(unusable)?.unwrap_or_else(|| SetAside {
         path: folder.record(),
-        keeps_tokens: true,
+        keeps_tables: true,
     });
     output::say(format_args!(
         "the record was renamed to {}; the next start makes a new one, and new keys in place of lost ones",
@@ -70,10 +70,10 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     output::say(
         "lost: pending questions, stored answers and results; when a program repeats its call, people are asked again",
     );
-    if !aside.keeps_tokens {
+    if !aside.keeps_tables {
         output::say(
-            "also lost, because the record cannot be read: the tokens of programs, and which callers are blocked; make the tokens again with \
-             `mcp-elicit tokens make`, and block the callers with `mcp-elicit tokens block`",
+            "also lost, because the record cannot be read: the tokens of programs, which callers are blocked, and who logged in; make the tokens again \
+             with `mcp-elicit tokens make`, and block the callers with `mcp-elicit tokens block`",
         );
     }
     Ok(Exit::Done)

@@ -108,7 +108,9 @@ fn nothing_that_a_log_may_keep_signs_anybody_in() {
     let said = gateway.said.lock().unwrap().clone();
     assert!(said.contains("mcp-elicit inbox open"), "{said}");
     let token = &gateway.token;
-    let kept = std::fs::read_to_string(state.path().join("inbox.sessions")).unwrap();
+    let record = rusqlite::Connection::open(state.path().join("record.sqlite")).unwrap();
+    let query = "SELECT value FROM shared WHERE entity = 'browsers' AND kind = ''";
+    let kept: String = record.query_row(query, [], |row| row.get(0)).unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();
     for secret in [token.as_str(), "key=", kept["path"].as_str().unwrap()] {
         assert!(!said.contains(secret), "{said}");
@@ -260,10 +262,10 @@ fn without_a_desktop_or_a_browser_the_sign_in_page_says_what_to_do() {
     let reply = press(at, &[&format!("Origin: http://{at}")], "next=/");
     assert_eq!(reply.status, 503);
     assert!(reply.body.contains("mcp-elicit inbox open"), "{reply:?}");
-    let kept = std::fs::read_to_string(state.path().join("inbox.sessions")).unwrap();
-    let kept: Value = serde_json::from_str(&kept).unwrap();
-    let logins = kept["logins"].as_array().map_or(0, Vec::len);
-    assert_eq!(logins, 1, "only the link of the test is left: {kept}");
+    let record = rusqlite::Connection::open(state.path().join("record.sqlite")).unwrap();
+    let text = "SELECT count(*) FROM shared WHERE entity = 'browsers' AND kind = 'logins'";
+    let links: i64 = record.query_row(text, [], |row| row.get(0)).unwrap();
+    assert_eq!(links, 1, "only the link of the test is left");
     drop(first);
 
     let mut command = gateway(state.path(), &more, &DEMO_SERVER);

@@ -251,22 +251,23 @@ fn every_file_of_a_state_folder_is_backed_up_or_belongs_to_a_process() {
     assert!(!lines.iter().any(|name| is_lock(name)), "{lines:?}");
 }
 
-/// A folder in which an earlier version made tokens: the backup has its file as it is, and the restore moves it.
+/// A folder in which an earlier version made tokens and people logged in: the backup has its files as they are, and the
+/// restore moves them.
 #[test]
-fn a_backup_of_an_earlier_versions_tokens_is_restored() {
+fn a_backup_of_an_earlier_versions_files_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let (state, copy) = (folder.path().join("state"), folder.path().join("copy"));
     fs::create_dir(&state).unwrap();
     let old = r#"{"tokens":[{"id":"0a0a0a0a0a0a","name":"ci","hash":"00","scopes":["call"],"madeAt":1}]}"#;
     fs::write(state.join("api.tokens"), old).unwrap();
+    let logins = r#"{"sessions":[{"digest":"d1","person":"ada","issuer":"i","subject":"a","auth_at":0,"created":1,"used":1,"browser":"b"}],
+      "people":{"ada":{"issuer":"i","subject":"a","name":"Ada","claims":[],"seen_at":1}}}"#;
+    fs::write(state.join("inbox.logins"), logins).unwrap();
     let made = run(&["backup", path(&copy)], &state);
     assert!(made.status.success(), "{}", said(&made));
-    assert_eq!(names(&copy), ["api.tokens", "backup.json"]);
-    assert_eq!(
-        names(&state),
-        ["api.tokens"],
-        "nothing is moved for a backup"
-    );
+    let files = ["api.tokens", "inbox.logins"];
+    assert_eq!(names(&copy), ["api.tokens", "backup.json", "inbox.logins"]);
+    assert_eq!(names(&state), files, "nothing is moved for a backup");
     for (name, more, expected) in [
         ("kept", &[][..], "does not expire"),
         ("revoked", &["--revoke-tokens"], "revoked"),
@@ -279,10 +280,15 @@ fn a_backup_of_an_earlier_versions_tokens_is_restored() {
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.contains("0a0a0a0a0a0a"), "{listed}");
         assert!(listed.contains(expected), "{listed}");
-        assert_ne!(
-            fs::read_to_string(restored.join("api.tokens")).unwrap(),
-            old
-        );
+        for (file, old) in files.into_iter().zip([old, logins]) {
+            assert_ne!(fs::read_to_string(restored.join(file)).unwrap(), old);
+        }
+        let record = rusqlite::Connection::open(restored.join("record.sqlite")).unwrap();
+        let count = |kind: &str| -> i64 {
+            let text = "SELECT count(*) FROM shared WHERE entity = 'logins' AND kind = ?1";
+            record.query_row(text, [kind], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("people"), count("sessions")), (1, 0));
     }
 }
 

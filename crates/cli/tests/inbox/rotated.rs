@@ -159,7 +159,7 @@ fn as_before(state: &Path) {
     let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
     file.execute_batch(
         "UPDATE question SET arguments = substr(arguments, 13), content = substr(content, 13); DROP TABLE seal_check; \
-         DROP TABLE api_token; DROP TABLE blocked_caller; PRAGMA user_version = 11",
+         DROP TABLE api_token; DROP TABLE blocked_caller; DROP TABLE used; DROP TABLE shared; DROP TABLE shared_version; PRAGMA user_version = 11",
     )
     .unwrap();
     file.close().unwrap();

@@ -70,12 +70,8 @@ pub async fn restore(
         tokens: 0,
         revoked: 0,
     };
-    let logins = state.path().join("inbox.logins");
-    if logins.exists() {
-        let ended = state.logins().end(|_| true);
-        restored.sessions = ended.map_err(BackupError::file(&logins))?.sessions.len();
-    }
-    // Those of an earlier version are moved into the record before it is opened below.
+    // What an earlier version had in files is moved into the record before it is opened below.
+    restored.sessions = end_sessions(state.path())?;
     count_tokens(unfinished.path(), settings, clock(), &mut restored)?;
     if restored.backup.record.is_some() {
         restored.ended = end_in_record(&state, &restored, clock).await?;
@@ -88,6 +84,16 @@ pub async fn restore(
 /// Returns `true` if a gateway runs on this folder.
 pub(super) fn is_in_use(folder: &Path) -> bool {
     LockFile::is_any_held(&StateFolder::at(folder).leases())
+}
+
+/// Ends all sessions, with their devices; returns the number of people's. The pages get another path.
+fn end_sessions(folder: &Path) -> Result<usize, BackupError> {
+    let state = StateFolder::at(folder);
+    let ended = state.logins().end(|_| true);
+    let ended = ended.map_err(BackupError::file(folder))?.sessions.len();
+    let renewed = state.sessions().begin_anew();
+    renewed.map_err(BackupError::file(folder))?;
+    Ok(ended)
 }
 
 fn count_tokens(

@@ -15,6 +15,8 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
+use mcp_elicit_record::store::shared_rows::{LOGINS, SharedEntity};
+use mcp_elicit_record::store::{EarlierFile, StoreError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -22,7 +24,7 @@ use subtle::ConstantTimeEq as _;
 use self::devices::Device;
 pub(crate) use self::logins::NO_SESSION;
 pub use self::logins::{EndedLogins, LoggedIn, Logins};
-use crate::shared_file::SharedValue;
+use crate::shared_table::SharedValue;
 use crate::viewer::SignedIn;
 
 /// The most people who are stored.
@@ -225,8 +227,22 @@ impl std::fmt::Debug for LoginTable {
     }
 }
 
+/// The file of earlier versions. It has the subjects to which people are bound: one that cannot be read stays.
+pub(crate) const EARLIER: EarlierFile = EarlierFile {
+    entity: LOGINS,
+    name: "inbox.logins",
+    notice: "The logins are in record.sqlite. Because of this file, gateways of earlier versions, which do not know them, log nobody in.\n",
+    read: |bytes| {
+        let table: Result<LoginTable, _> = serde_json::from_slice(bytes);
+        let table = table.map_err(|_| StoreError::OldFile("inbox.logins"))?;
+        Ok(Some(serde_json::to_value(&table)?))
+    },
+};
+
 impl SharedValue for LoginTable {
-    const UNREADABLE: &'static str = "the stored logins cannot be read; correct or remove the file";
+    const ENTITY: SharedEntity = LOGINS;
+    const UNREADABLE: &'static str =
+        "the stored logins cannot be read; restore the record from a backup";
     // It has the subjects to which people are bound: a damaged file must not let anyone else become them.
     const REPLACED: bool = false;
 

@@ -472,7 +472,7 @@ async fn a_session_is_made_anew_and_belongs_to_one_person() {
         again.cookie().is_some_and(|new| new != cookie),
         "the old one has ended"
     );
-    let stored = std::fs::read_to_string(rig.folder.path().join("inbox.logins")).unwrap();
+    let stored = sample::stored(rig.folder.path());
     let value = cookie.split_once('=').unwrap().1;
     assert!(!stored.contains(value));
 }
@@ -607,7 +607,7 @@ async fn a_session_that_ends_while_a_body_is_on_its_way_does_nothing() {
         let mut stream = begun(&ada, &path, &body).await;
         let own = |session: &LoginSession| session.person() == "ada" && session.id() != first;
         assert_eq!(logins.end(own).unwrap().sessions.len(), 1, "{path}");
-        let before = std::fs::read(rig.folder.path().join("inbox.logins")).unwrap();
+        let before = serde_json::to_value(&*logins.table().unwrap()).unwrap();
         stream.write_all(body.as_bytes()).await.unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).await.unwrap();
@@ -616,7 +616,7 @@ async fn a_session_that_ends_while_a_body_is_on_its_way_does_nothing() {
             reply.starts_with("HTTP/1.1 401") || to_login,
             "{path}: {reply}"
         );
-        let after = std::fs::read(rig.folder.path().join("inbox.logins")).unwrap();
+        let after = serde_json::to_value(&*logins.table().unwrap()).unwrap();
         assert!(before == after, "{path}");
     }
     let row = rig.record.find(&rig.id).await.unwrap().unwrap();

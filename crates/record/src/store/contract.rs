@@ -3,6 +3,7 @@
 mod api_tokens;
 mod audit;
 mod outbox;
+mod shared_rows;
 mod used;
 
 use mcp_elicit_core::answer::Outcome;

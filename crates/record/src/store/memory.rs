@@ -2,6 +2,7 @@
 
 mod api_tokens;
 mod outbox;
+mod shared_rows;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use self::api_tokens::Tokens;
 use self::outbox::Outbox;
+use self::shared_rows::Shared;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, MOST_USED, OpenCount,
@@ -30,6 +32,8 @@ struct Inner {
     key: Option<ChainKey>,
     outbox: Outbox,
     tokens: Tokens,
+    /// The shared values, by their names.
+    shared: BTreeMap<&'static str, Shared>,
     /// The facts learned about servers, and the times.
     learned: BTreeMap<String, (Timestamp, String)>,
     /// The values that were used, and the times until which they are kept.

@@ -28,6 +28,7 @@ use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 pub mod api_tokens;
 pub mod memory;
 pub mod outbox;
+pub mod shared_rows;
 pub mod sqlite;
 pub mod writer;
 
@@ -39,7 +40,7 @@ pub(crate) mod fault_injection;
 mod inline_tests;
 
 pub use memory::Memory;
-pub use sqlite::{CopiedRecord, Sqlite, StateTables};
+pub use sqlite::{CopiedRecord, EarlierFile, Sqlite, StateTables};
 pub use writer::Writer;
 
 /// A stored question.

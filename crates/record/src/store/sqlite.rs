@@ -29,7 +29,7 @@ use rusqlite::{Params, Row as Columns};
 
 pub use self::copy::CopiedRecord;
 use self::file::File;
-pub use self::state_tables::StateTables;
+pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_inbox::sessions::FileSessions;
+use mcp_elicit_inbox::sessions::SharedSessions;
 use mcp_elicit_inbox::state_folder::{LogInBy, PeopleInbox, StateFolder};
 
 use crate::call_session::private_link::PrivateLink;
@@ -96,7 +96,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
 
 /// Creates links for one inbox.
 struct Links {
-    sessions: FileSessions,
+    sessions: SharedSessions,
     base: String,
     next: String,
 }

@@ -12,6 +12,7 @@ use mcp_elicit_record::{Keys, LockFile, Record, clock};
 use super::*;
 use crate::login::table::{Admission, Lifetimes};
 use crate::sample;
+use crate::state_folder::tables;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const FILE: &str = r#"
@@ -38,7 +39,9 @@ struct Rig {
 impl Rig {
     async fn new(file: &str, not_caller: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Arc::new(Logins::at(folder.path().join("inbox.logins")));
+        let logins = Arc::new(Logins::of(Arc::new(tables(
+            &folder.path().join("record.sqlite"),
+        ))));
         let rules = Arc::new(Mutex::new(Arc::new(Rules::parse(file).unwrap())));
         let now = {
             let rules = Arc::clone(&rules);

@@ -224,7 +224,7 @@ impl Logins {
     /// Registers the browser of a person as a device, replacing its earlier data.
     ///
     /// # Errors
-    /// If the device is refused, the file cannot be read or written, or there is no randomness.
+    /// If the device is refused, the store cannot be read or written, or there is no randomness.
     pub fn add_device(
         &self,
         who: &SignedIn,
@@ -282,7 +282,7 @@ impl Logins {
     /// has not been ended meanwhile. Otherwise it is removed and returned.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn device_signed_in(&self, cookie: &str, who: &SignedIn) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         if !self
@@ -313,7 +313,7 @@ impl Logins {
     /// Removes the device of the browser with this cookie, and returns it.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn end_device_of_browser(&self, cookie: &str) -> io::Result<Vec<Device>> {
         let digest = hash(cookie);
         self.end_devices(|device| device.digest == digest)
@@ -322,7 +322,7 @@ impl Logins {
     /// Removes the devices that `ends` selects, and returns them.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn end_devices(&self, ends: impl Fn(&Device) -> bool) -> io::Result<Vec<Device>> {
         if !self.table()?.devices.iter().any(&ends) {
             return Ok(Vec::new());
@@ -340,12 +340,14 @@ fn taken(devices: &mut Vec<Device>, ends: impl Fn(&Device) -> bool) -> Vec<Devic
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use mcp_elicit_policy::Rules;
 
     use super::super::{Admission, Identity, Lifetimes};
     use super::*;
+    use crate::state_folder::tables;
 
     const FILE: &str = "[people.ada]\nsubject = \"ada\"\n[people.bob]\nsubject = \"bob\"\n";
     const START: Timestamp = Timestamp::from_millis(1_000_000);
@@ -396,7 +398,7 @@ mod tests {
     #[test]
     fn a_device_goes_on_after_the_time_of_its_session_and_a_logout_token_ends_it() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let add = |endpoint: usize| {
@@ -431,7 +433,7 @@ mod tests {
     #[test]
     fn a_device_ends_with_a_session_that_further_logins_push_out() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let added = logins.add_device(&ada, "b", None, &keys(1), START);
@@ -448,7 +450,7 @@ mod tests {
     #[test]
     fn a_device_goes_over_to_the_session_that_takes_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (cookie, ada) = log_in(&logins, &rules, "ada", None);
         logins.add_device(&ada, "b", None, &keys(1), START).unwrap();
@@ -464,7 +466,7 @@ mod tests {
     #[test]
     fn a_device_ends_with_its_session_and_with_another_person() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (first, ada) = log_in(&logins, &rules, "ada", None);
         let add = |who: &SignedIn, endpoint: usize, before: Option<&str>| {
@@ -507,7 +509,7 @@ mod tests {
     #[test]
     fn a_session_that_was_ended_leaves_no_device() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         let added = logins.add_device(&ada, "b", None, &keys(1), START);
@@ -527,7 +529,7 @@ mod tests {
     #[test]
     fn a_person_has_so_many_devices_and_no_secret_is_shown() {
         let folder = tempfile::tempdir().unwrap();
-        let logins = Logins::at(folder.path().join("logins"));
+        let logins = Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))));
         let rules = Rules::parse(FILE).unwrap();
         let (_, ada) = log_in(&logins, &rules, "ada", None);
         for endpoint in 0..2 * MOST_OF_ONE {

@@ -1,7 +1,6 @@
 //! The logins of a state folder: the people who may log in, and the start, lookup and end of sessions.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -9,12 +8,13 @@ use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::encryption::random_id;
+use mcp_elicit_record::store::shared_rows::SharedRowStore;
 
 use super::devices::Device;
 use super::{
     Admission, BROWSER, Identity, LoginError, LoginRefused, LoginSession, LoginTable, hash, seconds,
 };
-use crate::shared_file::SharedFile;
+use crate::shared_table::SharedTable;
 use crate::viewer::SignedIn;
 
 /// The most sessions of one person; a further login ends the least recently used one.
@@ -73,20 +73,20 @@ impl std::fmt::Debug for EndedLogins {
 /// The session of a person who was identified without one: no form is bound to it, and no session has this name.
 pub(crate) const NO_SESSION: &str = "none";
 
-/// The logins of one state folder, in a file that gateways and commands share.
+/// The logins of one state folder, which gateways and commands share.
 #[derive(Debug)]
-pub struct Logins(pub(super) SharedFile<LoginTable>);
+pub struct Logins(pub(super) SharedTable<LoginTable>);
 
 impl Logins {
-    /// Creates the logins in this file, which is created at the first change.
-    pub(crate) fn at(path: PathBuf) -> Self {
-        Self(SharedFile::at(path))
+    /// Creates the logins in this store.
+    pub(crate) fn of(store: Arc<dyn SharedRowStore>) -> Self {
+        Self(SharedTable::of(store))
     }
 
     /// Returns a snapshot.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the store cannot be read.
     pub fn table(&self) -> io::Result<Arc<LoginTable>> {
         Ok(self.0.read()?.unwrap_or_default())
     }
@@ -95,7 +95,7 @@ impl Logins {
     /// sessions, one whose cookie never came back is ended, else the least recently used one.
     ///
     /// # Errors
-    /// If the person may not log in, the file cannot be read or written, or there is no randomness.
+    /// If the person may not log in, the store cannot be read or written, or there is no randomness.
     pub fn log_in(
         &self,
         identity: &Identity,
@@ -177,7 +177,7 @@ impl Logins {
     /// Returns the person of an identity without a session, which a proxy names with each request.
     ///
     /// # Errors
-    /// If the person may not log in, or the file cannot be read.
+    /// If the person may not log in, or the store cannot be read.
     pub fn recognize(
         &self,
         identity: &Identity,
@@ -207,7 +207,7 @@ impl Logins {
     /// a use.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the store cannot be read.
     pub fn is_live(
         &self,
         session: &str,
@@ -223,7 +223,7 @@ impl Logins {
     /// longer log in.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the store cannot be read.
     pub fn find(
         &self,
         cookie: &str,
@@ -257,7 +257,7 @@ impl Logins {
     /// Records the claims of a person who is logged in as this identity, if they have changed or are old.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn refresh(&self, person: &str, identity: &Identity, now: Timestamp) -> io::Result<()> {
         let now = seconds(now);
         let table = self.table()?;
@@ -281,7 +281,7 @@ impl Logins {
     /// Ends the sessions that `ends` selects, with their devices; returns them.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn end(&self, ends: impl Fn(&LoginSession) -> bool) -> io::Result<EndedLogins> {
         if !self.table()?.sessions.iter().any(&ends) {
             return Ok(EndedLogins::default());
@@ -300,7 +300,7 @@ impl Logins {
     /// `None` if the token was used before.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn end_by_token(
         &self,
         issuer: &str,
@@ -338,7 +338,7 @@ impl Logins {
     /// bound.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
+    /// If the store cannot be read or written.
     pub fn unbind(&self, person: &str) -> io::Result<bool> {
         self.0.change(|table| {
             table.sessions.retain(|session| session.person != person);

@@ -4,6 +4,9 @@ use mcp_elicit_policy::Rules;
 
 use super::logins::MOST_OF_ONE;
 use super::*;
+use crate::sample::stored;
+use crate::state_folder::tables;
+use std::sync::Arc;
 
 const FILE: &str = r#"
 [people.ada]
@@ -30,7 +33,7 @@ fn admission(rules: &Rules) -> Admission<'_> {
 }
 
 fn logins(folder: &tempfile::TempDir) -> Logins {
-    Logins::at(folder.path().join("inbox.logins"))
+    Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))))
 }
 
 fn identity(subject: &str, mail: Option<&str>, claims: &[&str]) -> Identity {
@@ -157,7 +160,7 @@ fn sessions_end_by_idling_by_age_and_by_hand() {
         .unwrap();
     assert_eq!(ended.sessions.len(), 1);
     assert!(find(&logins, &cookie, 3_001).is_none());
-    let stored = std::fs::read_to_string(folder.path().join("inbox.logins")).unwrap();
+    let stored = stored(folder.path());
     assert!(!stored.contains(&cookie));
 }
 

@@ -18,11 +18,12 @@ use crate::audit::{self, ChainCheck};
 use crate::encryption::Encryption;
 use crate::store::ListKeys;
 use crate::store::api_tokens::ApiTokenStore as _;
+use crate::store::shared_rows::{LOGINS, SharedRowStore as _};
 use crate::used::UsedKind;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 16] = [
+const LAYOUTS: [(i64, &str); 17] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -39,6 +40,7 @@ const LAYOUTS: [(i64, &str); 16] = [
     (12, include_str!("../layouts/12.sql")),
     (13, include_str!("../layouts/13.sql")),
     (14, include_str!("../layouts/14.sql")),
+    (15, include_str!("../layouts/15.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -140,6 +142,13 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
         let kind = UsedKind::SlackSignature;
         assert!(record.is_used(kind, &[1]).await.unwrap());
         assert!(!record.is_used(UsedKind::Login, &[1]).await.unwrap());
+    }
+    let (version, rows) = tables.rows(LOGINS).unwrap();
+    if layout >= 15 {
+        assert_eq!((version, rows.len()), (7, 2));
+        assert_eq!(rows[0].key, ("sessions".to_owned(), "aa".to_owned()));
+    } else {
+        assert_eq!((version, rows.len()), (0, 0));
     }
     let links = audit::read(&*store).await.unwrap();
     let entries = if layout >= 6 { 4 } else { 3 };

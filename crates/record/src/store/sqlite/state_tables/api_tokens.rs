@@ -9,7 +9,7 @@ use super::super::super::api_tokens::{
 };
 use super::super::super::{Crash, StoreError};
 use super::super::questions::signed;
-use super::StateTables;
+use super::{StateTables, Tables, unsigned};
 
 /// The file of earlier versions.
 pub(super) const OLD_FILE: &str = "api.tokens";
@@ -59,7 +59,7 @@ impl TokenFile {
 
 impl ApiTokenStore for StateTables {
     fn add(&self, token: &ApiToken) -> Result<Added, StoreError> {
-        self.change(Crash::Machine, |step| {
+        self.change(Tables::Tokens, Crash::Machine, |step| {
             if count(step, "SELECT count(*) FROM api_token")? >= MOST {
                 return Ok(Added::Full);
             }
@@ -72,7 +72,7 @@ impl ApiTokenStore for StateTables {
     }
 
     fn tokens(&self) -> Result<Vec<ApiToken>, StoreError> {
-        self.read(|connection| {
+        self.read(Tables::Tokens, |connection| {
             let text = format!("SELECT {COLUMNS} FROM api_token ORDER BY number");
             let mut statement = connection.prepare_cached(&text)?;
             let tokens = statement.query_map([], token)?;
@@ -81,7 +81,7 @@ impl ApiTokenStore for StateTables {
     }
 
     fn find(&self, id: &str) -> Result<Option<ApiToken>, StoreError> {
-        self.read(|connection| {
+        self.read(Tables::Tokens, |connection| {
             let text = format!("SELECT {COLUMNS} FROM api_token WHERE id = ?1");
             let mut statement = connection.prepare_cached(&text)?;
             Ok(statement.query_row([id], token).optional()?)
@@ -89,7 +89,7 @@ impl ApiTokenStore for StateTables {
     }
 
     fn count_named(&self, name: &str) -> Result<usize, StoreError> {
-        self.read(|connection| {
+        self.read(Tables::Tokens, |connection| {
             let text = "SELECT count(*) FROM api_token WHERE name = ?1";
             let mut statement = connection.prepare_cached(text)?;
             let count: i64 = statement.query_row([name], |row| row.get(0))?;
@@ -98,7 +98,7 @@ impl ApiTokenStore for StateTables {
     }
 
     fn of_person(&self, person: &str) -> Result<Vec<String>, StoreError> {
-        self.read(|connection| {
+        self.read(Tables::Tokens, |connection| {
             let text = "SELECT id FROM api_token WHERE owner = ?1 ORDER BY number";
             let mut statement = connection.prepare_cached(text)?;
             let ids = statement.query_map([person], |row| row.get(0))?;
@@ -107,28 +107,28 @@ impl ApiTokenStore for StateTables {
     }
 
     fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.change_known(Crash::Machine, |step| {
+        self.change_known(Tables::Tokens, Crash::Machine, |step| {
             let text = "UPDATE api_token SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
             Ok(step.execute(text, (id, signed(seconds(now))))? > 0)
         })
     }
 
     fn remove(&self, id: &str) -> Result<(), StoreError> {
-        self.change_known(Crash::Machine, |step| {
+        self.change_known(Tables::Tokens, Crash::Machine, |step| {
             step.execute("DELETE FROM api_token WHERE id = ?1", [id])?;
             Ok(())
         })
     }
 
     fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.change_known(Crash::Machine, |step| {
+        self.change_known(Tables::Tokens, Crash::Machine, |step| {
             let text = "DELETE FROM api_token WHERE revoked_at IS NOT NULL OR expires_at <= ?1";
             Ok(step.execute(text, [signed(seconds(now))])?)
         })
     }
 
     fn note_use(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
-        self.change_known(Crash::Process, |step| {
+        self.change_known(Tables::Tokens, Crash::Process, |step| {
             let text = "UPDATE api_token SET used_at = max(coalesce(used_at, 0), ?2) WHERE id = ?1";
             step.execute(text, (id, signed(seconds(now))))?;
             Ok(())
@@ -138,7 +138,7 @@ impl ApiTokenStore for StateTables {
     fn block(&self, caller: &BlockedCaller) -> Result<Added, StoreError> {
         // A gateway of an earlier version that still runs does not know the block, and must accept nobody.
         self.lock().old_tokens.leave(NOTICE)?;
-        self.change(Crash::Machine, |step| {
+        self.change(Tables::Tokens, Crash::Machine, |step| {
             if is_blocked(step, &caller.issuer, &caller.subject)? {
                 return Ok(Added::Already);
             }
@@ -151,14 +151,14 @@ impl ApiTokenStore for StateTables {
     }
 
     fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
-        self.change_known(Crash::Machine, |step| {
+        self.change_known(Tables::Tokens, Crash::Machine, |step| {
             let text = "DELETE FROM blocked_caller WHERE issuer = ?1 AND subject = ?2";
             Ok(step.execute(text, (issuer, subject))? > 0)
         })
     }
 
     fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
-        self.read(|connection| {
+        self.read(Tables::Tokens, |connection| {
             let text = "SELECT issuer, subject, blocked_at FROM blocked_caller ORDER BY number";
             let mut statement = connection.prepare_cached(text)?;
             let callers = statement.query_map([], |row| {
@@ -173,21 +173,9 @@ impl ApiTokenStore for StateTables {
     }
 
     fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
-        self.read(|connection| is_blocked(connection, issuer, subject))
-    }
-}
-
-impl StateTables {
-    /// Adds the tokens and blocked callers of other tables to these, as an old file's.
-    ///
-    /// # Errors
-    /// If the others cannot be read, or these cannot be written.
-    pub(crate) fn take_over(&self, others: &Self) -> Result<(), StoreError> {
-        let old = TokenFile {
-            tokens: others.tokens()?,
-            blocked: others.blocked()?,
-        };
-        self.change(Crash::Machine, |step| old.merge_into(step))
+        self.read(Tables::Tokens, |connection| {
+            is_blocked(connection, issuer, subject)
+        })
     }
 }
 
@@ -250,8 +238,4 @@ fn token(row: &Row<'_>) -> rusqlite::Result<ApiToken> {
         revoked_at: time("revoked_at")?,
         used_at: time("used_at")?,
     })
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
 }

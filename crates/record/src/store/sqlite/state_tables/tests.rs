@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use super::super::super::api_tokens::{
     Added, ApiToken, ApiTokenStore, BlockedCaller, Scope, TokenOwner,
 };
+use super::super::super::shared_rows::{BROWSERS, LOGINS};
 use super::*;
 
 /// The variables of a process that is killed while it moves a file: the record, the point, and the number of SQLite's
@@ -195,7 +196,7 @@ fn a_process_that_is_killed_while_it_moves_a_file() {
     let Some(record) = std::env::var_os(RECORD) else {
         return;
     };
-    let tables = StateTables::at(Path::new(&record));
+    let tables = with_logins(Path::new(&record));
     if let Ok(count) = std::env::var(INSTRUCTIONS) {
         let mut inner = tables.lock();
         let connection = inner.file.connection().unwrap();
@@ -208,7 +209,7 @@ fn a_process_that_is_killed_while_it_moves_a_file() {
             .progress_handler(count.parse().unwrap(), Some(end))
             .unwrap();
     }
-    let _killed_before = tables.tokens();
+    let _killed_before = (tables.tokens(), tables.rows(LOGINS));
 }
 
 /// Runs the test above in a process of its own; returns `true` if it was killed.
@@ -270,4 +271,90 @@ fn processes_that_move_a_file_at_once_move_it_once() {
         }
     });
     holds_everything(&record);
+}
+
+/// A file of logins as version 0.1.0 wrote it.
+const OLD_LOGINS: &str = r#"{"sessions":[{"digest":"d2"},{"digest":"d1"}],"people":{"ada":{"subject":"a"}},"used_tokens":[["t",7]]}"#;
+
+fn with_logins(record: &Path) -> StateTables {
+    StateTables::at(record).with_earlier_file(EarlierFile {
+        entity: LOGINS,
+        name: "inbox.logins",
+        notice: "moved\n",
+        read: |bytes| {
+            let value = serde_json::from_slice(bytes);
+            value.map_err(|_| StoreError::OldFile("inbox.logins"))
+        },
+    })
+}
+
+fn old_logins() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record.sqlite");
+    std::fs::write(folder.path().join("inbox.logins"), OLD_LOGINS).unwrap();
+    (folder, record)
+}
+
+fn holds_the_logins(record: &Path, version: u64) {
+    let (found, rows) = with_logins(record).rows(LOGINS).unwrap();
+    assert_eq!((found, rows.len()), (version, 5));
+    let mut old: Value = serde_json::from_str(OLD_LOGINS).unwrap();
+    old["devices"] = Value::Array(Vec::new());
+    assert_eq!(LOGINS.compose(&rows), Some(old));
+    let left = std::fs::read_to_string(record.with_file_name("inbox.logins"));
+    assert_eq!(left.unwrap(), "moved\n");
+}
+
+#[test]
+fn a_move_of_logins_that_was_killed_at_any_step_is_made_again_and_loses_and_doubles_nothing() {
+    for (variable, value) in [
+        (INSTRUCTIONS, "1"),
+        (INSTRUCTIONS, "40"),
+        (INSTRUCTIONS, "90"),
+        (KILLED_AT, "merged"),
+        (KILLED_AT, "retired"),
+    ] {
+        let (_folder, record) = old_logins();
+        assert!(was_killed(&record, variable, value), "{variable} {value}");
+        holds_the_logins(&record, 1);
+        holds_the_logins(&record, 1);
+    }
+}
+
+#[test]
+fn what_an_earlier_version_ends_between_the_steps_has_ended_and_what_ended_later_does_not_come_back()
+ {
+    let (folder, record) = old_logins();
+    let file = folder.path().join("inbox.logins");
+    assert!(was_killed(&record, KILLED_AT, "merged"));
+    std::fs::write(&file, OLD_LOGINS.replace(r#",{"digest":"d1"}"#, "")).unwrap();
+    let tables = with_logins(&record);
+    assert_eq!(tables.rows(LOGINS).unwrap().1.len(), 4);
+    let mut changes = Some(RowChanges {
+        written: Vec::new(),
+        removed: vec![("sessions".to_owned(), "d2".to_owned())],
+    });
+    let version = SharedRowStore::change(&tables, LOGINS, 1, &mut |version, rows| {
+        assert_eq!((version, &rows), (1, &None), "the rows are known");
+        changes.take()
+    });
+    assert_eq!(version.unwrap(), 2);
+    // The operator puts the old file back.
+    std::fs::write(&file, OLD_LOGINS).unwrap();
+    let (version, rows) = with_logins(&record).rows(LOGINS).unwrap();
+    assert_eq!((version, rows.len()), (2, 3));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "moved\n");
+}
+
+#[test]
+fn a_file_of_logins_that_cannot_be_read_stays_and_nothing_else_is_stopped_by_it() {
+    let (folder, record) = old_logins();
+    std::fs::write(folder.path().join("inbox.logins"), "{").unwrap();
+    let tables = with_logins(&record);
+    assert!(matches!(
+        tables.rows(LOGINS),
+        Err(StoreError::OldFile("inbox.logins"))
+    ));
+    assert!(tables.version(LOGINS).is_err() && tables.tokens().unwrap().is_empty());
+    assert_eq!(tables.version(BROWSERS).unwrap(), 0);
 }

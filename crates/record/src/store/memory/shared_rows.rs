@@ -1,0 +1,62 @@
+//! Shared values, in memory.
+
+use super::super::StoreError;
+use super::super::shared_rows::{RowChange, RowChanges, SharedEntity, SharedRow, SharedRowStore};
+use super::Memory;
+
+/// One value.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    version: u64,
+    rows: Vec<SharedRow>,
+}
+
+impl Shared {
+    fn write(&mut self, changes: RowChanges) {
+        self.rows.retain(|row| !changes.removed.contains(&row.key));
+        for row in changes.written {
+            match self.rows.iter_mut().find(|known| known.key == row.key) {
+                Some(known) => *known = row,
+                None => self.rows.push(row),
+            }
+        }
+    }
+}
+
+impl SharedRowStore for Memory {
+    fn version(&self, entity: SharedEntity) -> Result<u64, StoreError> {
+        Ok(self.with(|inner| {
+            let shared = inner.shared.get(entity.name);
+            shared.map_or(0, |shared| shared.version)
+        }))
+    }
+
+    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), StoreError> {
+        Ok(self.with(|inner| {
+            let shared = inner.shared.get(entity.name);
+            shared.map_or((0, Vec::new()), |shared| {
+                (shared.version, shared.rows.clone())
+            })
+        }))
+    }
+
+    fn change(
+        &self,
+        entity: SharedEntity,
+        known: u64,
+        change: &mut RowChange<'_>,
+    ) -> Result<u64, StoreError> {
+        Ok(self.with(|inner| {
+            let shared = inner.shared.entry(entity.name).or_default();
+            let rows = (shared.version != known).then(|| shared.rows.clone());
+            match change(shared.version, rows) {
+                Some(changes) if changes != RowChanges::default() => {
+                    shared.write(changes);
+                    shared.version += 1;
+                }
+                Some(_) | None => {}
+            }
+            shared.version
+        }))
+    }
+}
