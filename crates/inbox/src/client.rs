@@ -9,12 +9,16 @@ use axum::body::Body;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use reqwest::{Client, Method, StatusCode, Url};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
+use super::api::model::{
+    AnswerRequest, AnswerResponse, ApiProblem, ListedQuestion, ListedQuestions, WholeQuestion,
+};
 use super::direct_record;
 use super::state_folder::StateFolder;
+use mcp_elicit_core::wire::Action;
 use mcp_elicit_core::wire::sse::EventReader;
 
 /// The number of questions on one page.
@@ -23,17 +27,6 @@ const PAGE: usize = 500;
 const MAX_SEARCHES: usize = 20;
 /// The time between two searches.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
-
-/// One page of a list.
-#[derive(Debug, Deserialize)]
-pub struct Listed {
-    /// The questions.
-    pub questions: Vec<Value>,
-    /// The id after which the next page starts; `None` if there is none.
-    pub next: Option<String>,
-    /// The total number of waiting questions.
-    pub waiting: usize,
-}
 
 /// An inbox, reached over its API.
 pub struct InboxClient {
@@ -240,11 +233,10 @@ impl InboxClient {
         ended: bool,
         after: Option<&str>,
         most: usize,
-    ) -> Result<Listed, InboxError> {
+    ) -> Result<ListedQuestions, InboxError> {
         let after = after.map_or_else(String::new, |id| format!("&after={}", plain(id)));
         let path = format!("questions?ended={ended}&most={most}{after}");
-        let said = self.call(Method::GET, &path, None).await?;
-        serde_json::from_value(said).map_err(|_| InboxError::NotAnInbox)
+        self.call(Method::GET, &path, None).await
     }
 
     /// Returns the questions after this one, page by page, at most `most`.
@@ -253,7 +245,7 @@ impl InboxClient {
         ended: bool,
         after: Option<&str>,
         most: usize,
-    ) -> Result<Vec<Value>, InboxError> {
+    ) -> Result<Vec<ListedQuestion>, InboxError> {
         let mut all = Vec::new();
         let mut after = after.map(str::to_owned);
         while all.len() < most {
@@ -269,7 +261,7 @@ impl InboxClient {
     }
 
     /// Returns one question in full.
-    pub async fn show(&self, id: &str) -> Result<Value, InboxError> {
+    pub async fn show(&self, id: &str) -> Result<WholeQuestion, InboxError> {
         self.call(Method::GET, &format!("questions/{}", plain(id)), None)
             .await
     }
@@ -278,33 +270,42 @@ impl InboxClient {
     pub async fn answer(
         &self,
         id: &str,
-        action: &str,
-        content: Option<Value>,
+        action: Action,
+        content: Option<Map<String, Value>>,
         allow_credentials: bool,
-    ) -> Result<Value, InboxError> {
-        let mut body = json!({"action": action, "allowCredentials": allow_credentials});
-        if let Some(content) = content {
-            body["content"] = content;
-        }
-        self.send_answer(id, body).await
+    ) -> Result<AnswerResponse, InboxError> {
+        let answer = AnswerRequest {
+            action,
+            content,
+            reason: None,
+            allow_credentials,
+        };
+        self.send_answer(id, &answer).await
     }
 
     /// Declines a question, with a reason for the server if there is one.
-    pub async fn decline(&self, id: &str, reason: Option<&str>) -> Result<Value, InboxError> {
-        let mut body = json!({"action": "decline"});
-        if let Some(reason) = reason {
-            body["reason"] = reason.into();
-        }
-        self.send_answer(id, body).await
+    pub async fn decline(
+        &self,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<AnswerResponse, InboxError> {
+        let answer = AnswerRequest {
+            action: Action::Decline,
+            content: None,
+            reason: reason.map(str::to_owned),
+            allow_credentials: false,
+        };
+        self.send_answer(id, &answer).await
     }
 
-    async fn send_answer(&self, id: &str, body: Value) -> Result<Value, InboxError> {
-        self.call(
-            Method::POST,
-            &format!("questions/{}/answer", plain(id)),
-            Some(body),
-        )
-        .await
+    async fn send_answer(
+        &self,
+        id: &str,
+        answer: &AnswerRequest,
+    ) -> Result<AnswerResponse, InboxError> {
+        let path = format!("questions/{}/answer", plain(id));
+        let body = serde_json::to_string(answer).map_err(|_| InboxError::NotAnInbox)?;
+        self.call(Method::POST, &path, Some(body)).await
     }
 
     /// Returns an item for every change, and one at the start.
@@ -334,7 +335,7 @@ impl InboxClient {
         &self,
         method: Method,
         path: &str,
-        body: Option<Value>,
+        body: Option<String>,
     ) -> Result<
         (
             StatusCode,
@@ -363,7 +364,7 @@ impl InboxClient {
                 if let Some(body) = body {
                     request = request
                         .header("content-type", "application/json")
-                        .body(body.to_string());
+                        .body(body);
                 }
                 let response = request
                     .send()
@@ -384,7 +385,7 @@ impl InboxClient {
                     .method(method)
                     .uri(format!("/{path}"))
                     .header("content-type", "application/json")
-                    .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
+                    .body(body.map_or_else(Body::empty, Body::from))
                     .map_err(|_| InboxError::NotAnInbox)?;
                 let Ok(response) = api.clone().oneshot(request).await;
                 let status = response.status();
@@ -398,12 +399,12 @@ impl InboxClient {
     /// Sends a request and returns the response. If a gateway ends before it responds, the request goes to the inbox
     /// that the state folder has then; an answer that the gateway had taken is refused there as too late, and so never
     /// given twice.
-    async fn call(
+    async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, InboxError> {
+        body: Option<String>,
+    ) -> Result<T, InboxError> {
         let mut said = self.call_once(method.clone(), path, body.clone()).await;
         let Some(folder) = &self.found_in else {
             return said;
@@ -421,22 +422,22 @@ impl InboxClient {
         said
     }
 
-    async fn call_once(
+    async fn call_once<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, InboxError> {
+        body: Option<String>,
+    ) -> Result<T, InboxError> {
         let (status, mut chunks) = self.ask(method, path, body).await?;
         let mut text = Vec::new();
         while let Some(chunk) = chunks.next().await {
             text.extend_from_slice(&chunk?);
         }
-        let said: Value = serde_json::from_slice(&text).map_err(|_| InboxError::NotAnInbox)?;
         if status == StatusCode::OK {
-            Ok(said)
+            serde_json::from_slice(&text).map_err(|_| InboxError::NotAnInbox)
         } else {
-            Err(refused(&said))
+            let problem = serde_json::from_slice(&text).map_err(|_| InboxError::NotAnInbox)?;
+            Err(refused(problem))
         }
     }
 }
@@ -448,33 +449,15 @@ fn is_this_machine(at: &Url) -> bool {
     host == "localhost" || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn refused(said: &Value) -> InboxError {
-    let word = |pointer: &str| {
-        said.pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let violations = said
-        .get("violations")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    match (word("/error/code"), word("/error/message")) {
-        (Some(code), Some(message)) => InboxError::Refused {
-            code,
-            message,
-            violations: violations
-                .iter()
-                .filter_map(|one| {
-                    Some(format!(
-                        "{}: {}",
-                        one["field"].as_str()?,
-                        one["message"].as_str()?
-                    ))
-                })
-                .collect(),
-        },
-        _ => InboxError::NotAnInbox,
+fn refused(problem: ApiProblem) -> InboxError {
+    let violations = problem.violations.unwrap_or_default();
+    InboxError::Refused {
+        code: problem.error.code,
+        message: problem.error.message,
+        violations: violations
+            .iter()
+            .map(|one| format!("{}: {}", one.field, one.message))
+            .collect(),
     }
 }
 

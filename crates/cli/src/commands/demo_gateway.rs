@@ -21,12 +21,13 @@ use mcp_elicit_core::answer::{Action, Answers};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_inbox::api::model::{ListedQuestion, WholeQuestion};
 use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::state_folder::StateFolder;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use crate::args::answers::AnswerArgs;
 use crate::call_session::events::{self, Events};
@@ -215,16 +216,14 @@ impl Inbox {
         while changes.next().await.is_some() {
             if let Some(id) = &asked {
                 let question = self.client.show(id).await.map_err(failed)?;
-                if !question["endedAt"].is_null() {
-                    let phase = question["phase"].as_str();
-                    let phase = phase.and_then(|phase| phase.parse::<Phase>().ok());
-                    self.action.set(phase.and_then(Phase::action));
-                    return report_answered(&question, json);
+                if question.question.ended_at.is_some() {
+                    self.action.set(question.question.phase.action());
+                    return report_answered(&question.question, json);
                 }
                 continue;
             }
             for question in self.client.list(false, None, 100).await.map_err(failed)? {
-                let id = question["id"].as_str().unwrap_or_default().to_owned();
+                let id = question.id;
                 let question = self.client.show(&id).await.map_err(failed)?;
                 self.asked.set(true);
                 self.tell_asked(&question, who.is_none(), json)?;
@@ -257,15 +256,16 @@ impl Inbox {
         format!("mcp-elicit inbox list --state {}", in_shell(&state))
     }
 
-    fn tell_asked(&self, question: &Value, on_page: bool, json: bool) -> Result<(), Failure> {
+    fn tell_asked(&self, whole: &WholeQuestion, on_page: bool, json: bool) -> Result<(), Failure> {
+        let question = &whole.question;
         if json {
             output::print_json(&json!({
-                "event": "asked", "where": "inbox", "id": question["id"], "server": question["server"],
-                "tool": question["target"], "mode": question["mode"], "message": question["message"],
-                "schema": question["requestedSchema"], "link": question["link"],
+                "event": "asked", "where": "inbox", "id": question.id, "server": question.server,
+                "tool": question.target, "mode": question.mode, "message": question.message,
+                "schema": whole.requested_schema, "link": question.link,
             }))?;
         } else {
-            let message = question["message"].as_str().unwrap_or_default();
+            let message = question.message.as_deref().unwrap_or_default();
             output::say(format_args!(
                 "The server asks: {}",
                 view::sanitize::line(message, 200)
@@ -276,8 +276,7 @@ impl Inbox {
         }
         if on_page {
             // Each link signs one browser in, once, and is shown only to the person at this terminal.
-            let id = question["id"].as_str().unwrap_or_default();
-            let shown = self.login_link(id)?;
+            let shown = self.login_link(&question.id)?;
             output::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
             if !json {
                 output::say(format_args!(
@@ -285,7 +284,7 @@ impl Inbox {
                     styled(HINT, "Or in another terminal:"),
                     self.list_command()
                 ));
-                let link = self.login_link(id)?;
+                let link = self.login_link(&question.id)?;
                 // If no browser opens here, the person copies the other link.
                 self.opened.set(PrivateLink::open(&link).ok());
             }
@@ -294,7 +293,12 @@ impl Inbox {
     }
 
     /// Asks the responder, and submits its answer to the inbox.
-    async fn hand_in(&self, id: &str, shown: &Value, who: &dyn Responder) -> Result<(), Failure> {
+    async fn hand_in(
+        &self,
+        id: &str,
+        shown: &WholeQuestion,
+        who: &dyn Responder,
+    ) -> Result<(), Failure> {
         let question = readable(shown).ok_or_else(|| {
             Failure::connection("the inbox shows something that is not a question")
         })?;
@@ -304,13 +308,9 @@ impl Inbox {
             .map_err(|why| Failure::unanswered("the question got no answer").because(why))?;
         let outcome = answer.outcome();
         let content = outcome.answers().map(Answers::to_value);
+        let content = content.and_then(|content| content.as_object().cloned());
         self.client
-            .answer(
-                id,
-                outcome.action().as_str(),
-                content,
-                answer.allows_credentials(),
-            )
+            .answer(id, outcome.action(), content, answer.allows_credentials())
             .await
             .map_err(failed)?;
         Ok(())
@@ -318,11 +318,11 @@ impl Inbox {
 }
 
 /// Returns the inbox's question in the form that a responder takes.
-fn readable(shown: &Value) -> Option<Question> {
-    let message = shown["message"].as_str()?.to_owned();
-    let origin = view::Origin::new(shown["server"].as_str()?).connected("through the gateway");
-    let (view, request) = if shown["mode"] == "url" {
-        let url = shown["url"].as_str()?.to_owned();
+fn readable(shown: &WholeQuestion) -> Option<Question> {
+    let message = shown.question.message.clone()?;
+    let origin = view::Origin::new(&*shown.question.server).connected("through the gateway");
+    let (view, request) = if shown.question.mode == Mode::Url {
+        let url = shown.url.clone()?;
         let view = view::QuestionView::url(origin, message.clone(), Link::parse(&url).ok()?);
         let elicitation_id = None;
         (
@@ -334,12 +334,12 @@ fn readable(shown: &Value) -> Option<Question> {
             },
         )
     } else {
-        let schema = &shown["requestedSchema"];
+        let schema = shown.requested_schema.as_ref()?;
         let form = Form::parse(&schema.to_string()).ok()?;
         let view = view::QuestionView::form(origin, message.clone(), form);
         (view, ElicitRequest::form(message, schema))
     };
-    let view = match shown["target"].as_str() {
+    let view = match shown.question.target.as_deref() {
         Some(tool) => view.for_call(view::CallView::tool(tool)),
         None => view,
     };
@@ -348,20 +348,19 @@ fn readable(shown: &Value) -> Option<Question> {
     Some(question)
 }
 
-fn report_answered(question: &Value, json: bool) -> Result<(), Failure> {
+fn report_answered(question: &ListedQuestion, json: bool) -> Result<(), Failure> {
     if json {
         return output::print_json(&json!({
-            "event": "answered", "where": "inbox", "id": question["id"], "phase": question["phase"], "by": question["by"],
+            "event": "answered", "where": "inbox", "id": question.id, "phase": question.phase, "by": question.by,
         }));
     }
-    output::say(answered_words(question));
+    output::say(answered_words(question.phase, question.by.as_deref()));
     Ok(())
 }
 
 /// Returns the outcome of the question in words. Unless a person ended it, the call does not go on either.
-fn answered_words(question: &Value) -> String {
-    let word = |name: &str| question[name].as_str().unwrap_or_default();
-    let (phase, by) = (word("phase"), view::sanitize::line(word("by"), 80));
+fn answered_words(phase: Phase, by: Option<&str>) -> String {
+    let by = view::sanitize::line(by.unwrap_or_default(), 80);
     if by.is_empty() {
         return format!("The question is {phase}.");
     }
@@ -398,10 +397,9 @@ mod tests {
 
     #[test]
     fn a_question_that_nobody_ended_lets_no_call_go_on() {
-        let withdrawn = json!({"phase": "withdrawn", "by": null});
-        assert_eq!(answered_words(&withdrawn), "The question is withdrawn.");
-        let answered = json!({"phase": "answered", "by": "in the browser"});
-        let words = answered_words(&answered);
+        let words = answered_words(Phase::Withdrawn, None);
+        assert_eq!(words, "The question is withdrawn.");
+        let words = answered_words(Phase::Answered, Some("in the browser"));
         assert!(
             words.ends_with("answered in the browser. The call continues:"),
             "{words}"

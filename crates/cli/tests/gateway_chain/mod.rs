@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use mcp_elicit_core::wire::Action;
+use mcp_elicit_inbox::api::model::WholeQuestion;
 use mcp_elicit_inbox::client::InboxClient;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_testkit::peers::{Program, Running};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 /// Longer than anything here takes, so that a hanging test fails.
@@ -222,18 +224,20 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
     let mut changes = std::pin::pin!(changes);
     while changes.next().await.is_some() {
         for question in inbox.list(false, None, 1_000).await.unwrap_or_default() {
-            if question["askedInClient"] == true {
+            if question.asked_in_client {
                 continue;
             }
-            let id = question["id"].as_str().unwrap_or_default();
-            let Ok(whole) = inbox.show(id).await else {
+            let Ok(whole) = inbox.show(&question.id).await else {
                 continue;
             };
             notes
                 .lock()
                 .unwrap()
-                .push(whole["message"].as_str().unwrap_or_default().to_owned());
-            let answered = inbox.answer(id, "accept", content_for(&whole), false).await;
+                .push(whole.question.message.clone().unwrap_or_default());
+            let content = content_for(&whole);
+            let answered = inbox
+                .answer(&question.id, Action::Accept, content, false)
+                .await;
             if let Err(fault) = answered {
                 notes.lock().unwrap().push(format!("refused: {fault}"));
             }
@@ -242,15 +246,14 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
 }
 
 /// Returns this person's content for each form; `None` for a link.
-fn content_for(question: &Value) -> Option<Value> {
-    if question["mode"] == "url" {
-        return None;
-    }
-    let asks = |field: &str| question["requestedSchema"]["properties"][field].is_object();
-    Some(match () {
+fn content_for(question: &WholeQuestion) -> Option<Map<String, Value>> {
+    let schema = question.requested_schema.as_ref()?;
+    let asks = |field: &str| schema["properties"][field].is_object();
+    let content = match () {
         () if asks("seat") => seat()["content"].clone(),
         () if asks("email") && asks("age") => contact()["content"].clone(),
         () if asks("environment") => json!({"environment": "staging"}),
         () => json!({"name": "Ada Lovelace"}),
-    })
+    };
+    content.as_object().cloned()
 }

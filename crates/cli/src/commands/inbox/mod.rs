@@ -8,13 +8,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::{Action, Mode};
+use mcp_elicit_inbox::api::model::{AnswerResponse, ListedQuestion, WholeQuestion};
 use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::KeyFileError;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::StoreError;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 mod open;
 mod people;
@@ -216,11 +218,11 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         } => {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
-            if question["rule"].is_string() {
+            if question.question.rule.is_some() {
                 // The gateway gives its reason before any answer is read: the form is only for those who are asked.
-                return args.hand_in(&inbox, &id, "accept", None, false).await;
+                return args.hand_in(&inbox, &id, Action::Accept, None, false).await;
             }
-            let is_form = question["mode"] == "form";
+            let is_form = question.question.mode == Mode::Form;
             if !is_form && !answers.is_empty() {
                 return Err(Failure::usage("a link takes no answers").hint(format!(
                     "`mcp-elicit inbox accept {}` alone agrees to open it.",
@@ -234,7 +236,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             };
             let content = is_form.then(|| content(answers, unanswered, &question));
             let content = content.transpose()?;
-            args.hand_in(&inbox, &id, "accept", content, *allow_credentials)
+            args.hand_in(&inbox, &id, Action::Accept, content, *allow_credentials)
                 .await
         }
         InboxCommand::Decline { id, reason } => {
@@ -244,7 +246,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
         }
         InboxCommand::Cancel { id } => {
             let id = whole(&inbox, id).await?;
-            args.hand_in(&inbox, &id, "cancel", None, false).await
+            args.hand_in(&inbox, &id, Action::Cancel, None, false).await
         }
         InboxCommand::Open { .. }
         | InboxCommand::Sessions { .. }
@@ -317,12 +319,11 @@ async fn follow(
             let open = inbox.list(false, None, usize::MAX).await;
             let mut in_client = BTreeSet::new();
             for question in open.map_err(Stopped::Inbox)? {
-                let id = question["id"].as_str().unwrap_or_default();
-                if !printed.in_client.contains(id) {
+                if !printed.in_client.contains(&question.id) {
                     continue;
                 }
-                if question["askedInClient"] == true {
-                    in_client.insert(id.to_owned());
+                if question.asked_in_client {
+                    in_client.insert(question.id);
                 } else {
                     args.print(&question).map_err(Stopped::Failure)?;
                 }
@@ -332,13 +333,10 @@ async fn follow(
         let new = inbox.list(false, printed.last.as_deref(), usize::MAX).await;
         for question in new.map_err(Stopped::Inbox)? {
             args.print(&question).map_err(Stopped::Failure)?;
-            let Some(id) = question["id"].as_str() else {
-                continue;
-            };
-            if question["askedInClient"] == true {
-                printed.in_client.insert(id.to_owned());
+            if question.asked_in_client {
+                printed.in_client.insert(question.id.clone());
             }
-            printed.last = Some(id.to_owned());
+            printed.last = Some(question.id);
         }
     }
     Ok(())
@@ -407,7 +405,7 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
         let questions = inbox.list(ended, None, limit).await.map_err(failed)?;
         let mut ids = questions
             .iter()
-            .filter_map(|question| question["id"].as_str())
+            .map(|question| question.id.as_str())
             .filter(|known| known.starts_with(id));
         match (ids.next(), ids.next()) {
             (Some(only), None) => return Ok(only.to_owned()),
@@ -427,15 +425,23 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
 
 /// Reads answers from the command line and checks them against the question's form. Reports each value that is sent in
 /// a different spelling.
-fn content(answers: &[String], unanswered: Unanswered, question: &Value) -> Result<Value, Failure> {
-    let form = Form::from_value_leniently(&question["requestedSchema"]).map_err(|defects| {
+fn content(
+    answers: &[String],
+    unanswered: Unanswered,
+    question: &WholeQuestion,
+) -> Result<Map<String, Value>, Failure> {
+    let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);
+    let form = Form::from_value_leniently(schema).map_err(|defects| {
         Failure::refused("the question's form cannot be read").because(defects)
     })?;
     let read = field_answers::read(&form, answers, unanswered)?;
     for line in &read.understood {
         output::say(line);
     }
-    Ok(read.answers.into_value())
+    match read.answers.into_value() {
+        Value::Object(content) => Ok(content),
+        _ => Ok(Map::new()),
+    }
 }
 
 fn failed(fault: InboxError) -> Failure {
@@ -508,7 +514,7 @@ impl InboxArgs {
         InboxClient::new(at, token).map_err(failed)
     }
 
-    fn print(&self, question: &Value) -> Result<(), Failure> {
+    fn print(&self, question: &ListedQuestion) -> Result<(), Failure> {
         if self.json {
             output::print_json(question)
         } else {
@@ -520,8 +526,8 @@ impl InboxArgs {
         &self,
         inbox: &InboxClient,
         id: &str,
-        action: &str,
-        content: Option<Value>,
+        action: Action,
+        content: Option<Map<String, Value>>,
         allow_credentials: bool,
     ) -> Result<Exit, Failure> {
         let said = inbox.answer(id, action, content, allow_credentials).await;
@@ -529,11 +535,11 @@ impl InboxArgs {
     }
 
     /// Prints the result of an answer.
-    fn tell_done(&self, id: &str, said: &Value) -> Result<Exit, Failure> {
+    fn tell_done(&self, id: &str, said: &AnswerResponse) -> Result<Exit, Failure> {
         if self.json {
             output::print_json(said)?;
         } else {
-            let phase = said["phase"].as_str().unwrap_or("done");
+            let phase = said.phase;
             let later = show::taken_by(said);
             output::say(format_args!("{}  {phase}{later}", show::short(id)));
         }

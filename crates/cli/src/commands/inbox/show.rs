@@ -1,9 +1,10 @@
 //! Questions of the inbox as text for people. A server's text is made harmless first.
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::lifecycle::Withdrawal;
+use mcp_elicit_core::lifecycle::{Delivery, Timestamp, Withdrawal};
+use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
-use serde_json::Value;
+use mcp_elicit_inbox::api::model::{AnswerResponse, ListedQuestion, ListedTool, WholeQuestion};
 
 use crate::failure::Failure;
 use crate::output;
@@ -19,49 +20,48 @@ pub(super) fn short(id: &str) -> String {
 }
 
 /// Returns a note on the fate of an answer that was just given, if no call waited for it.
-pub(super) fn taken_by(given: &Value) -> &'static str {
-    match (given["waitedFor"] == false, given["foundAgain"] == false) {
-        (false, _) => "",
-        (true, false) => "; no call waits for it now, a repeated call gets the answer",
-        (true, true) => {
+pub(super) fn taken_by(given: &AnswerResponse) -> &'static str {
+    match (given.waited_for, given.found_again) {
+        (true, _) => "",
+        (false, true) => "; no call waits for it now, a repeated call gets the answer",
+        (false, false) => {
             "; but no call waits for it, and none can collect the answer, because the call that asked is unknown"
         }
     }
 }
 
 /// Formats one question as one line.
-pub(super) fn line(question: &Value) -> String {
-    let word = |name: &str| sanitize::line(question[name].as_str().unwrap_or("-"), sanitize::LABEL);
+pub(super) fn line(question: &ListedQuestion) -> String {
+    let message = question.message.as_deref().unwrap_or("-");
     format!(
         "{}  {:<9}  {} / {}  {}",
-        short(question["id"].as_str().unwrap_or("-")),
+        short(&question.id),
         outcome(question),
-        word("server"),
+        sanitize::line(&question.server, sanitize::LABEL),
         call(question).map_or_else(|| "-".to_owned(), |call| call.name()),
-        sanitize::line(question["message"].as_str().unwrap_or("-"), GIST)
+        sanitize::line(message, GIST)
     )
 }
 
 /// Returns the outcome of the question in a word or two. An answer that was not delivered is shown as such.
-fn outcome(question: &Value) -> String {
-    let word = match question["delivery"].as_str() {
-        Some("failed") => "not delivered",
-        Some("in-doubt") => "in doubt",
-        Some("lapsed") => "lapsed",
-        _ => question["phase"].as_str().unwrap_or("-"),
-    };
-    sanitize::line(word, sanitize::LABEL)
+fn outcome(question: &ListedQuestion) -> &'static str {
+    match question.delivery {
+        Some(Delivery::Failed) => "not delivered",
+        Some(Delivery::InDoubt) => "in doubt",
+        Some(Delivery::Lapsed) => "lapsed",
+        Some(Delivery::Waiting | Delivery::Delivered) | None => question.phase.as_str(),
+    }
 }
 
 /// Returns the outcome of an answer that had no effect; `None` if it had.
-fn undelivered(question: &Value) -> Option<String> {
-    let said = match question["delivery"].as_str()? {
-        "failed" => "but the server did not accept it",
-        "in-doubt" => "but it is not known whether the server has it",
-        "lapsed" => "but it was not delivered, and its value is erased",
-        _ => return None,
+fn undelivered(question: &ListedQuestion) -> Option<String> {
+    let said = match question.delivery? {
+        Delivery::Failed => "but the server did not accept it",
+        Delivery::InDoubt => "but it is not known whether the server has it",
+        Delivery::Lapsed => "but it was not delivered, and its value is erased",
+        Delivery::Waiting | Delivery::Delivered => return None,
     };
-    let why = question["deliveryReason"].as_str();
+    let why = question.delivery_reason.as_deref();
     Some(why.map_or_else(
         || said.to_owned(),
         |why| format!("{said}: {}", sanitize::line(why, sanitize::DESCRIPTION)),
@@ -69,36 +69,34 @@ fn undelivered(question: &Value) -> Option<String> {
 }
 
 /// Returns the call that the question is for, or all calls that it may be for.
-fn call(question: &Value) -> Option<CallView> {
-    let others = question["others"].as_array().into_iter().flatten();
-    let others = others.filter_map(Value::as_str).map(str::to_owned);
-    Some(CallView::tool(question["target"].as_str()?).or_one_of(others.collect()))
+fn call(question: &ListedQuestion) -> Option<CallView> {
+    let others = question.others.clone().unwrap_or_default();
+    Some(CallView::tool(question.target.as_deref()?).or_one_of(others))
 }
 
 /// Returns the calls that the question may be for, with their arguments; `None` if it is known which call asked.
-fn candidates(question: &Value) -> Option<CallView> {
-    let candidates = question["candidates"].as_array()?;
-    let mut calls = candidates.iter().filter_map(|one| {
-        let call = CallView::tool(one["target"].as_str()?);
-        Some(match one["argumentsText"].as_str() {
+fn candidates(question: &WholeQuestion) -> Option<CallView> {
+    let mut calls = question.candidates.iter().map(|one| {
+        let call = CallView::tool(&one.target);
+        match &one.arguments_text {
             Some(arguments) => call.with_json(arguments),
             None => call,
-        })
+        }
     });
     Some(calls.next()?.or_one_of_calls(calls.collect()))
 }
 
 /// Shows one question, with everything that a person needs to answer it.
-pub(super) fn question(question: &Value) -> Result<(), Failure> {
+pub(super) fn question(question: &WholeQuestion) -> Result<(), Failure> {
     for line in lines(question) {
         output::print(line)?;
     }
     Ok(())
 }
 
-fn lines(question: &Value) -> Vec<String> {
-    let text = |name: &str| question[name].as_str();
-    let id = short(text("id").unwrap_or("-"));
+fn lines(whole: &WholeQuestion) -> Vec<String> {
+    let question = &whole.question;
+    let id = short(&question.id);
     let mut lines = vec![format!("question   {id}, {}", state(question))];
     let mut add = |name: &str, value: String| {
         for (at, part) in value.lines().enumerate() {
@@ -107,33 +105,35 @@ fn lines(question: &Value) -> Vec<String> {
         }
     };
     let line = |text: &str| sanitize::line(text, sanitize::LABEL);
-    add("server", line(text("server").unwrap_or("-")));
-    if let Some(name) = question["serverInfo"]["name"].as_str() {
-        let version = question["serverInfo"]["version"]
-            .as_str()
-            .unwrap_or_default();
+    add("server", line(&question.server));
+    if let Some(name) = whole.server_info["name"].as_str() {
+        let version = whole.server_info["version"].as_str().unwrap_or_default();
         add(
             "",
             line(format!("calls itself {name} {version}").trim_end()),
         );
     }
-    if let Some(caller) = text("onBehalfOf") {
+    if let Some(caller) = &question.on_behalf_of {
         add("for", line(caller));
     }
-    if let Some(name) = question["client"]["name"].as_str() {
-        let version = question["client"]["version"].as_str().unwrap_or_default();
-        add("through", line(format!("{name} {version}").trim_end()));
+    if let Some(client) = &question.client {
+        let version = client.version.as_deref().unwrap_or_default();
+        add(
+            "through",
+            line(format!("{} {version}", client.name).trim_end()),
+        );
     }
     if let Some(call) = call(question) {
-        let kind = text("kind").unwrap_or("call");
+        let kind = question.kind.map_or("call", CallKind::word);
         match call.doubt() {
             Some(doubt) => add(kind, format!("{} ({doubt})", call.name())),
             None => add(kind, call.name()),
         }
     }
-    let one = text("argumentsText").map(|arguments| CallView::tool("").with_json(arguments));
-    if let Some(whole) = one.or_else(|| candidates(question)) {
-        for (at, (name, value)) in whole.arguments_in_full().into_iter().enumerate() {
+    let arguments = whole.arguments_text.as_deref();
+    let one = arguments.map(|arguments| CallView::tool("").with_json(arguments));
+    if let Some(call) = one.or_else(|| candidates(whole)) {
+        for (at, (name, value)) in call.arguments_in_full().into_iter().enumerate() {
             let value = value.replace('\n', "\n  ");
             let shown = if name.is_empty() {
                 value
@@ -143,31 +143,32 @@ fn lines(question: &Value) -> Vec<String> {
             add(if at == 0 { "arguments" } else { "" }, shown);
         }
     }
-    for (name, value) in tool_lines(&question["tool"]) {
+    for (name, value) in whole.tool.iter().flat_map(tool_lines) {
         add(name, value);
     }
-    if let Some(bytes) = question["argumentsLeftOut"].as_u64() {
+    if let Some(bytes) = whole.arguments_left_out {
         add(
             "arguments",
             format!("{bytes} bytes, too long to be stored (`argument-bytes`)"),
         );
     }
-    for caution in question["cautions"].as_array().into_iter().flatten() {
-        add(
-            "careful",
-            sanitize::line(caution.as_str().unwrap_or_default(), sanitize::DESCRIPTION),
-        );
+    for caution in &whole.cautions {
+        add("careful", sanitize::line(caution, sanitize::DESCRIPTION));
     }
     add(
         "asks",
-        sanitize::text(text("message").unwrap_or_default(), sanitize::MESSAGE),
+        sanitize::text(
+            question.message.as_deref().unwrap_or_default(),
+            sanitize::MESSAGE,
+        ),
     );
-    let is_approval = question["approval"] == true;
+    let is_approval = question.approval;
     let mut example = String::new();
-    if let Some(url) = text("url") {
+    if let Some(url) = &whole.url {
         add("link", sanitize::line(url, sanitize::DESCRIPTION));
     }
-    let form = Form::parse_leniently(&question["requestedSchema"].to_string());
+    let form = whole.requested_schema.as_ref();
+    let form = form.and_then(|schema| Form::from_value_leniently(schema).ok());
     for field in form
         .iter()
         .flat_map(Form::fields)
@@ -193,15 +194,15 @@ fn lines(question: &Value) -> Vec<String> {
             sanitize::line(&remark.message, sanitize::DESCRIPTION),
         );
     }
-    if is_open(question) {
-        let flag = if question["asksForCredential"] == true {
+    if question.phase.is_open() {
+        let flag = if whole.asks_for_credential {
             " --allow-credentials"
         } else {
             ""
         };
         let accept = format!("mcp-elicit inbox accept {id}{flag}{example}");
-        let page = text("link");
-        if let Some(rule) = text("rule") {
+        let page = question.link.as_deref();
+        if let Some(rule) = &question.rule {
             // Each person whom a rule asks answers under their own name.
             let verb = if is_approval { "approve" } else { "answer" };
             let page = page.map_or_else(String::new, |page| format!(" at {page}"));
@@ -221,15 +222,11 @@ fn lines(question: &Value) -> Vec<String> {
 }
 
 /// Returns the server's claims about the tool of a call that waits for approval, each with its label.
-fn tool_lines(tool: &Value) -> Vec<(&'static str, String)> {
+fn tool_lines(tool: &ListedTool) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    let left_out = tool["leftOut"].as_array().into_iter().flatten();
-    for (at, argument) in left_out.enumerate() {
-        let name = sanitize::name(
-            argument["name"].as_str().unwrap_or_default(),
-            sanitize::LABEL,
-        );
-        let words = match argument["defaultText"].as_str() {
+    for (at, argument) in tool.left_out.iter().enumerate() {
+        let name = sanitize::name(&argument.name, sanitize::LABEL);
+        let words = match &argument.default_text {
             None => format!("{name}, and the server names no default"),
             Some(default) => format!(
                 "{name}, by the server's word then {}",
@@ -238,12 +235,10 @@ fn tool_lines(tool: &Value) -> Vec<(&'static str, String)> {
         };
         lines.push((if at == 0 { "left out" } else { "" }, words));
     }
-    if let Some(more) = tool["moreLeftOut"].as_u64().filter(|more| *more > 0) {
-        lines.push(("", format!("and {more} more")));
+    if tool.more_left_out > 0 {
+        lines.push(("", format!("and {} more", tool.more_left_out)));
     }
-    let hints = tool["hints"].as_array().into_iter().flatten();
-    let hints = hints.filter_map(Value::as_str).enumerate();
-    if let Some(description) = tool["description"].as_str() {
+    if let Some(description) = &tool.description {
         let description = sanitize::text(description.trim(), sanitize::DESCRIPTION);
         lines.push((
             "described",
@@ -252,57 +247,53 @@ fn tool_lines(tool: &Value) -> Vec<(&'static str, String)> {
         let quoted = description.lines().map(|line| ("", format!("> {line}")));
         lines.extend(quoted);
     }
-    for (at, hint) in hints {
+    for (at, hint) in tool.hints.iter().enumerate() {
         let label = if at == 0 { "claims" } else { "" };
         lines.push((label, sanitize::line(hint, sanitize::LABEL)));
     }
     lines
 }
 
-fn is_open(question: &Value) -> bool {
-    matches!(question["phase"].as_str(), Some("asked" | "shown"))
-}
-
-fn state(question: &Value) -> String {
-    let phase = question["phase"].as_str().unwrap_or("-");
-    let mut said = vec![phase.to_owned()];
-    if let Some(by) = question["by"].as_str() {
+fn state(question: &ListedQuestion) -> String {
+    let mut said = vec![question.phase.as_str().to_owned()];
+    if let Some(by) = &question.by {
         said.push(sanitize::line(by, sanitize::LABEL));
     }
-    if let Some(reason) = question["reason"].as_str() {
-        let reason = Withdrawal::of_word(reason).map_or(reason, |withdrawal| withdrawal.words());
+    if let Some(reason) = &question.reason {
+        let reason =
+            Withdrawal::of_word(reason).map_or(reason.as_str(), |withdrawal| withdrawal.words());
         said.push(sanitize::line(reason, sanitize::LABEL));
     }
-    let moment = |name: &str| super::super::audit::moment(question[name].as_i64()?);
-    if is_open(question) {
-        said.extend(moment("until").map(|until| format!("can be answered until {until}")));
-        let waiting = if question["waitedFor"] == true {
+    let moment = |at: Option<Timestamp>| super::super::audit::moment(at?.as_millis().cast_signed());
+    if question.phase.is_open() {
+        said.extend(moment(question.until).map(|until| format!("can be answered until {until}")));
+        let waiting = if question.waited_for {
             "a call waits for it"
-        } else if question["foundAgain"] == false {
-            "no call waits for it, and none can collect an answer"
-        } else {
+        } else if question.found_again {
             "no call waits for it now"
+        } else {
+            "no call waits for it, and none can collect an answer"
         };
         said.push(waiting.to_owned());
     } else {
-        said.extend(moment("endedAt"));
+        said.extend(moment(question.ended_at));
         if let Some(undelivered) = undelivered(question) {
             said.push(undelivered);
-            if question["delivery"] == "failed"
-                && let Some(until) = moment("validUntil")
+            if question.delivery == Some(Delivery::Failed)
+                && let Some(until) = moment(question.valid_until)
             {
                 said.push(format!("kept for a repeated call until {until}"));
             }
         }
-        if question["deliveredAt"].is_null()
-            && question["deliveryReason"].is_null()
-            && let Some(until) = moment("validUntil")
+        if question.delivered_at.is_none()
+            && question.delivery_reason.is_none()
+            && let Some(until) = moment(question.valid_until)
         {
             said.push("no call has taken the answer yet".to_owned());
-            said.push(if question["foundAgain"] == false {
-                "a later call never gets it".to_owned()
-            } else {
+            said.push(if question.found_again {
                 format!("kept until {until}")
+            } else {
+                "a later call never gets it".to_owned()
             });
         }
     }
@@ -367,9 +358,20 @@ fn listed(options: &[Pick]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    /// Returns the question with these members, and the least that every question has.
+    fn with<T: DeserializeOwned>(members: &Value) -> T {
+        let mut all = json!({"id": "5f2c1a9b5f2c1a9b5f2c1a9b5f2c1a9b", "phase": "asked", "server": "dbops", "principal": "p",
+            "mode": "form", "askedAt": 0, "waitedFor": true, "foundAgain": true});
+        for (name, value) in members.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
 
     #[test]
     fn what_a_server_says_of_its_tool_is_marked_as_its_words() {
@@ -377,7 +379,7 @@ mod tests {
             "kind": "tool", "argumentsText": "{\"name\":\"tmp1\"}", "message": "Approve?", "approval": true, "rule": "deletions",
             "tool": {"description": "Deletes for good.\nquestion   another\u{1b}", "hints": ["destructive: it may delete or overwrite"],
                 "leftOut": [{"name": "cluster", "defaultText": "\"staging\""}, {"name": "note", "defaultText": null}], "moreLeftOut": 3}});
-        let shown = lines(&question).join("\n");
+        let shown = lines(&with(&question)).join("\n");
         for part in [
             "arguments  name: tmp1\nleft out   cluster, by the server's word then \"staging\"\n           note, and the server names no default\n           and 3 more",
             "described  by its server, which nothing checks:\n           > Deletes for good.\n           > question   another\u{241b}",
@@ -397,7 +399,7 @@ mod tests {
                 "count": {"type": "integer", "minimum": 1, "maximum": 100, "default": 3, "description": "How many\ncopies"},
                 "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
                 "sure": {"type": "boolean"}}}});
-        let shown = lines(&question).join("\n");
+        let shown = lines(&with(&question)).join("\n");
         for part in [
             "5f2c1a9b, asked, can be answered until 1970-01-01 00:16:40 UTC, a call waits for it",
             "tool       release",
@@ -417,20 +419,20 @@ mod tests {
         let mut secret = question.clone();
         secret["asksForCredential"] = json!(true);
         assert!(
-            lines(&secret)
+            lines(&with(&secret))
                 .join("\n")
                 .contains("accept 5f2c1a9b --allow-credentials where=...")
         );
         let mut deep = question.clone();
         deep["argumentsText"] = json!("{\"a\":1e999,\"force\":true\u{1b}");
-        let shown_raw = lines(&deep).join("\n");
+        let shown_raw = lines(&with(&deep)).join("\n");
         assert!(
             shown_raw.contains("force") && !shown_raw.contains('\u{1b}'),
             "{shown_raw}"
         );
         let mut several = question.clone();
         several["others"] = json!(["plan"]);
-        let shown = lines(&several).join("\n");
+        let shown = lines(&with(&several)).join("\n");
         assert!(
             shown.contains("tool       release or plan (one of several"),
             "{shown}"
@@ -440,16 +442,16 @@ mod tests {
             {"kind": "tool", "target": "release", "argumentsText": "{\"to\":\"moon\"}"},
             {"kind": "tool", "target": "plan", "argumentsText": null},
         ]);
-        let shown = lines(&several).join("\n");
+        let shown = lines(&with(&several)).join("\n");
         for part in ["call 1, release: to: moon", "call 2, plan: no arguments"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        assert!(!line(&question).contains(['\n', '\u{1b}']));
+        assert!(!line(&with(&question)).contains(['\n', '\u{1b}']));
         let mut approval = question.clone();
         approval["approval"] = json!(true);
         approval["rule"] = json!("careful\u{1b}");
         approval["link"] = json!("http://127.0.0.1:1/q/5f2c1a9b");
-        let shown = lines(&approval).join("\n");
+        let shown = lines(&with(&approval)).join("\n");
         for part in [
             "may change where  required",
             "approve    on the inbox's pages at http://127.0.0.1:1/q/5f2c1a9b, by those whom the rule careful",
@@ -480,38 +482,46 @@ mod tests {
             ("lapsed", "lapsed", "its value is erased: status 401"),
         ] {
             question["delivery"] = json!(delivery);
-            assert!(line(&question).contains(word), "{}", line(&question));
-            assert!(!line(&question).contains("answered"));
-            assert!(state(&question).contains(words), "{}", state(&question));
+            assert!(
+                line(&with(&question)).contains(word),
+                "{}",
+                line(&with(&question))
+            );
+            assert!(!line(&with(&question)).contains("answered"));
+            assert!(
+                state(&with(&question)).contains(words),
+                "{}",
+                state(&with(&question))
+            );
         }
         question["delivery"] = json!("delivered");
-        assert!(line(&question).contains("answered"));
+        assert!(line(&with(&question)).contains("answered"));
     }
 
     #[test]
     fn an_answer_that_no_call_can_come_for_is_not_promised_to_one() {
         let promised = json!({"waitedFor": false, "foundAgain": true});
-        assert!(taken_by(&promised).contains("a repeated call gets the answer"));
+        assert!(taken_by(&with(&promised)).contains("a repeated call gets the answer"));
         let lost = json!({"waitedFor": false, "foundAgain": false});
-        assert!(taken_by(&lost).contains("none can collect the answer"));
+        assert!(taken_by(&with(&lost)).contains("none can collect the answer"));
         assert_eq!(
-            taken_by(&json!({"waitedFor": true, "foundAgain": false})),
+            taken_by(&with(&json!({"waitedFor": true, "foundAgain": false}))),
             ""
         );
         let open = json!({"phase": "asked", "waitedFor": false, "foundAgain": false});
         assert!(
-            state(&open).contains("none can collect an answer"),
+            state(&with(&open)).contains("none can collect an answer"),
             "{}",
-            state(&open)
+            state(&with(&open))
         );
         let mut answered =
             json!({"phase": "answered", "validUntil": 1_000_000, "foundAgain": false});
-        let said = state(&answered);
+        let said = state(&with(&answered));
         assert!(
             said.contains("a later call never gets it") && !said.contains("kept until"),
             "{said}"
         );
         answered["foundAgain"] = json!(true);
-        assert!(state(&answered).contains("kept until 1970"));
+        assert!(state(&with(&answered)).contains("kept until 1970"));
     }
 }

@@ -1,6 +1,8 @@
 //! The inbox as a JSON API: for programs at the inbox's address, where every request carries the token and requests
 //! from pages of other origins or under other host names are rejected; and for `mcp-elicit inbox` at the state folder's
-//! socket.
+//! socket. [`model`] has the bodies of its requests and responses.
+
+pub mod model;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,9 +29,15 @@ use mcp_elicit_record::store::{Filter, Page, Row};
 use mcp_elicit_record::team::RetainedCall;
 use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use subtle::ConstantTimeEq as _;
+
+use model::{
+    AnswerRequest, AnswerResponse, ApiProblem, AuditLink, AuditLinks, CandidateCall, ClientName,
+    FieldViolation, FormAdjustment, LeftOutArgument, ListedQuestion, ListedQuestions, ListedTool,
+    MovedFromClient, ProblemReason, RetainedValues, WholeQuestion,
+};
 
 use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use super::login::directory::Sight;
@@ -38,7 +46,7 @@ use super::state_folder::{Presence, StateFolder};
 use super::viewer::Viewer;
 
 /// The description of the API.
-const OPENAPI: &str = include_str!("openapi.json");
+const OPENAPI: &str = include_str!("../openapi.json");
 /// The most questions on one page of a list.
 const MOST: usize = 1_000;
 /// The default number of questions on one page.
@@ -224,11 +232,19 @@ fn challenged(mut response: Response, challenge: &str) -> Response {
 }
 
 fn problem(status: StatusCode, code: &str, message: &str) -> Response {
-    (
-        status,
-        Json(json!({"error": {"code": code, "message": message}})),
-    )
-        .into_response()
+    (status, Json(reason(code, message))).into_response()
+}
+
+/// Returns a refusal of this code, without details.
+fn reason(code: &str, message: &str) -> ApiProblem {
+    ApiProblem {
+        error: ProblemReason {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        },
+        violations: None,
+        question: None,
+    }
 }
 
 fn broken(fault: &RecordError) -> Response {
@@ -314,12 +330,17 @@ async fn list(
         Ok((rows, waiting)) => {
             let more = rows.len() > most;
             let rows = &rows[..rows.len().min(most)];
-            let next = rows.last().filter(|_| more).map(|row| row.id.as_str());
-            let questions: Vec<Value> = rows
+            let next = rows.last().filter(|_| more).map(|row| row.id.clone());
+            let questions = rows
                 .iter()
                 .filter_map(|row| state.summary_for(&viewer, row))
                 .collect();
-            Json(json!({"questions": questions, "next": next, "waiting": waiting})).into_response()
+            Json(ListedQuestions {
+                questions,
+                next,
+                waiting,
+            })
+            .into_response()
         }
         Err(fault) => broken(&fault),
     }
@@ -374,22 +395,8 @@ fn no_question() -> Response {
     )
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Answer {
-    action: Action,
-    #[serde(default)]
-    content: Option<Map<String, Value>>,
-    /// The reason for a decline, which the server is told.
-    #[serde(default)]
-    reason: Option<String>,
-    /// Accept even if the form asks for a credential.
-    #[serde(default, rename = "allowCredentials")]
-    allow_credentials: bool,
-}
-
 /// An answer in a body of the type application/json.
-struct AnswerBody(Answer);
+struct AnswerBody(AnswerRequest);
 
 /// The reason why a body is no answer.
 enum AnswerRejection {
@@ -437,7 +444,7 @@ impl<S: Send + Sync> FromRequest<S> for AnswerBody {
         let typed = HttpRequest::from_parts(parts.clone(), Body::empty());
         // The type is checked first, as for every JSON; its rejection says so.
         if let Err(rejection @ JsonRejection::MissingJsonContentType(_)) =
-            Json::<Answer>::from_request(typed, state).await
+            Json::<AnswerRequest>::from_request(typed, state).await
         {
             return Err(rejection.into());
         }
@@ -504,7 +511,7 @@ async fn answer(
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
-    let reason = match reason_of(&answer) {
+    let why = match reason_of(&answer) {
         Ok(reason) => reason,
         Err(refusal) => return *refusal,
     };
@@ -512,7 +519,7 @@ async fn answer(
     let submitted = state.record.submit_with_reason(
         &id,
         &outcome,
-        reason.as_deref(),
+        why.as_deref(),
         &by,
         Durability::WithDelivery,
     );
@@ -523,15 +530,21 @@ async fn answer(
                 .note_credentials_allowed(&row, &outcome, &by)
                 .await;
             let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
-            Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
+            Json(AnswerResponse {
+                id,
+                phase,
+                waited_for,
+                found_again: row.can_be_found(),
+            })
+            .into_response()
         }
         Ok(Verdict::Late(row)) => {
-            let error = json!({"code": "too-late", "message": format!("the question is {} already", row.lifecycle.phase())});
-            (
-                StatusCode::CONFLICT,
-                Json(json!({"error": error, "question": state.summary(&row)})),
-            )
-                .into_response()
+            let message = format!("the question is {} already", row.lifecycle.phase());
+            let problem = ApiProblem {
+                question: Some(Box::new(state.summary(&row))),
+                ..reason("too-late", &message)
+            };
+            (StatusCode::CONFLICT, Json(problem)).into_response()
         }
         Ok(Verdict::Gone) => no_question(),
         Err(fault) => broken(&fault),
@@ -539,7 +552,7 @@ async fn answer(
 }
 
 /// Returns the reason of a decline on one line, or the refusal of one that no decline has.
-fn reason_of(answer: &Answer) -> Result<Option<String>, Box<Response>> {
+fn reason_of(answer: &AnswerRequest) -> Result<Option<String>, Box<Response>> {
     let refused = |message: &str| {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Box::new(problem(status, "not-a-reason", message))
@@ -584,10 +597,13 @@ async fn audit(
             let next = links.get(most).map(|link| link.number);
             let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
             let links = links.iter().take(most);
-            let links: Vec<Value> = links
-                .map(|link| json!({"number": link.number, "hash": link.hash, "entry": json(&link.entry)}))
-                .collect();
-            Json(json!({"links": links, "next": next})).into_response()
+            let links = links.map(|link| AuditLink {
+                number: link.number,
+                hash: link.hash.clone(),
+                entry: json(&link.entry),
+            });
+            let links = links.collect();
+            Json(AuditLinks { links, next }).into_response()
         }
         Err(fault) => broken(&fault),
     }
@@ -649,7 +665,7 @@ impl AppState {
     }
 
     /// Returns the person's outcome, with the content of an accepted form checked.
-    fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
+    fn checked(&self, row: &Row, answer: &AnswerRequest) -> Result<Outcome, Box<Response>> {
         let readable = self.questions.readable(row);
         let readable = readable.map_err(|fault| Box::new(broken(&fault)))?;
         let (Some(parsed), Some(readable)) = (self.record.parsed(row), readable) else {
@@ -674,18 +690,21 @@ impl AppState {
             (form, action) => judge(form, action, content),
         };
         outcome.map_err(|violations| {
-            let told: Vec<Value> = violations
-                .iter()
-                .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
-                .collect();
-            let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
-            let body = Json(json!({"error": error, "violations": told}));
-            Box::new((StatusCode::UNPROCESSABLE_ENTITY, body).into_response())
+            let violations = violations.iter().map(|broken| FieldViolation {
+                field: broken.field().to_owned(),
+                rule: broken.rule().code().to_owned(),
+                message: broken.message().to_string(),
+            });
+            let problem = ApiProblem {
+                violations: Some(violations.collect()),
+                ..reason("does-not-fit", "the content does not fit the form")
+            };
+            Box::new((StatusCode::UNPROCESSABLE_ENTITY, Json(problem)).into_response())
         })
     }
 
     /// Returns the listed summary of a question for this viewer; `None` if they may not know of it.
-    fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<Value> {
+    fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<ListedQuestion> {
         match self.questions.sight(viewer, row) {
             Sight::Nothing => None,
             Sight::Outline => Some(self.outline(row)),
@@ -694,102 +713,118 @@ impl AppState {
     }
 
     /// Returns the visible part of a question that is addressed to others, without content.
-    fn outline(&self, row: &Row) -> Value {
-        let mut outline = self.summary(row);
-        for content in ["message", "others"] {
-            outline[content] = Value::Null;
+    fn outline(&self, row: &Row) -> ListedQuestion {
+        ListedQuestion {
+            message: None,
+            others: None,
+            fields: Some(row.body.fields.clone()),
+            ..self.summary(row)
         }
-        outline["fields"] = json!(row.body.fields);
-        outline
     }
 
     /// Returns the listed summary of a question.
-    fn summary(&self, row: &Row) -> Value {
+    fn summary(&self, row: &Row) -> ListedQuestion {
         let exchange = &row.lifecycle;
-        json!({
-            "id": row.id,
-            "phase": exchange.phase(),
-            "server": row.body.server,
-            "serverAddress": row.body.address,
-            "principal": row.body.principal,
-            "onBehalfOf": self.questions.caller_in_words(row),
-            "client": record_question_store::client(row).map(|(name, version)| json!({"name": name, "version": version})),
-            "kind": row.body.kind,
-            "target": row.body.target,
-            "others": row.body.others,
-            "mode": row.body.mode,
-            "message": row.body.message,
-            "askedAt": exchange.asked_at(),
-            "until": exchange.deadline(),
-            "endedAt": exchange.ended_at(),
-            "by": exchange.ended_by(),
-            "reason": exchange.reason(),
-            "deliveredAt": exchange.delivered_at(),
-            "delivery": exchange.delivery(),
-            "deliveryReason": exchange.delivery_reason(),
-            "validUntil": exchange.valid_until(),
-            "waitedFor": exchange.is_open() && self.record.is_waited_for(row),
-            "foundAgain": row.can_be_found(),
-            "askedInClient": row.is_at_client(),
-            "movedFromClient": exchange.moved().map(|moved| json!({
-                "at": moved.at, "why": moved.why.as_str(), "words": moved.why.to_string(),
-            })),
-            "link": self.access.link(&row.id),
-            "rule": row.team.as_ref().map(|team| team.rule.as_str()),
-            "approval": row.team.as_ref().is_some_and(|team| team.is_approval),
-        })
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let client = record_question_store::client(row);
+        ListedQuestion {
+            id: row.id.clone(),
+            phase: exchange.phase(),
+            server: row.body.server.clone(),
+            server_address: row.body.address.clone(),
+            principal: row.body.principal.clone(),
+            on_behalf_of: Some(self.questions.caller_in_words(row)),
+            client: client.map(|(name, version)| ClientName { name, version }),
+            kind: row.body.kind,
+            target: row.body.target.clone(),
+            others: Some(row.body.others.clone()),
+            mode: row.body.mode,
+            message: Some(row.body.message.clone()),
+            fields: None,
+            asked_at: exchange.asked_at(),
+            until: exchange.deadline(),
+            ended_at: exchange.ended_at(),
+            by: text(exchange.ended_by()),
+            reason: text(exchange.reason()),
+            delivered_at: exchange.delivered_at(),
+            delivery: exchange.delivery(),
+            delivery_reason: exchange.delivery_reason(),
+            valid_until: exchange.valid_until(),
+            waited_for: exchange.is_open() && self.record.is_waited_for(row),
+            found_again: row.can_be_found(),
+            asked_in_client: row.is_at_client(),
+            moved_from_client: exchange.moved().map(|moved| MovedFromClient {
+                at: moved.at,
+                why: moved.why.as_str().to_owned(),
+                words: moved.why.to_string(),
+            }),
+            link: self.access.link(&row.id),
+            rule: row.team.as_ref().map(|team| team.rule.clone()),
+            approval: row.team.as_ref().is_some_and(|team| team.is_approval),
+        }
     }
 
     /// Returns a question in full, without answers, with the values that a rule keeps for auditors if the reader may see
     /// them.
-    fn whole(&self, row: &Row, kept: Option<&RetainedCall>) -> Result<Value, RecordError> {
-        let mut whole = self.summary(row);
+    fn whole(&self, row: &Row, kept: Option<&RetainedCall>) -> Result<WholeQuestion, RecordError> {
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
-        whole["fields"] = json!(row.body.fields);
-        whole["cautions"] = json!(row.body.cautions);
-        whole["unchecked"] = json!(row.body.unchecked);
-        whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
-        whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
+        let json_or_null = |text: Option<&str>| text.map_or(Value::Null, json);
         let arguments = self.record.arguments(row)?;
-        whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
-        whole["argumentsText"] = json!(arguments);
-        if let Some(kept) = kept {
-            whole["keptForAuditors"] = json!({
-                "arguments": json(&kept.arguments),
-                "answers": kept.answers.as_deref().map(json),
-                "until": kept.until,
-            });
-        }
-        let tool = row.team.as_deref().and_then(|team| team.tool.as_deref());
-        whole["tool"] = tool.map_or(Value::Null, |tool| {
-            let left_out = tool.absent.iter();
-            json!({
-                "description": tool.description,
-                "hints": tool.hints(),
-                "leftOut": left_out
-                    .map(|one| json!({"name": one.name, "defaultText": one.default}))
-                    .collect::<Vec<_>>(),
-                "moreLeftOut": tool.more_absent,
-            })
-        });
-        whole["argumentsLeftOut"] = json!(row.body.arguments_left_out);
         let candidates = self.record.candidates(row)?;
-        whole["candidates"] = candidates
-            .iter()
-            .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
-            .collect();
         let readable = self.questions.readable(row)?;
-        whole["asksForCredential"] =
-            json!(readable.as_ref().is_some_and(Readable::asks_for_credential));
+        let tool = row.team.as_deref().and_then(|team| team.tool.as_deref());
+        let mut whole = WholeQuestion {
+            question: ListedQuestion {
+                fields: Some(row.body.fields.clone()),
+                ..self.summary(row)
+            },
+            cautions: row.body.cautions.clone(),
+            unchecked: row.body.unchecked.clone(),
+            server_info: json_or_null(row.body.server_info.as_deref()),
+            client_info: json_or_null(row.body.client_info.as_deref()),
+            arguments: json_or_null(arguments.as_deref()),
+            arguments_text: arguments,
+            kept_for_auditors: kept.map(|kept| RetainedValues {
+                arguments: json(&kept.arguments),
+                answers: kept.answers.as_deref().map(json),
+                until: kept.until,
+            }),
+            tool: tool.map(|tool| ListedTool {
+                description: tool.description.clone(),
+                hints: tool.hints().into_iter().map(str::to_owned).collect(),
+                left_out: tool
+                    .absent
+                    .iter()
+                    .map(|one| LeftOutArgument {
+                        name: one.name.clone(),
+                        default_text: one.default.clone(),
+                    })
+                    .collect(),
+                more_left_out: tool.more_absent,
+            }),
+            arguments_left_out: row.body.arguments_left_out,
+            candidates: candidates
+                .into_iter()
+                .map(|one| CandidateCall {
+                    kind: one.kind,
+                    target: one.target,
+                    arguments_text: one.arguments,
+                })
+                .collect(),
+            asks_for_credential: readable.as_ref().is_some_and(Readable::asks_for_credential),
+            requested_schema: None,
+            adjustments: None,
+            url: None,
+        };
         match readable.map(|readable| readable.request) {
             Some(ElicitRequest::Form { message, schema }) => {
-                whole["message"] = json!(message);
-                whole["requestedSchema"] = json(schema.get());
-                whole["adjustments"] = adjustments(schema.get());
+                whole.question.message = Some(message);
+                whole.requested_schema = Some(json(schema.get()));
+                whole.adjustments = Some(adjustments(schema.get()));
             }
             Some(ElicitRequest::Url { message, url, .. }) => {
-                whole["message"] = json!(message);
-                whole["url"] = json!(url);
+                whole.question.message = Some(message);
+                whole.url = Some(url);
             }
             None => {}
         }
@@ -798,17 +833,15 @@ impl AppState {
 }
 
 /// Returns the differences between an illegal schema and the form that is shown; empty for a legal one.
-fn adjustments(schema: &str) -> Value {
+fn adjustments(schema: &str) -> Vec<FormAdjustment> {
     let form = Form::parse_leniently(schema).ok();
     let all = form.iter().flat_map(Form::adjustments);
-    all.map(|one| {
-        json!({
-            "kind": one.kind.as_str(),
-            "pointer": one.pointer,
-            "field": one.field,
-            "message": one.message,
-            "notChecked": one.kind.matters_to_a_person(),
-        })
+    all.map(|one| FormAdjustment {
+        kind: one.kind.as_str().to_owned(),
+        pointer: one.pointer.clone(),
+        field: one.field.clone(),
+        message: one.message.clone(),
+        not_checked: one.kind.matters_to_a_person(),
     })
     .collect()
 }
