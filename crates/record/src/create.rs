@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::apply::Attempt;
+use super::approval_values;
 use super::commit::Effect;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
@@ -170,7 +171,7 @@ impl Record {
             }),
             arguments,
             content: None,
-            params: Some(asked.stored_params()),
+            params: Some(stored_params(asked, is_approval)),
             team,
             id,
         })
@@ -244,4 +245,13 @@ impl Recorded {
             refused: false,
         }
     }
+}
+
+/// Returns the params as they are stored: those of an approval without the values of its call's arguments.
+fn stored_params(asked: &NewQuestion, is_approval: bool) -> String {
+    let params = asked.stored_params();
+    let without = is_approval
+        .then(|| approval_values::without_values(&params))
+        .flatten();
+    without.unwrap_or(params)
 }

@@ -40,6 +40,7 @@
 //! | [`clock`] | the only code that reads a clock |
 
 mod apply;
+mod approval_values;
 pub mod audit;
 pub mod caller_bound;
 mod calls;
@@ -75,6 +76,7 @@ pub mod team;
 pub mod timeline;
 mod used;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -98,7 +100,7 @@ pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss, SetAside};
 use known::Live;
-use parsed::ParsedQuestions;
+use parsed::{ParsedQuestions, WholeParams};
 use presence::Presence;
 pub use presence::lock_file::LockFile;
 use refusals::{Refusals, RefusalsOfEach};
@@ -398,7 +400,31 @@ impl Record {
 
     /// Returns the row's parsed question, cached; `None` if it can no longer be read.
     pub fn parsed(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
-        self.parsed.get(row)
+        self.parsed.get(row, || self.whole_params(row))
+    }
+
+    /// Returns the params of the row's question, those of an approval with the values of its call's arguments.
+    fn whole_params<'r>(&self, row: &'r Row) -> Option<WholeParams<'r>> {
+        let stored = row.params.as_deref()?;
+        let whole = |text: Cow<'r, str>| WholeParams {
+            text,
+            is_whole: true,
+        };
+        if row.team.as_ref().is_none_or(|team| !team.is_approval) {
+            return Some(whole(stored.into()));
+        }
+        match self.arguments(row) {
+            Ok(arguments) => {
+                let arguments = arguments.as_deref();
+                let filled = arguments.and_then(|text| approval_values::with_values(stored, text));
+                Some(whole(filled.map_or_else(|| stored.into(), Cow::from)))
+            }
+            // Whoever acts opens the arguments, and gets the error.
+            Err(_) => Some(WholeParams {
+                text: stored.into(),
+                is_whole: false,
+            }),
+        }
     }
 
     /// Returns the row of this id.

@@ -1,6 +1,7 @@
 //! A cache of parsed questions by id, because pages, their answers, the API, messages and the audit all read the same
 //! question.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +13,13 @@ use mcp_elicit_core::question::ParsedQuestion;
 const MAX_QUESTIONS: usize = 64;
 /// The longest params of a cached question, in bytes.
 const MAX_PARAMS: usize = 64 << 10;
+
+/// The params of a question.
+pub(crate) struct WholeParams<'r> {
+    pub(crate) text: Cow<'r, str>,
+    /// `false` if values are missing that may be readable later.
+    pub(crate) is_whole: bool,
+}
 
 /// The questions that were parsed last.
 #[derive(Default)]
@@ -36,9 +44,13 @@ struct Inner {
 }
 
 impl ParsedQuestions {
-    /// Returns the row's parsed question, cached; `None` if it can no longer be read. The question of a row never
-    /// changes.
-    pub(crate) fn get(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
+    /// Returns the row's parsed question, cached, or read from `params`; `None` if it can no longer be read. The question of
+    /// a row never changes.
+    pub(crate) fn get<'r>(
+        &self,
+        row: &Row,
+        params: impl FnOnce() -> Option<WholeParams<'r>>,
+    ) -> Option<Arc<ParsedQuestion>> {
         let known = {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.by_id.get(&row.id).cloned()
@@ -48,8 +60,9 @@ impl ParsedQuestions {
             Some(Known::Form(form)) => Some(form),
             None => None,
         };
-        let parsed = Arc::new(ParsedQuestion::read(row.params.as_deref()?, form)?);
-        if is_short(row) {
+        let params = params()?;
+        let parsed = Arc::new(ParsedQuestion::read(&params.text, form)?);
+        if params.is_whole && is_short(row) {
             self.insert(&row.id, Known::Question(parsed.clone()));
         }
         Some(parsed)
@@ -97,49 +110,61 @@ mod tests {
         }
     }
 
+    fn get(questions: &ParsedQuestions, row: &Row) -> Option<Arc<ParsedQuestion>> {
+        questions.get(row, || {
+            Some(WholeParams {
+                text: row.params.as_deref()?.into(),
+                is_whole: true,
+            })
+        })
+    }
+
     #[test]
     fn a_form_that_was_parsed_when_the_question_came_up_is_not_parsed_again() {
         let row = row_with_form();
         let questions = ParsedQuestions::default();
         let form = Arc::new(Form::parse(SCHEMA).unwrap());
         questions.keep_form(&row, form.clone());
-        let parsed = questions.get(&row).unwrap();
+        let parsed = get(&questions, &row).unwrap();
         let ParsedBody::Form(known) = &parsed.body else {
             panic!("it is a form")
         };
         assert!(Arc::ptr_eq(known, &form));
         assert_eq!(parsed.request.message(), "Who?");
-        assert!(Arc::ptr_eq(&parsed, &questions.get(&row).unwrap()));
+        assert!(Arc::ptr_eq(&parsed, &get(&questions, &row).unwrap()));
         let long = Row {
             params: Some(" ".repeat(MAX_PARAMS + 1)),
             id: "long".to_owned(),
             ..row
         };
         questions.keep_form(&long, form);
-        assert!(questions.get(&long).is_none());
+        assert!(get(&questions, &long).is_none());
     }
 
     #[test]
     fn a_question_is_parsed_once_and_the_oldest_is_forgotten() {
         let row = row_with_form();
         let questions = ParsedQuestions::default();
-        let first = questions.get(&row).unwrap();
+        let first = get(&questions, &row).unwrap();
         assert!(first.form().is_some());
-        let again = questions.get(&Row {
-            params: None,
-            ..row.clone()
-        });
+        let again = get(
+            &questions,
+            &Row {
+                params: None,
+                ..row.clone()
+            },
+        );
         assert!(Arc::ptr_eq(&first, &again.unwrap()));
         for number in 0..MAX_QUESTIONS {
             let id = number.to_string();
-            questions.get(&Row { id, ..row.clone() }).unwrap();
+            get(&questions, &Row { id, ..row.clone() }).unwrap();
         }
-        assert!(!Arc::ptr_eq(&first, &questions.get(&row).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &get(&questions, &row).unwrap()));
         let broken = Row {
             id: "broken".to_owned(),
             params: Some("{".to_owned()),
             ..row
         };
-        assert!(questions.get(&broken).is_none());
+        assert!(get(&questions, &broken).is_none());
     }
 }

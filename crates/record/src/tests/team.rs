@@ -705,6 +705,49 @@ fn about_a_call(keep_arguments: Option<Duration>) -> NewQuestion {
 }
 
 #[tokio::test]
+async fn the_values_of_arguments_that_may_be_changed_are_stored_sealed_only() {
+    const VALUE: &str = "s3cr3t volume";
+    let arguments = serde_json::json!({"volume": VALUE}).to_string();
+    let field = serde_json::json!({"type": "string", "title": "volume", "default": VALUE});
+    let schema = serde_json::json!({"type": "object", "properties": {"/volume": field}, "required": ["/volume"]});
+    let keys = Keys::random().unwrap();
+    let below: Arc<Memory> = Arc::default();
+    let with_keys = || {
+        let lock = LockFile::unshared().unwrap();
+        Arc::new(Record::new(below.clone(), keys.clone(), lock, clock))
+    };
+    let before = with_keys();
+    before.check_presence().await.unwrap();
+    let mut asked = about_a_call(None);
+    asked.call.as_mut().unwrap().arguments = Some(arguments);
+    asked.request = ElicitRequest::form("Approve?", &schema);
+    let (id, _told) = create(&before, &asked).await;
+    let default = |record: &Record, row: &Row| {
+        let parsed = record.parsed(row).unwrap();
+        let ElicitRequest::Form { schema, .. } = &parsed.request else {
+            panic!("it is a form")
+        };
+        let schema: serde_json::Value = serde_json::from_str(schema.get()).unwrap();
+        schema["properties"]["/volume"]["default"].clone()
+    };
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    let stored = row.params.clone().unwrap();
+    assert!(
+        stored.contains("/volume") && !stored.contains(VALUE),
+        "{stored}"
+    );
+    // A process that did not ask it shows the value, too.
+    assert_eq!(default(&with_keys(), &row), VALUE);
+    assert_eq!(default(&before, &row), VALUE);
+    // Without the key nothing is shown, and nothing is remembered.
+    let strange = record(below.clone());
+    assert_eq!(default(&strange, &row), serde_json::Value::Null);
+    before.end(&id, Ending::CallEnded).await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert_eq!(default(&with_keys(), &row), serde_json::Value::Null);
+}
+
+#[tokio::test]
 async fn every_outcome_keeps_the_arguments_for_auditors_or_none_does() {
     for keep in [None, Some(Duration::from_secs(100))] {
         for declined in [true, false] {
