@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use mcp_elicit_core::view::sanitize::hides_or_reorders;
 use mcp_elicit_forms::terminal::Charset;
 use serde::Serialize;
 
@@ -190,9 +191,13 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
 
 /// Returns `true` if a character moves the cursor, is invisible or reverses the direction of the text.
 fn acts_on_a_terminal(c: char) -> bool {
+    // Beside what forms show by its number: marks of direction, and what ends a line.
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-                | '\u{e0000}'..='\u{e007f}')
+        || hides_or_reorders(c)
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{fe0e}'
+        )
 }
 
 /// Makes untrusted text harmless for a terminal: control characters and those that reverse the direction of the text
@@ -269,6 +274,13 @@ mod tests {
     #[test]
     fn a_stranger_cannot_drive_the_terminal() {
         assert_eq!(harmless("plain ümlaut"), "plain ümlaut");
+        for hidden in [
+            '\u{61c}', '\u{ad}', '\u{34f}', '\u{115f}', '\u{3164}', '\u{180b}', '\u{fffb}',
+            '\u{fe00}',
+        ] {
+            let text = format!("a{hidden}b");
+            assert_eq!(harmless(&text), format!("a{}b", hidden.escape_unicode()));
+        }
         assert_eq!(
             harmless("a\u{1b}[31mb\u{202e}c\n\u{2028}d\u{2029}"),
             "a\\u{1b}[31mb\\u{202e}c\\u{a}\\u{2028}d\\u{2029}"

@@ -90,7 +90,7 @@ fn each_finding_has_its_code_and_the_next_command() {
             "cannot-wrap",
             "warning",
             json!({"type": "sse", "url": "https://x/sse"}),
-            "mcp-elicit setup cursor 'a b' --dry-run",
+            "mcp-elicit setup --dry-run cursor 'a b'",
         ),
         (
             "program-missing",
@@ -175,7 +175,7 @@ fn files_clients_and_the_state_folder_have_findings_too() {
     assert!(
         found
             .iter()
-            .any(|(.., next)| next == "mcp-elicit setup codex deploy --time-limits"),
+            .any(|(.., next)| next == "mcp-elicit setup --time-limits codex deploy"),
         "{found:?}"
     );
     assert!(shown.contains("line 2"), "{shown}");

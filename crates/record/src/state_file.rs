@@ -39,15 +39,22 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Reads a whole regular file. A link or a pipe in its place is rejected without blocking; so is a file of another
+/// The largest file that is read whole, in bytes: keys have some hundred, lists of tokens some thousand.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Reads a whole regular file of at most 64 MiB. A link or a pipe in its place is rejected without blocking; so is a file of another
 /// user, on Unix.
 ///
 /// # Errors
 /// If there is no such file, or it cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open_to_read(path)?;
+    let file = open_to_read(path)?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let why = format!("it is larger than {} MB", MAX_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
     Ok(bytes)
 }
 
@@ -328,6 +335,17 @@ mod tests {
     }
 
     #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_too_large_is_not_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let file = create_new(&path).unwrap();
+        file.set_len(5 << 30).unwrap();
+        let refused = read(&path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(refused.to_string(), "it is larger than 64 MB");
+    }
+
     #[test]
     fn a_pipe_or_a_link_in_the_place_of_a_file_is_refused_at_once() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};

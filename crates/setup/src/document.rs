@@ -13,6 +13,9 @@ use crate::tree::{Data, Node, Step, Value, line_of};
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// A byte order mark in UTF-8.
+/// The most servers of a file, with the entries beside them. A person has some dozens; the work grows with the square.
+pub const MAX_ENTRIES: usize = 1_000;
+
 const BOM: &str = "\u{feff}";
 
 /// A file that cannot be read.
@@ -24,6 +27,9 @@ pub enum ReadError {
     /// It is larger than [`MAX_BYTES`].
     #[error("it is larger than {} MB", MAX_BYTES >> 20)]
     TooLarge,
+    /// It has more than [`MAX_ENTRIES`] servers.
+    #[error("it has more than {MAX_ENTRIES} servers or other entries beside them")]
+    TooManyEntries,
     /// It is not in its format.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
@@ -127,6 +133,9 @@ impl Document {
         let has_bom = text.starts_with(BOM);
         let text = text.strip_prefix(BOM).unwrap_or(text).to_owned();
         let root = parse(client.format, &text)?;
+        if servers::count(client, &root) > MAX_ENTRIES {
+            return Err(ReadError::TooManyEntries);
+        }
         let servers = servers::find(client, &text, &root);
         Ok(Self {
             client,

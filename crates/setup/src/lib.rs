@@ -29,7 +29,8 @@ pub mod write;
 
 pub use clients::{Client, Location, Surroundings, System};
 pub use document::{
-    Changed, DiffLine, Document, LeftAlone, MAX_BYTES, Plan, ReadError, ShortLimit, Wish,
+    Changed, DiffLine, Document, LeftAlone, MAX_BYTES, MAX_ENTRIES, Plan, ReadError, ShortLimit,
+    Wish,
 };
 pub use parse::{Format, SyntaxError};
 pub use servers::{Server, State};

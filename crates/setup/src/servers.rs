@@ -87,6 +87,20 @@ const OWN_SIGN_IN: [&str; 5] = [
 ];
 
 /// Returns the servers of a file, in its order.
+/// Returns the number of entries among which servers are looked for.
+pub(crate) fn count(client: &Client, root: &Node) -> usize {
+    fn below(node: &Node, keys: &[String]) -> usize {
+        let members = node.members();
+        let Some((key, rest)) = keys.split_first() else {
+            return members.len();
+        };
+        let named = members.iter().filter(|one| key == "*" || *key == one.key);
+        let below = named.map(|one| below(&one.value, rest)).sum::<usize>();
+        members.len() + below
+    }
+    client.servers.iter().map(|keys| below(root, keys)).sum()
+}
+
 pub(crate) fn find(client: &Client, text: &str, root: &Node) -> Vec<Server> {
     let mut found = Vec::new();
     for keys in &client.servers {

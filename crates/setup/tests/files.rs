@@ -456,3 +456,17 @@ fn a_diff_shows_changed_lines_and_no_values_of_variables() {
         assert!(!shown.contains(secret), "{shown}");
     }
 }
+
+#[test]
+fn a_file_with_too_many_servers_is_left_alone() {
+    let entries = |count: usize| {
+        let entry = |number: usize| format!("\"s{number}\": {{\"command\": \"x\"}}");
+        let entries: Vec<String> = (0..count).map(entry).collect();
+        format!("{{\"mcpServers\": {{{}}}}}", entries.join(", "))
+    };
+    let client = Client::find("cursor").unwrap();
+    assert!(Document::read(client, entries(900).as_bytes()).is_ok());
+    let refused = Document::read(client, entries(100_000).as_bytes()).err();
+    let refused = refused.unwrap().to_string();
+    assert!(refused.contains("more than 1000 servers"), "{refused}");
+}

@@ -270,7 +270,7 @@ fn is_unseen(c: char) -> bool {
 }
 
 /// Returns `true` for characters that are invisible, or that change how their neighbours look.
-fn hides_or_reorders(c: char) -> bool {
+pub fn hides_or_reorders(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}'             // C1 controls, which some terminals obey
         | '\u{ad}'                      // soft hyphen

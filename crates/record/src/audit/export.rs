@@ -63,7 +63,20 @@ fn text(value: &Value) -> String {
 
 /// Adds a cell. Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula, also
 /// if it is in quotes.
+///
+/// A control character, which a terminal would obey, is spelled out.
 fn push_cell(line: &mut String, value: &str) {
+    let acts = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
+    if value.contains(acts) {
+        let spelled: String = value
+            .chars()
+            .map(|c| match c {
+                c if acts(c) => c.escape_unicode().to_string(),
+                c => c.to_string(),
+            })
+            .collect();
+        return push_cell(line, &spelled);
+    }
     let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let needs_quotes = is_formula || value.contains([',', '"', '\r', '\n']);
     if !needs_quotes {
@@ -99,6 +112,7 @@ mod tests {
             ("@SUM(A1)", "\"'@SUM(A1)\""),
             ("\t=1", "\"'\t=1\""),
             ("a\r\nb", "\"a\r\nb\""),
+            ("a\u{1b}]0;x\u{7},", "\"a\\u{1b}]0;x\\u{7},\""),
             ("", ""),
         ] {
             let mut line = String::new();

@@ -311,6 +311,8 @@ impl Relay {
             };
             let mut why = format!("a person whom the rule `{rule}` asks {did} this call");
             if let Some(reason) = reasons.first() {
+                // Within the quotation, a person's words cannot end it.
+                let reason = reason.replace('"', "'");
                 why = format!("{why}, with the reason \"{reason}\"");
             }
             Some((NotCalled::Declined, why))

@@ -267,7 +267,7 @@ fn the_caller_reads_why_a_call_was_declined_and_what_approvers_wrote() {
         let said = response(&world, id);
         let text = said.to_string();
         assert!(
-            text.contains("declined this call, with the reason"),
+            text.contains("declined this call, with the reason \\\"use 'staging'"),
             "{said}"
         );
         assert!(!text.contains('\u{202e}'), "{said}");

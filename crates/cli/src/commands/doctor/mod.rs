@@ -227,7 +227,7 @@ async fn in_file(
         let mut add = |code, level, says: String, next: String| {
             findings.push(Finding::new(code, level, says, next).of(file, Some(server)));
         };
-        let names = format!("{client} {}", shell_words::quote(server.name()));
+        let setup = |flags: &str| setup_command(client, server.name(), flags);
         let started = match server.state() {
             State::Program { command } => command.first(),
             State::Wrapped { args, .. } => args
@@ -247,21 +247,11 @@ async fn in_file(
         match server.state() {
             State::Program { .. } | State::Url { .. } => {
                 let says = "it is not behind the gateway: its questions reach a person only if the client shows them";
-                add(
-                    "not-wrapped",
-                    Problem,
-                    says.to_owned(),
-                    format!("mcp-elicit setup {names}"),
-                );
+                add("not-wrapped", Problem, says.to_owned(), setup(""));
             }
             State::Unsupported { why } => {
                 let says = format!("it cannot be behind the gateway: {why}");
-                add(
-                    "cannot-wrap",
-                    Warning,
-                    says,
-                    format!("mcp-elicit setup {names} --dry-run"),
-                );
+                add("cannot-wrap", Warning, says, setup("--dry-run"));
             }
             State::Wrapped {
                 launcher,
@@ -270,7 +260,7 @@ async fn in_file(
             } => {
                 // A launcher finds, or downloads, what it starts.
                 let program = launcher.first().unwrap_or(program);
-                let again = format!("mcp-elicit setup --undo {names} && mcp-elicit setup {names}");
+                let again = format!("{} && {}", setup("--undo"), setup(""));
                 if is_missing(program) {
                     add(
                         "program-missing",
@@ -300,7 +290,7 @@ async fn in_file(
                             "wrapped-twice",
                             Problem,
                             "a gateway is behind a gateway".to_owned(),
-                            format!("mcp-elicit setup --undo {names}"),
+                            setup("--undo"),
                         );
                     }
                 }
@@ -327,14 +317,28 @@ async fn in_file(
                 limit.milliseconds / 1000,
                 limit.member
             );
-            add(
-                "short-time-limit",
-                Warning,
-                says,
-                format!("mcp-elicit setup {names} --time-limits"),
-            );
+            add("short-time-limit", Warning, says, setup("--time-limits"));
         }
     }
+}
+
+/// Returns the command that sets up this server, to be copied into a shell. A name that begins as an option does is none,
+/// and one that a shell would expand is in quotes.
+fn setup_command(client: &str, server: &str, flags: &str) -> String {
+    let name = if server.contains('!') && !server.contains('\'') {
+        format!("'{server}'").into()
+    } else {
+        shell_words::quote(server)
+    };
+    let (flags, ends) = (
+        if flags.is_empty() {
+            String::new()
+        } else {
+            format!(" {flags}")
+        },
+        if server.starts_with('-') { " --" } else { "" },
+    );
+    format!("mcp-elicit setup{flags}{ends} {client} {name}")
 }
 
 /// Returns `true` for a program that is given by a path, or searched on the PATH, and is not there. A path that the client
@@ -600,4 +604,26 @@ impl fmt::Display for About<'_> {
 fn now() -> std::time::SystemTime {
     #[expect(clippy::disallowed_methods, reason = "this is a shell")]
     std::time::SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::setup_command;
+
+    #[test]
+    fn a_name_in_a_command_is_no_option_and_expands_to_nothing() {
+        for (name, command) in [
+            ("deploy", "mcp-elicit setup --undo cursor deploy"),
+            ("a b", "mcp-elicit setup --undo cursor 'a b'"),
+            ("--all", "mcp-elicit setup --undo -- cursor --all"),
+            ("$(id)", "mcp-elicit setup --undo cursor '$(id)'"),
+            ("!x", "mcp-elicit setup --undo cursor '!x'"),
+        ] {
+            assert_eq!(setup_command("cursor", name, "--undo"), command);
+        }
+        assert_eq!(
+            setup_command("cursor", "-y", ""),
+            "mcp-elicit setup -- cursor -y"
+        );
+    }
 }
