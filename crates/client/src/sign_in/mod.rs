@@ -412,6 +412,7 @@ impl SignIn {
             ),
             ("token endpoint", Some(&metadata.token_endpoint)),
             ("registration endpoint", registration),
+            ("issuer", metadata.issuer.as_ref()),
         ];
         for (what, address) in named {
             if let Some(address) = address {
