@@ -12,7 +12,7 @@ use crate::encryption::Encryption;
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
-const MIGRATIONS: [&str; 15] = [
+const MIGRATIONS: [&str; 16] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -28,6 +28,7 @@ const MIGRATIONS: [&str; 15] = [
     include_str!("../api_tokens.sql"),
     include_str!("../used.sql"),
     include_str!("../shared.sql"),
+    include_str!("../approval_forms.sql"),
 ];
 
 /// The number of waiting rows of each server, and the time of the oldest. `open` is a literal, since a partial index is

@@ -23,7 +23,7 @@ use crate::used::UsedKind;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 17] = [
+const LAYOUTS: [(i64, &str); 18] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -41,6 +41,7 @@ const LAYOUTS: [(i64, &str); 17] = [
     (13, include_str!("../layouts/13.sql")),
     (14, include_str!("../layouts/14.sql")),
     (15, include_str!("../layouts/15.sql")),
+    (16, include_str!("../layouts/16.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -270,4 +271,40 @@ async fn a_record_whose_migration_was_killed_opens_with_all_that_it_holds() {
         }
     }
     assert!(killed >= LAYOUTS.len(), "{killed} processes were killed");
+}
+
+#[test]
+fn the_values_of_arguments_leave_the_forms_of_earlier_approvals() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    let (layout, text) = LAYOUTS[LAYOUTS.len() - 2];
+    write_layout(&path, layout, text);
+    let field = r#"{"type":"string","title":"path","default":"s3cr3t value"}"#;
+    let form = format!(
+        r#"{{"message":"Approve?","requestedSchema":{{"type":"object","properties":{{"/path":{field}}},"required":["/path"]}}}}"#
+    );
+    let mut file = Connection::open(&path).unwrap();
+    file.execute("UPDATE question SET params = ?1", [&form])
+        .unwrap();
+    file.execute("DELETE FROM telling", []).unwrap();
+    migrate(&mut file).unwrap();
+    let forms = |approvals: bool| -> Vec<String> {
+        let query = "SELECT params FROM question WHERE coalesce(json_extract(team, '$.is_approval'), 0) = ?1";
+        let mut rows = file.prepare(query).unwrap();
+        let rows = rows.query_map([approvals], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    assert_eq!(
+        forms(true),
+        [form.replace(r#","default":"s3cr3t value""#, "")]
+    );
+    let others = forms(false);
+    assert!(!others.is_empty() && others.iter().all(|one| *one == form));
+    // Nobody is told of a change that people do not see.
+    let count = |table: &str| -> i64 {
+        let query = format!("SELECT count(*) FROM {table}");
+        file.query_row(&query, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(count("telling"), 0);
+    assert_eq!(count("sqlite_schema WHERE name = 'question_changed'"), 1);
 }
