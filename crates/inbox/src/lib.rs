@@ -53,7 +53,7 @@ use std::time::Duration;
 use axum::Router;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use mcp_elicit_forms::web::{self, ConnectionBounds, QuestionId, Site};
+use mcp_elicit_forms::web::{self, ConnectionBounds, OpenedPage, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use api::Access;
@@ -86,7 +86,7 @@ const SIGN_IN_BY_BUTTON: &str = "The button opens this page, signed in, in the b
     `mcp-elicit inbox open` in a terminal there does the same.";
 
 /// Opens a login link in the browser of this machine, without showing its key to other users.
-pub type OpenLink = fn(&str) -> io::Result<()>;
+pub type OpenLink = fn(&str) -> io::Result<OpenedPage>;
 
 /// A running inbox.
 #[derive(Clone)]

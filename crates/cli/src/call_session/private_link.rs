@@ -2,14 +2,11 @@
 //! browser gets the name of a file that only its owner can read, and the file redirects to the link.
 
 use std::io::{self, Write as _};
-use std::time::Duration;
 
+use mcp_elicit_forms::web::OpenedPage;
 use tempfile::NamedTempFile;
 
 use super::opener;
-
-/// The time that a browser has to start and to read the file.
-const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// The file that redirects to the link. It is removed on drop.
 #[derive(Debug)]
@@ -31,14 +28,9 @@ impl PrivateLink {
     }
 }
 
-/// Opens the link with the system's browser, and removes the file once the browser has had the time to read it.
-pub(crate) fn open_and_keep(link: &str) -> io::Result<()> {
-    let page = PrivateLink::open(link)?;
-    std::thread::spawn(move || {
-        std::thread::sleep(READ_WITHIN);
-        drop(page);
-    });
-    Ok(())
+/// Opens the link with the system's browser. The returned page must live until the browser has read it.
+pub(crate) fn open_page(link: &str) -> io::Result<OpenedPage> {
+    Ok(Box::new(PrivateLink::open(link)?))
 }
 
 fn html(link: &str) -> String {

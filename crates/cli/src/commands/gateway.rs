@@ -24,7 +24,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let file = args.config.clone();
     let asked = args.sign_in.sign_in;
     let mut config = args.config()?;
-    config.open_login = Some(private_link::open_and_keep);
+    config.open_login = Some(private_link::open_page);
     let from = ConfiguredIn::of(file.as_deref());
     config
         .check()

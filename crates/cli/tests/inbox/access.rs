@@ -250,6 +250,12 @@ fn on_a_desktop_the_sign_in_page_signs_this_machine_s_browser_in_and_nobody_else
     assert_eq!(get(at, &format!("{pages}/"), &cookie).status, 200);
     assert_eq!(get(at, path(&link, at), "").status, 401, "it works once");
     assert!(!gateway.said.lock().unwrap().contains("key="));
+    // The file that the browser read ends with the gateway.
+    assert!(Path::new(arguments.trim()).exists());
+    let mut gateway = gateway;
+    gateway.stdin = None;
+    gateway.child.wait().unwrap();
+    assert!(!Path::new(arguments.trim()).exists());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Signing in from the sign-in page, without a terminal: a login link is opened in the browser of the machine that serves
 //! the pages. Who asked for it gets no secret, only whoever sits at that machine.
 
+use std::any::Any;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -10,14 +11,20 @@ pub(super) const OPENED_LIFE: Duration = Duration::from_secs(2 * 60);
 /// The minimum interval between two openings, so that no program covers the desktop with pages.
 const APART: Duration = Duration::from_secs(10);
 
+/// The time that a browser has to read what was opened.
+const READ_WITHIN: Duration = Duration::from_secs(30);
+
+/// What must stay until the browser has read it, such as a file; removed on drop.
+pub type OpenedPage = Box<dyn Any + Send>;
+
 /// The opener of login links on this machine.
 pub(super) struct DesktopSignIn {
-    open: fn(&str) -> io::Result<()>,
+    open: fn(&str) -> io::Result<OpenedPage>,
     last: Mutex<Option<SystemTime>>,
 }
 
 impl DesktopSignIn {
-    pub(super) fn new(open: fn(&str) -> io::Result<()>) -> Self {
+    pub(super) fn new(open: fn(&str) -> io::Result<OpenedPage>) -> Self {
         Self {
             open,
             last: Mutex::new(None),
@@ -41,9 +48,14 @@ impl DesktopSignIn {
     /// Opens the link in this machine's browser, which may take a second.
     pub(super) async fn open(&self, link: String) -> io::Result<()> {
         let open = self.open;
-        tokio::task::spawn_blocking(move || open(&link))
-            .await
-            .unwrap_or_else(|error| Err(io::Error::other(error)))
+        let opened = tokio::task::spawn_blocking(move || open(&link)).await;
+        let page = opened.unwrap_or_else(|error| Err(io::Error::other(error)))?;
+        // The task, and with it the page, ends with the server.
+        tokio::spawn(async move {
+            tokio::time::sleep(READ_WITHIN).await;
+            drop(page);
+        });
+        Ok(())
     }
 }
 
@@ -53,7 +65,7 @@ mod tests {
 
     #[test]
     fn pages_are_opened_ten_seconds_apart() {
-        let sign_in = DesktopSignIn::new(|_| Ok(()));
+        let sign_in = DesktopSignIn::new(|_| Ok(Box::new(())));
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         assert!(sign_in.may_open(at(100)));
         assert!(!sign_in.may_open(at(100)) && !sign_in.may_open(at(109)));

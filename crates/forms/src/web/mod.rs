@@ -59,6 +59,7 @@ pub use audit_page::{
 };
 pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
+pub use desktop_sign_in::OpenedPage;
 pub use question_store::{
     DraftResult, Ended, Ending, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,

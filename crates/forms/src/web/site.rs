@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::desktop_sign_in::{DesktopSignIn, OPENED_LIFE};
+use super::desktop_sign_in::{DesktopSignIn, OPENED_LIFE, OpenedPage};
 use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
 
 /// The default lifetime of an unused login link.
@@ -280,7 +280,7 @@ impl Site {
     /// login link in that machine's browser, and keeps its key from other users of the machine. It may block for a
     /// second. The page that asked for it gets no link; links are opened 10 seconds apart.
     #[must_use]
-    pub fn signing_in_on_desktop(mut self, open: fn(&str) -> io::Result<()>) -> Self {
+    pub fn signing_in_on_desktop(mut self, open: fn(&str) -> io::Result<OpenedPage>) -> Self {
         self.desktop = Some(Arc::new(DesktopSignIn::new(open)));
         self
     }

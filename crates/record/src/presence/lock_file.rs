@@ -11,6 +11,8 @@ use crate::state_file;
 
 /// The suffix of a lock file's name while it is not locked yet.
 const UNFINISHED: &str = ".new";
+/// The length of a lock file's name, in letters.
+const ID: usize = 32;
 /// The number of attempts for a lock file that others remove before it is locked.
 const TRIES: usize = 100;
 
@@ -37,8 +39,18 @@ impl LockFile {
     }
 
     /// Creates a lock file in this folder, which all gateways of one store share, and removes files of ended gateways.
+    ///
+    /// # Errors
+    /// If the folder is a symbolic link: files of another folder would be taken for lock files.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
+        if folder.is_symlink() {
+            let why = format!(
+                "{} is a symbolic link in the place of a folder: move it away",
+                folder.display()
+            );
+            return Err(io::Error::other(why));
+        }
         for _ in 0..TRIES {
             let name = encryption::random_id()?;
             let aside = folder.join(format!("{name}{UNFINISHED}"));
@@ -114,6 +126,7 @@ impl LockFile {
         };
         entries
             .flatten()
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_named_as_ours))
             .map(|entry| entry.path())
             .filter(|path| !path.ends_with(&self.name))
             .collect()
@@ -148,6 +161,12 @@ fn is_locked(path: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
+/// Returns `true` for the name of a lock file, finished or not: no other file is ever removed.
+fn is_named_as_ours(name: &str) -> bool {
+    let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
+    name.len() == ID && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn is_unfinished(path: &Path) -> bool {
     path.to_string_lossy().ends_with(UNFINISHED)
 }
@@ -155,6 +174,38 @@ fn is_unfinished(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn no_file_but_those_of_ended_gateways_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let ended = encryption::random_id().unwrap();
+        let others = ["passwd", "notes.new", &ended[1..], &format!("{ended}.old")];
+        let finished = [ended.clone(), format!("{ended}{UNFINISHED}")];
+        let names = others
+            .into_iter()
+            .chain(finished.iter().map(String::as_str));
+        for name in names {
+            drop(state_file::create_new(&path(name)).unwrap());
+        }
+        let mine = LockFile::acquire(folder.path()).unwrap();
+        for name in others {
+            assert!(path(name).exists(), "{name}");
+        }
+        for name in &finished {
+            assert!(!path(name).exists(), "{name}");
+        }
+        drop(mine);
+        // Nor through a link in the place of the folder.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("running");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        drop(state_file::create_new(&path(&ended)).unwrap());
+        let refused = LockFile::acquire(&link).err().unwrap().to_string();
+        assert!(refused.contains("a symbolic link"), "{refused}");
+        assert!(path(&ended).exists());
+    }
 
     /// Each of several that start at once, again and again, sees those that run.
     #[test]

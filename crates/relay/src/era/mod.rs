@@ -25,6 +25,7 @@ mod abilities;
 mod client;
 mod handshake;
 mod negotiation;
+mod peer_info;
 mod probe;
 mod probing;
 mod pushed_client;

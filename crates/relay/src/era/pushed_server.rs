@@ -10,6 +10,7 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::{Value, json};
 
+use super::peer_info::kept_info;
 use super::{Server, declared_in};
 use crate::asking_frames::asks_in_rounds;
 use crate::call_start::{Carried, Start};
@@ -30,7 +31,10 @@ impl PushedServer {
     /// Creates a server that opened a session of this revision with this `InitializeResult` (JSON).
     pub(super) fn new(revision: Revision, result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
-        let info = read.and_then(|read| read.get("serverInfo").map(Value::to_string));
+        let info = read.and_then(|read| {
+            read.get("serverInfo")
+                .map(|info| kept_info(&info.to_string()))
+        });
         Self {
             revision,
             result,

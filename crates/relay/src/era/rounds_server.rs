@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::negotiation::declare;
+use super::peer_info::kept_info;
 use super::{Client, Server};
 use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
@@ -37,7 +38,8 @@ impl RoundsServer {
     /// Creates a server that gave this `DiscoverResult` (JSON).
     pub(super) fn new(result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
-        let info = read.and_then(|read| description(&read).map(Value::to_string));
+        let info =
+            read.and_then(|read| description(&read).map(|info| kept_info(&info.to_string())));
         Self { result, info }
     }
 

@@ -262,11 +262,17 @@ async fn in_file(
                 let program = launcher.first().unwrap_or(program);
                 let again = format!("{} && {}", setup("--undo"), setup(""));
                 if is_missing(program) {
+                    // A file of a project names no path of one machine.
+                    let next = if file.is_project && !Path::new(program).is_absolute() {
+                        "put the folder of mcp-elicit on the PATH".to_owned()
+                    } else {
+                        again.clone()
+                    };
                     add(
                         "program-missing",
                         Problem,
                         format!("the gateway's program {program} is not there"),
-                        again.clone(),
+                        next,
                     );
                 }
                 if file.is_project && Path::new(program).is_absolute() {

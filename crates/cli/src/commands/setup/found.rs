@@ -130,6 +130,14 @@ pub(crate) fn find(selection: &Selection) -> Result<Vec<Found>, Failure> {
             .because(error)
             .hint("change to another folder.")
     })?;
+    if System::current() != System::Windows
+        && std::env::var_os("HOME").is_none_or(|home| home.is_empty())
+    {
+        return Err(
+            Failure::usage("HOME is not set, so the files of clients cannot be found")
+                .hint("set HOME to your home folder, then run this again."),
+        );
+    }
     let folder = folder.to_string_lossy();
     let variable = |name: &str| std::env::var(name).ok();
     let around = Surroundings {

@@ -184,6 +184,8 @@ fn heading(file: &Found) -> String {
 struct Tally {
     changed: Vec<&'static str>,
     is_bad: bool,
+    /// `true` if a server was left alone.
+    passed_over: bool,
     unasked: bool,
 }
 
@@ -216,7 +218,8 @@ fn change(args: &SetupArgs, selection: &Selection, found: &[Found]) -> Result<Ex
         }
         print(heading(file))?;
         show(&plan)?;
-        tally.is_bad |= !plan.left_alone.is_empty();
+        tally.is_bad |= plan.left_alone.iter().any(|one| meant.is_wanted(&one.name));
+        tally.passed_over |= !plan.left_alone.is_empty();
         if plan.changed.is_empty() || !agreed(args, &mut tally)? {
             continue;
         }
@@ -224,18 +227,20 @@ fn change(args: &SetupArgs, selection: &Selection, found: &[Found]) -> Result<Ex
             journal = Some(open_journal(args)?);
         }
         let Some(journal) = &journal else { continue };
-        match written(journal, file, &plan, &meant) {
-            Ok(()) => {
+        match written(journal, file, &plan, &meant, &mut tally) {
+            Ok(false) => {}
+            Ok(true) => {
                 print(format_args!("  {}", styled(GOOD, "changed")))?;
                 has_project |= file.is_project;
                 if !tally.changed.contains(&file.client.id()) {
                     tally.changed.push(file.client.id());
                 }
             }
-            Err(error) => {
+            Err(SetupError::Write(error)) => {
                 tally.is_bad = true;
                 not_written(&error)?;
             }
+            Err(SetupError::Failure(failure)) => return Err(failure),
         }
     }
     finish(args, &tally, has_project)
@@ -249,15 +254,19 @@ struct Meant<'a> {
 }
 
 impl Meant<'_> {
+    /// Returns `true` if the server was named, so that leaving it alone is a failure. `--all` names what it passes over, such
+    /// as a part of the client that is no server of MCP.
+    fn is_wanted(&self, server: &str) -> bool {
+        !self.args.all || self.selection.names(server)
+    }
+
     fn plan(&self, file: &Found) -> Option<Plan> {
         let document = file.document.as_ref().ok()?;
         let mut wishes = Vec::new();
         for server in document.servers() {
             let is_named = self.selection.names(server.name());
-            // `--all` passes over what is no server of MCP at all, or not for this gateway; a named one is explained.
             let is_unsupported = matches!(server.state(), State::Unsupported { .. });
-            if !is_named && (!self.args.all || is_unsupported || !self.selection.servers.is_empty())
-            {
+            if !is_named && (!self.args.all || !self.selection.servers.is_empty()) {
                 continue;
             }
             wishes.push((
@@ -274,23 +283,49 @@ impl Meant<'_> {
     }
 }
 
-/// Writes a plan; one that another program made stale is made again, once.
+/// Writes a plan. One that another program made stale is made again, once, and shown again: a person agrees to what they
+/// have seen. Returns `false` if they no longer do.
 fn written(
     journal: &Journal,
     file: &Found,
     plan: &Plan,
     meant: &Meant<'_>,
-) -> Result<(), WriteError> {
+    tally: &mut Tally,
+) -> Result<bool, SetupError> {
     match write(journal, &file.real, plan, &mut |_| Ok(())) {
         Err(WriteError::Changed) => {}
-        other => return other,
+        other => return Ok(other.map(|()| true)?),
     }
     let again = file.read_again();
-    match meant.plan(&again) {
-        Some(plan) if !plan.changed.is_empty() => {
-            write(journal, &file.real, &plan, &mut |_| Ok(()))
-        }
-        _ => Err(WriteError::Changed),
+    let Some(plan) = meant.plan(&again).filter(|plan| !plan.changed.is_empty()) else {
+        return Err(WriteError::Changed.into());
+    };
+    print("  another program has changed the file meanwhile; now the change is")?;
+    show(&plan)?;
+    if !agreed(meant.args, tally)? {
+        return Ok(false);
+    }
+    write(journal, &file.real, &plan, &mut |_| Ok(()))?;
+    Ok(true)
+}
+
+/// The reason why a file was not written.
+enum SetupError {
+    /// The file itself; it is left alone.
+    Write(WriteError),
+    /// The terminal, which ends the command.
+    Failure(Failure),
+}
+
+impl From<WriteError> for SetupError {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<Failure> for SetupError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
     }
 }
 
@@ -324,11 +359,17 @@ fn show(plan: &Plan) -> Result<(), Failure> {
                 ),
                 DiffLine::Old(text) => styled(
                     output::ERROR,
-                    format_args!("  - {}", harmless(&text.replace('\t', "    "))),
+                    format_args!(
+                        "  - {}",
+                        harmless(&text.trim_end_matches('\r').replace('\t', "    "))
+                    ),
                 ),
                 DiffLine::New(text) => styled(
                     GOOD,
-                    format_args!("  + {}", harmless(&text.replace('\t', "    "))),
+                    format_args!(
+                        "  + {}",
+                        harmless(&text.trim_end_matches('\r').replace('\t', "    "))
+                    ),
                 ),
             })?;
         }
@@ -379,7 +420,11 @@ fn finish(args: &SetupArgs, tally: &Tally, has_project: bool) -> Result<Exit, Fa
     if args.dry_run {
         say("nothing was changed (--dry-run)");
     } else if tally.changed.is_empty() && !tally.is_bad {
-        say("nothing to change");
+        say(if tally.passed_over {
+            "nothing else to change"
+        } else {
+            "nothing to change"
+        });
     }
     for id in &tally.changed {
         if let Some(client) = mcp_elicit_setup::Client::find(id) {

@@ -35,8 +35,10 @@ impl Programs {
             ))
             .hint("install it (docs/setup.md), or name the installed one with `--program PATH`."));
         }
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let link = link_to(&own, std::env::split_paths(&folders));
         Ok(Self {
-            own: text(&own)?,
+            own: text(link.as_deref().unwrap_or(&own))?,
             shared: SHARED.to_owned(),
         })
     }
@@ -45,6 +47,20 @@ impl Programs {
     pub(super) fn of(&self, is_project: bool) -> &str {
         if is_project { &self.shared } else { &self.own }
     }
+}
+
+/// Returns the symbolic link to this program in one of the folders, if there is one: a package manager moves it to the next
+/// version, whose file has another path.
+fn link_to(program: &Path, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let program = program.canonicalize().ok()?;
+    let mut links = folders
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(SHARED));
+    links.find(|link| {
+        link.is_symlink()
+            && link.canonicalize().is_ok_and(|real| real == program)
+            && passing(link).is_none()
+    })
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
@@ -118,8 +134,28 @@ fn passing(program: &Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::passing;
-    use std::path::Path;
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_link_that_an_upgrade_moves_is_written() {
+        let home = std::env::home_dir().unwrap();
+        let folder = tempfile::tempdir_in(home).unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["v1", "bin", "other"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        let program = path("v1/mcp-elicit");
+        std::fs::write(&program, "").unwrap();
+        std::fs::write(path("other/mcp-elicit"), "").unwrap();
+        std::os::unix::fs::symlink(&program, path("bin/mcp-elicit")).unwrap();
+        let found = |folders: &[&str]| link_to(&program, folders.iter().map(|name| path(name)));
+        assert_eq!(
+            found(&["none", "other", "bin"]),
+            Some(path("bin/mcp-elicit"))
+        );
+        assert_eq!(found(&["v1", "other"]), None);
+    }
 
     #[test]
     fn caches_of_launchers_do_not_stay() {
