@@ -14,7 +14,7 @@ const APART: Duration = Duration::from_secs(10);
 /// The time that a browser has to read what was opened.
 const READ_WITHIN: Duration = Duration::from_secs(30);
 
-/// What must stay until the browser has read it, such as a file; removed on drop.
+/// A page that was opened, such as a file that must stay until the browser has read it; removed on drop.
 pub type OpenedPage = Box<dyn Any + Send>;
 
 /// The opener of login links on this machine.

@@ -1,4 +1,4 @@
-//! What is kept of a peer's description of itself, which each of its questions is recorded with.
+//! Bounds on a peer's description of itself, which each of its questions is recorded with.
 
 use mcp_elicit_core::text::shortened;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ const MAX_NAME: usize = 200;
 const MAX_CAPABILITIES: usize = 64 << 10;
 
 /// Returns `clientInfo` or `serverInfo` as it is, or the beginnings of its names if it is long.
-pub(super) fn kept_info(info: &str) -> String {
+pub(super) fn bounded_info(info: &str) -> String {
     if info.len() <= MAX_INFO {
         return info.to_owned();
     }
@@ -23,7 +23,7 @@ pub(super) fn kept_info(info: &str) -> String {
 }
 
 /// Returns capabilities as they are, or none if they are longer than any that are known.
-pub(super) fn kept_capabilities(capabilities: &str) -> String {
+pub(super) fn bounded_capabilities(capabilities: &str) -> String {
     let is_short = capabilities.len() <= MAX_CAPABILITIES;
     if is_short { capabilities } else { "{}" }.to_owned()
 }
@@ -35,20 +35,20 @@ mod tests {
     #[test]
     fn a_long_description_is_kept_in_part() {
         let short = r#"{"name":"n", "version":"1","icons":[]}"#;
-        assert_eq!(kept_info(short), short);
+        assert_eq!(bounded_info(short), short);
         let long = format!(
             r#"{{"name":"{}","version":"1","icons":["{}"]}}"#,
             "é".repeat(3_000),
             "x".repeat(1 << 20)
         );
-        let kept = kept_info(&long);
+        let kept = bounded_info(&long);
         assert!(kept.len() < 1_000, "{}", kept.len());
         let kept: Value = serde_json::from_str(&kept).unwrap();
         assert_eq!(kept["name"], format!("{}…", "é".repeat(MAX_NAME)));
         assert_eq!(kept["version"], "1");
         assert!(kept.get("icons").is_none());
-        assert_eq!(kept_info(&"[".repeat(1 << 20)), "{}");
-        assert_eq!(kept_capabilities(&long), "{}");
-        assert_eq!(kept_capabilities("{\"a\":{}}"), "{\"a\":{}}");
+        assert_eq!(bounded_info(&"[".repeat(1 << 20)), "{}");
+        assert_eq!(bounded_capabilities(&long), "{}");
+        assert_eq!(bounded_capabilities("{\"a\":{}}"), "{\"a\":{}}");
     }
 }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::Client;
 use super::client::ClientEra;
-use super::peer_info::{kept_capabilities, kept_info};
+use super::peer_info::{bounded_capabilities, bounded_info};
 use crate::frame_edit::{self, ErrorResponse, may_be_own};
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
@@ -47,8 +47,8 @@ impl PushedClient {
             revision,
             has_batches: version.has_batches(),
             capability: Capability::from_client(&declared, revision),
-            info: kept_info(member("clientInfo")),
-            capabilities: kept_capabilities(capabilities),
+            info: bounded_info(member("clientInfo")),
+            capabilities: bounded_capabilities(capabilities),
         }
     }
 

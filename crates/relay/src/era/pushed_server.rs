@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::{Value, json};
 
-use super::peer_info::kept_info;
+use super::peer_info::bounded_info;
 use super::{Server, declared_in};
 use crate::asking_frames::asks_in_rounds;
 use crate::call_start::{Carried, Start};
@@ -33,7 +33,7 @@ impl PushedServer {
         let read: Option<Value> = serde_json::from_str(&result).ok();
         let info = read.and_then(|read| {
             read.get("serverInfo")
-                .map(|info| kept_info(&info.to_string()))
+                .map(|info| bounded_info(&info.to_string()))
         });
         Self {
             revision,

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::negotiation::with_declared;
-use super::peer_info::{kept_capabilities, kept_info};
+use super::peer_info::{bounded_capabilities, bounded_info};
 use super::pushed_client::in_revision;
 use super::{Client, Server};
 use crate::frame_edit::{self, ErrorResponse};
@@ -43,8 +43,8 @@ impl RoundsClient {
     pub(super) fn new(meta: &Meta<'_>) -> Self {
         let capabilities = meta.client_capabilities().map_or("{}", RawValue::get);
         Self {
-            info: meta.client_info().map(|info| kept_info(info.get())),
-            capabilities: kept_capabilities(capabilities),
+            info: meta.client_info().map(|info| bounded_info(info.get())),
+            capabilities: bounded_capabilities(capabilities),
             shows_no_question: meta.capability(REVISION).is_none(),
         }
     }

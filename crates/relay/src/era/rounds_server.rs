@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::negotiation::declare;
-use super::peer_info::kept_info;
+use super::peer_info::bounded_info;
 use super::{Client, Server};
 use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
@@ -39,7 +39,7 @@ impl RoundsServer {
     pub(super) fn new(result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
         let info =
-            read.and_then(|read| description(&read).map(|info| kept_info(&info.to_string())));
+            read.and_then(|read| description(&read).map(|info| bounded_info(&info.to_string())));
         Self { result, info }
     }
 

@@ -218,7 +218,10 @@ fn change(args: &SetupArgs, selection: &Selection, found: &[Found]) -> Result<Ex
         }
         print(heading(file))?;
         show(&plan)?;
-        tally.is_bad |= plan.left_alone.iter().any(|one| meant.is_wanted(&one.name));
+        tally.is_bad |= plan
+            .left_alone
+            .iter()
+            .any(|one| meant.must_change(&one.name));
         tally.passed_over |= !plan.left_alone.is_empty();
         if plan.changed.is_empty() || !agreed(args, &mut tally)? {
             continue;
@@ -256,7 +259,7 @@ struct Meant<'a> {
 impl Meant<'_> {
     /// Returns `true` if the server was named, so that leaving it alone is a failure. `--all` names what it passes over, such
     /// as a part of the client that is no server of MCP.
-    fn is_wanted(&self, server: &str) -> bool {
+    fn must_change(&self, server: &str) -> bool {
         !self.args.all || self.selection.names(server)
     }
 
