@@ -693,7 +693,7 @@ impl AppState {
             let violations = violations.iter().map(|broken| FieldViolation {
                 field: broken.field().to_owned(),
                 rule: broken.rule().code().to_owned(),
-                message: broken.message().to_string(),
+                message: broken.message().clone(),
             });
             let problem = ApiProblem {
                 violations: Some(violations.collect()),

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A question as a list shows it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a member of its own of the JSON"
+)]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedQuestion {
