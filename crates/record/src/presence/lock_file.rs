@@ -232,8 +232,10 @@ mod tests {
     #[test]
     fn what_a_start_that_was_cut_off_left_is_no_company_and_is_cleared_away() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("0123.new"), b"").unwrap();
-        fs::write(folder.path().join("4567"), b"").unwrap();
+        let id = || encryption::random_id().unwrap();
+        for name in [format!("{}{UNFINISHED}", id()), id()] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
         let lock_file = LockFile::acquire(folder.path()).unwrap();
         assert!(!lock_file.has_others());
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
