@@ -13,7 +13,7 @@ use crate::tree::{Data, Node, Step, Value, line_of};
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// A byte order mark in UTF-8.
-/// The most servers of a file, with the entries beside them. A person has some dozens; the work grows with the square.
+/// The most servers of a file, with the members above them, such as projects. A person has some dozens; the work grows with the square.
 pub const MAX_ENTRIES: usize = 1_000;
 
 const BOM: &str = "\u{feff}";
@@ -28,7 +28,7 @@ pub enum ReadError {
     #[error("it is larger than {} MB", MAX_BYTES >> 20)]
     TooLarge,
     /// It has more than [`MAX_ENTRIES`] servers.
-    #[error("it has more than {MAX_ENTRIES} servers or other entries beside them")]
+    #[error("it has more than {MAX_ENTRIES} servers, or projects with servers")]
     TooManyEntries,
     /// It is not in its format.
     #[error(transparent)]

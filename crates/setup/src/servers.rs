@@ -87,7 +87,7 @@ const OWN_SIGN_IN: [&str; 5] = [
 ];
 
 /// Returns the servers of a file, in its order.
-/// Returns the number of entries among which servers are looked for.
+/// Returns the number of servers, with the members above them that are looked into.
 pub(crate) fn count(client: &Client, root: &Node) -> usize {
     fn below(node: &Node, keys: &[String]) -> usize {
         let members = node.members();
@@ -95,8 +95,7 @@ pub(crate) fn count(client: &Client, root: &Node) -> usize {
             return members.len();
         };
         let named = members.iter().filter(|one| key == "*" || *key == one.key);
-        let below = named.map(|one| below(&one.value, rest)).sum::<usize>();
-        members.len() + below
+        named.map(|one| 1 + below(&one.value, rest)).sum()
     }
     client.servers.iter().map(|keys| below(root, keys)).sum()
 }
