@@ -12,10 +12,11 @@ use crate::tree::{Data, Node, Step, Value, line_of};
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// A byte order mark in UTF-8.
-/// The most servers of a file, with the members above them, such as projects. A person has some dozens; the work grows with the square.
+/// The most servers of a file, with the members above them, such as projects. A person has some dozens; the work grows with
+/// the square.
 pub const MAX_ENTRIES: usize = 1_000;
 
+/// A byte order mark in UTF-8.
 const BOM: &str = "\u{feff}";
 
 /// A file that cannot be read.

@@ -86,7 +86,6 @@ const OWN_SIGN_IN: [&str; 5] = [
     "authProviderType",
 ];
 
-/// Returns the servers of a file, in its order.
 /// Returns the number of servers, with the members above them that are looked into.
 pub(crate) fn count(client: &Client, root: &Node) -> usize {
     fn below(node: &Node, keys: &[String]) -> usize {
@@ -100,6 +99,7 @@ pub(crate) fn count(client: &Client, root: &Node) -> usize {
     client.servers.iter().map(|keys| below(root, keys)).sum()
 }
 
+/// Returns the servers of a file, in its order.
 pub(crate) fn find(client: &Client, text: &str, root: &Node) -> Vec<Server> {
     let mut found = Vec::new();
     for keys in &client.servers {
