@@ -231,6 +231,7 @@ impl StoreError {
             fault if fault.is_no_record() => Some(NO_RECORD.to_owned()),
             Self::OtherKey => Some(remedy("identity.key")),
             Self::OtherSealKey => Some(remedy("seal.key")),
+            Self::Refused { next, .. } => Some(next.clone()),
             Self::Database(_)
             | Self::File(_)
             | Self::Closed

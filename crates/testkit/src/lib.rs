@@ -16,6 +16,8 @@ pub mod chromium;
 #[expect(clippy::unwrap_used, reason = "a failure here is the test's")]
 pub mod issuer;
 pub mod peers;
+#[cfg(all(unix, feature = "postgres"))]
+pub mod postgres;
 #[cfg(all(feature = "pty", unix))]
 pub mod pty;
 pub mod spec;

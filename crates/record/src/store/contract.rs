@@ -3,6 +3,8 @@
 mod api_tokens;
 mod audit;
 mod outbox;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod shared_rows;
 mod used;
 

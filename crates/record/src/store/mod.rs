@@ -26,8 +26,11 @@ use crate::used::UsedKind;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
 pub mod api_tokens;
+mod fault;
 pub mod memory;
 pub mod outbox;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub mod shared_rows;
 pub mod sqlite;
 pub mod writer;
@@ -39,7 +42,10 @@ pub(crate) mod fault_injection;
 #[cfg(test)]
 mod inline_tests;
 
+pub use fault::{DatabaseError, DatabaseFault};
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::{AddressError, Postgres, PostgresDatabase, PostgresSettings, PostgresTables};
 pub use sqlite::{CopiedRecord, EarlierFile, Sqlite, StateTables};
 pub use writer::Writer;
 
@@ -83,19 +89,27 @@ impl Row {
 
     /// Returns `true` if the row is under one of the keys.
     fn is_under(&self, under: &ListKeys) -> bool {
-        let Some(team) = &self.team else {
+        if self.team.is_none() {
             return under.principals.contains(&self.body.principal);
+        }
+        self.list_keys().iter().any(|key| under.keys.contains(key))
+    }
+
+    /// Returns the keys under which the question of a rule is listed; none for a question without a rule.
+    fn list_keys(&self) -> Vec<String> {
+        let Some(team) = &self.team else {
+            return Vec::new();
         };
         let quorum = team.quorum();
-        let mut all = quorum.addressees().iter().chain(quorum.delegates());
+        let all = quorum.addressees().iter().chain(quorum.delegates());
         let caller = &team.caller;
-        let mut callers = ListKeys::default();
-        callers.add_subject(&caller.issuer, &caller.subject);
+        let mut keys = ListKeys::default();
+        keys.keys.extend(all.map(addressee_key));
+        keys.add_subject(&caller.issuer, &caller.subject);
         if let Some(person) = &caller.person {
-            callers.add_caller(person);
+            keys.add_caller(person);
         }
-        all.any(|to| under.keys.contains(&addressee_key(to)))
-            || callers.keys.iter().any(|key| under.keys.contains(key))
+        keys.keys
     }
 
     /// Returns the time at which the row changes by time alone; `None` if it does not.
@@ -386,7 +400,7 @@ impl Page {
 pub enum StoreError {
     /// The database failed.
     #[error("the record cannot be reached")]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
     /// The file of the database cannot be opened.
     #[error("the record cannot be opened")]
     File(#[from] std::io::Error),
@@ -401,6 +415,14 @@ pub enum StoreError {
         "the last event of the audit does not fit identity.key: the key is another one, or the record was changed"
     )]
     OtherKey,
+    /// The database cannot be used as it is.
+    #[error("{why}")]
+    Refused {
+        /// The reason.
+        why: String,
+        /// The next step: a whole sentence.
+        next: String,
+    },
     /// The values were sealed with other keys.
     #[error("the record's values do not fit seal.key: the file belongs to another record")]
     OtherSealKey,
@@ -427,15 +449,14 @@ impl StoreError {
     pub fn is_no_record(&self) -> bool {
         match self {
             Self::NotRecord(_) => true,
-            Self::Database(error) => {
-                error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
-            }
+            Self::Database(error) => error.fault() == DatabaseFault::NotADatabase,
             Self::File(_)
             | Self::Closed
             | Self::Unreadable(_)
             | Self::OtherKey
             | Self::OtherSealKey
             | Self::OldFile(_)
+            | Self::Refused { .. }
             | Self::Newer { .. } => false,
         }
     }

@@ -25,16 +25,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
-use rusqlite::{Params, Row as Columns};
+use rusqlite::{ErrorCode, Params, Row as Columns};
 
 pub use self::copy::CopiedRecord;
 use self::file::File;
 pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Crash, Filter, FinishedCall, KeyedContents, ListKeys, OpenCount,
-    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
-    Write,
+    AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, Filter, FinishedCall, KeyedContents,
+    ListKeys, OpenCount, OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored,
+    StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -206,6 +206,17 @@ impl Sqlite {
         values: impl Params + Send + 'static,
     ) -> Stored<'static, Vec<Row>> {
         self.on_file(move |file| all(file, &text, values, read))
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let fault = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy) => DatabaseFault::Busy,
+            Some(ErrorCode::NotADatabase) => DatabaseFault::NotADatabase,
+            Some(_) | None => DatabaseFault::Other,
+        };
+        Self::Database(DatabaseError::new(fault, error))
     }
 }
 

@@ -38,7 +38,7 @@ fn ids(store: &dyn ApiTokenStore) -> Vec<String> {
     tokens.into_iter().map(|token| token.id).collect()
 }
 
-fn keeps_tokens(store: &dyn ApiTokenStore) {
+pub(super) fn keeps_tokens(store: &dyn ApiTokenStore) {
     assert!(ids(store).is_empty());
     let of_ada = Some(TokenOwner::Person("ada".to_owned()));
     let mut all = [
@@ -74,7 +74,7 @@ fn keeps_tokens(store: &dyn ApiTokenStore) {
     assert!(ids(store).is_empty());
 }
 
-fn blocks_callers(store: &dyn ApiTokenStore) {
+pub(super) fn blocks_callers(store: &dyn ApiTokenStore) {
     let is_blocked = |issuer, subject| store.is_blocked(issuer, subject).unwrap();
     assert!(!is_blocked("https://id", "eve"));
     for subject in ["eve", "ada"] {

@@ -21,7 +21,7 @@ fn numbers(links: &[AuditEntry]) -> Vec<u64> {
     links.iter().map(|link| link.number).collect()
 }
 
-async fn selects(store: &dyn Store) {
+pub(super) async fn selects(store: &dyn Store) {
     let by = |by: &str| serde_json::json!({"by": by});
     write(
         store,
@@ -148,7 +148,7 @@ async fn selects(store: &dyn Store) {
     }
 }
 
-async fn groups(store: &dyn Store) {
+pub(super) async fn groups(store: &dyn Store) {
     let asked = |number: u64| {
         let id = format!("q{number}");
         let target = serde_json::json!({"target": "deploy", "rule": "ops", "approval": true});

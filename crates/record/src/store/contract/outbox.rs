@@ -4,7 +4,7 @@ use super::super::outbox::Notified;
 use super::*;
 
 /// Of two gateways that plan messages at once, the slower one takes nothing back that people were told of.
-async fn counts_what_people_were_told_of_up(store: &dyn Store) {
+pub(super) async fn counts_what_people_were_told_of_up(store: &dyn Store) {
     let mut asked = team_row("q", 1, "ops", "ada");
     store
         .insert(asked.clone(), "asked".to_owned())

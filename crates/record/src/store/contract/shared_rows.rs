@@ -15,7 +15,7 @@ fn row(kind: &str, id: &str, value: &str) -> SharedRow {
     }
 }
 
-fn shares_rows(store: &dyn SharedRowStore) {
+pub(super) fn shares_rows(store: &dyn SharedRowStore) {
     assert_eq!(store.version(LOGINS).unwrap(), 0);
     assert_eq!(store.rows(LOGINS).unwrap(), (0, Vec::new()));
     // Nothing is written without changes.

@@ -5,9 +5,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
-use super::super::{ChainKey, Crash, OpenFigures, StoreError};
+use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, StoreError};
 use crate::encryption::Encryption;
 use crate::state_file;
 
@@ -205,10 +205,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 
 /// Returns `true` if another process has the file locked.
 fn is_busy(fault: &StoreError) -> bool {
-    let StoreError::Database(error) = fault else {
-        return false;
-    };
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+    matches!(fault, StoreError::Database(error) if error.fault() == DatabaseFault::Busy)
 }
 
 fn open(path: &Path) -> Result<Connection, StoreError> {

@@ -1,0 +1,576 @@
+//! A store in a PostgreSQL database, which gateways on several machines may share.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `settings` | the address, the password, TLS |
+//! | `database` | the connections, and statements that are repeated after a lost one |
+//! | `migrations` | the checks of a database, and its layout |
+//! | `statements` | every statement |
+//! | `questions` | batches of writes |
+//! | `keys` | the check that the keys are those of the record |
+//! | `outbox` | messages to people |
+//! | `state_tables` | tokens, blocked callers, and values that gateways share |
+
+mod database;
+mod keys;
+mod migrations;
+mod outbox;
+mod questions;
+mod settings;
+mod state_tables;
+mod statements;
+#[cfg(all(test, unix))]
+pub(in crate::store) mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use mcp_elicit_core::lifecycle::Timestamp;
+use tokio::sync::{Mutex, OnceCell};
+use tokio_postgres::Row as Columns;
+
+pub use self::database::PostgresDatabase;
+use self::questions::WriterState;
+pub use self::settings::{AddressError, PostgresSettings};
+pub use self::state_tables::PostgresTables;
+use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use super::{
+    AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListKeys, MOST_USED, OpenCount,
+    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
+    Write,
+};
+use crate::audit::{AuditFilter, AuditedEvent};
+use crate::encryption::Encryption;
+use crate::used::UsedKind;
+use crate::{IdentityKey, Keys, stored_bytes};
+
+/// The number of links that are read at once, to select some of them.
+const LINKS_AT_ONCE: i64 = 1_000;
+
+/// A store in a PostgreSQL database.
+#[derive(Clone)]
+pub struct Postgres {
+    database: PostgresDatabase,
+    chain: Option<ChainKey>,
+    identity: Option<IdentityKey>,
+    encryption: Option<Encryption>,
+    ready: Arc<OnceCell<()>>,
+    /// Batches are written one after the other.
+    writer: Arc<Mutex<WriterState>>,
+}
+
+impl Postgres {
+    /// Creates a store in this database, which is connected to on demand.
+    pub fn at(database: PostgresDatabase) -> Self {
+        Self {
+            database,
+            chain: None,
+            identity: None,
+            encryption: None,
+            ready: Arc::default(),
+            writer: Arc::default(),
+        }
+    }
+
+    /// Sets the key for the links of the audit.
+    #[must_use]
+    pub fn keyed(mut self, key: ChainKey) -> Self {
+        self.chain = Some(key);
+        self
+    }
+
+    /// Sets the keys of the values and of the audit's links. The record is opened only if they are its keys; a new record
+    /// takes them.
+    #[must_use]
+    pub fn with_keys(mut self, keys: &Keys) -> Self {
+        self.encryption = Some(keys.encryption.clone());
+        self.identity = Some(keys.identity.clone());
+        self.keyed(keys.chain())
+    }
+
+    /// Returns its database.
+    pub fn database(&self) -> &PostgresDatabase {
+        &self.database
+    }
+
+    /// Connects to the database, migrates its tables to this version's layout, and checks the keys.
+    ///
+    /// # Errors
+    /// If the database cannot be reached or used, or the keys are those of another record.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.ready.get_or_try_init(|| self.open()).await?;
+        Ok(())
+    }
+
+    /// Returns the contents that need keys.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
+        let row = self.database.row(&statements::KEYED_CONTENTS, &[]).await?;
+        let count = |at| unsigned(&row, at);
+        Ok(KeyedContents {
+            sealed: count(0)?,
+            keyed_links: count(1)?,
+            links: count(2)?,
+        })
+    }
+
+    /// Returns the SQL that a migration would run; empty if there is none.
+    ///
+    /// # Errors
+    /// If the database cannot be reached or used.
+    pub async fn planned_migration(&self) -> Result<String, StoreError> {
+        let client = self.database.connect().await?;
+        migrations::planned(&client, self.database.settings().address()).await
+    }
+
+    async fn opened(&self) -> Result<&PostgresDatabase, StoreError> {
+        self.ready().await?;
+        Ok(&self.database)
+    }
+
+    /// Returns questions.
+    async fn questions(
+        &self,
+        statement: &statements::Statement,
+        values: database::Values<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let rows = self.opened().await?.rows(statement, values).await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+fn read(row: &Columns) -> Result<Row, StoreError> {
+    let team: Option<&str> = row.try_get("team")?;
+    Ok(Row {
+        id: row.try_get("id")?,
+        binding: row.try_get("same")?,
+        owner: row.try_get("owner")?,
+        exclusive: row.try_get("claimed")?,
+        lifecycle: serde_json::from_str(row.try_get("exchange")?)?,
+        body: Arc::new(serde_json::from_str(row.try_get("body")?)?),
+        arguments: row.try_get("arguments")?,
+        content: row.try_get("content")?,
+        params: row.try_get("params")?,
+        team: team.map(serde_json::from_str).transpose()?,
+    })
+}
+
+fn read_call(row: &Columns) -> Result<FinishedCall, StoreError> {
+    Ok(FinishedCall {
+        id: row.try_get("id")?,
+        binding: row.try_get("same")?,
+        result: row.try_get("result")?,
+        until: time(row, "until")?,
+    })
+}
+
+fn read_grant(row: &Columns) -> Result<StoredGrant, StoreError> {
+    Ok(StoredGrant {
+        key: row.try_get("key")?,
+        question: row.try_get("question")?,
+        rule: row.try_get("rule")?,
+        rule_digest: row.try_get("rule_digest")?,
+        answers: row.try_get("answers")?,
+        at: time(row, "at")?,
+        until: time(row, "until")?,
+    })
+}
+
+fn read_link(row: &Columns) -> Result<AuditEntry, StoreError> {
+    Ok(AuditEntry {
+        number: unsigned(row, 0)?,
+        entry: row.try_get(1)?,
+        hash: row.try_get(2)?,
+    })
+}
+
+fn unsigned(row: &Columns, at: usize) -> Result<u64, StoreError> {
+    let number: i64 = row.try_get(at)?;
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+fn time(row: &Columns, column: &str) -> Result<Timestamp, StoreError> {
+    let millis: i64 = row.try_get(column)?;
+    Ok(Timestamp::from_millis(u64::try_from(millis).unwrap_or(0)))
+}
+
+fn millis(moment: Timestamp) -> i64 {
+    signed(moment.as_millis())
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn counted(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Store for Postgres {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+        let store = self.clone();
+        // To its end, even if nobody waits for it any more.
+        self.database
+            .spawned(async move {
+                store.ready().await?;
+                let mut state = store.writer.lock().await;
+                let chain = store.chain.as_ref();
+                questions::write_all(&store.database, &mut state, chain, &wanted).await
+            })
+            .boxed()
+    }
+
+    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        async move { Ok(self.questions(&statements::FIND, &[&id]).await?.pop()) }.boxed()
+    }
+
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+        async move { self.questions(&statements::BY_BINDING, &[&binding]).await }.boxed()
+    }
+
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
+        async move {
+            let most = counted(page.most);
+            let (first, next) = match filter {
+                Filter::Open => (&statements::LIST_OPEN, &statements::LIST_OPEN_AFTER),
+                Filter::OpenLatest => (&statements::LIST_LATEST, &statements::LIST_LATEST_AFTER),
+                Filter::Ended => (&statements::LIST_ENDED, &statements::LIST_ENDED_AFTER),
+            };
+            match &page.after {
+                None => self.questions(first, &[&most]).await,
+                Some(after) => self.questions(next, &[&most, after]).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            let statement = match filter {
+                Filter::Open => &statements::UNDER_OPEN,
+                Filter::OpenLatest => &statements::UNDER_LATEST,
+                Filter::Ended => &statements::UNDER_ENDED,
+            };
+            let most = counted(most);
+            self.questions(statement, &[&keys.keys, &keys.principals, &most])
+                .await
+        }
+        .boxed()
+    }
+
+    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+        async move {
+            let rows = self.opened().await?;
+            let rows = rows.rows(&statements::OPEN_BY_SERVER, &[]).await?;
+            let mut found = OpenFigures::default();
+            for row in rows {
+                let oldest = Timestamp::from_millis(unsigned(&row, 2)?);
+                found.oldest = Some(found.oldest.map_or(oldest, |known| known.min(oldest)));
+                found.by_server.push((row.try_get(0)?, unsigned(&row, 1)?));
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn size(&self) -> Stored<'_, Option<u64>> {
+        async move {
+            let row = self.opened().await?.row(&statements::SIZE, &[]).await?;
+            Ok(Some(unsigned(&row, 0)?))
+        }
+        .boxed()
+    }
+
+    fn waiting(&self) -> Stored<'_, usize> {
+        async move {
+            let row = self.opened().await?.row(&statements::WAITING, &[]).await?;
+            Ok(usize::try_from(unsigned(&row, 0)?).unwrap_or(usize::MAX))
+        }
+        .boxed()
+    }
+
+    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+        async move {
+            let database = self.opened().await?;
+            let row = database
+                .row(&statements::WAITING_OF, &[&principal, &server])
+                .await?;
+            let count = |at| Ok::<_, StoreError>(usize::try_from(unsigned(&row, at)?).unwrap_or(0));
+            Ok(OpenCount {
+                of_caller: count(0)?,
+                of_server: count(1)?,
+            })
+        }
+        .boxed()
+    }
+
+    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+        async move {
+            let each = signed(stored_bytes::ROW);
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::STORED_BYTES, &[&each]).await?;
+            let sum = |row: &Columns| Ok((row.try_get(0)?, unsigned(row, 1)?));
+            rows.iter().map(sum).collect()
+        }
+        .boxed()
+    }
+
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        async move {
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::LEFT_OVER, &[]).await?;
+            rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+        }
+        .boxed()
+    }
+
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            let (now, most) = (millis(now), counted(most));
+            self.questions(&statements::DUE, &[&now, &most]).await
+        }
+        .boxed()
+    }
+
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
+        async move {
+            let before = millis(before);
+            let database = self.opened().await?;
+            database
+                .execute(&statements::PURGE_NOTIFICATIONS, &[&before])
+                .await?;
+            let count = database.execute(&statements::PURGE, &[&before]).await?;
+            Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        }
+        .boxed()
+    }
+
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+        async move {
+            let until = millis(call.until);
+            self.opened()
+                .await?
+                .execute(
+                    &statements::KEEP_CALL,
+                    &[&call.id, &call.binding, &call.result, &until],
+                )
+                .await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        async move {
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::TAKE_CALL, &[&id]).await?;
+            rows.first().map(read_call).transpose()
+        }
+        .boxed()
+    }
+
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
+        async move {
+            let now = millis(now);
+            let database = self.opened().await?;
+            database.execute(&statements::EXPIRE_CALLS, &[&now]).await?;
+            let rows = database.rows(&statements::CALLS, &[]).await?;
+            rows.iter().map(read_call).collect()
+        }
+        .boxed()
+    }
+
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+        async move {
+            let (now, most) = (millis(now), counted(SERVERS_LEARNED));
+            let database = self.opened().await?;
+            let values: database::Values<'_> = &[&server, &learned, &now];
+            database.execute(&statements::KEEP_LEARNED, values).await?;
+            let forget = &statements::FORGET_LEARNED;
+            database.execute(forget, &[&most]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+        async move {
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::LEARNED, &[&server]).await?;
+            rows.first().map(|row| Ok(row.try_get(0)?)).transpose()
+        }
+        .boxed()
+    }
+
+    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+        async move {
+            let (at, until) = (millis(grant.at), millis(grant.until));
+            let values: database::Values<'_> = &[
+                &grant.key,
+                &grant.question,
+                &grant.rule,
+                &grant.rule_digest,
+                &grant.answers,
+                &at,
+                &until,
+            ];
+            let database = self.opened().await?;
+            database.execute(&statements::KEEP_GRANT, values).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+        async move {
+            let now = millis(now);
+            let database = self.opened().await?;
+            let expire = &statements::EXPIRE_GRANTS;
+            database.execute(expire, &[&now]).await?;
+            let rows = database.rows(&statements::GRANTS, &[]).await?;
+            rows.iter().map(read_grant).collect()
+        }
+        .boxed()
+    }
+
+    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        async move {
+            let database = self.opened().await?;
+            database.execute(&statements::DROP_GRANTS, &[&keys]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+        async move {
+            let (now, until, most) = (millis(now), millis(used.until), counted(MOST_USED));
+            let (kind, digest) = (used.kind.as_str(), used.digest.as_slice());
+            let database = self.opened().await?;
+            database.execute(&statements::EXPIRE_USED, &[&now]).await?;
+            // Made again after a lost connection, it was used before: that is the safe side.
+            let values: database::Values<'_> = &[&kind, &digest, &until, &most];
+            Ok(database.execute(&statements::USE, values).await? == 1)
+        }
+        .boxed()
+    }
+
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+        async move {
+            let values: database::Values<'_> = &[&kind.as_str(), &digest.as_slice()];
+            let database = self.opened().await?;
+            let row = database.row(&statements::IS_USED, values).await?;
+            Ok(row.try_get(0)?)
+        }
+        .boxed()
+    }
+
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+        async move {
+            let (from, most) = (signed(from), counted(most));
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::AUDIT, &[&from, &most]).await?;
+            rows.iter().map(read_link).collect()
+        }
+        .boxed()
+    }
+
+    fn audit_matching(
+        &self,
+        filter: AuditFilter,
+        within: Range<u64>,
+        most: usize,
+    ) -> Stored<'_, Vec<AuditEntry>> {
+        async move {
+            let database = self.opened().await?;
+            let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+            let (events, questions) = (some(&filter.events), some(&filter.questions));
+            let (since, until) = (filter.since.map(millis), filter.until.map(millis));
+            let (from, mut before) = (signed(within.start), signed(within.end));
+            let mut found = Vec::new();
+            // What the columns select is read in parts, and the rest of the conditions are checked here.
+            while found.len() < most {
+                let values: database::Values<'_> = &[
+                    &from,
+                    &before,
+                    &events,
+                    &filter.question,
+                    &questions,
+                    &since,
+                    &until,
+                    &LINKS_AT_ONCE,
+                ];
+                let rows = database.rows(&statements::AUDIT_MATCHING, values).await?;
+                for row in &rows {
+                    let link = read_link(row)?;
+                    before = signed(link.number);
+                    let entry = AuditedEvent::read(&link.entry);
+                    let fits = filter.is_empty() || entry.is_some_and(|entry| filter.fits(&entry));
+                    if fits && found.len() < most {
+                        found.push(link);
+                    }
+                }
+                if counted(rows.len()) < LINKS_AT_ONCE {
+                    break;
+                }
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn audit_end(&self) -> Stored<'_, u64> {
+        async move {
+            let database = self.opened().await?;
+            unsigned(&database.row(&statements::AUDIT_END, &[]).await?, 0)
+        }
+        .boxed()
+    }
+
+    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+        async move { outbox::untold(self.opened().await?, most).await }.boxed()
+    }
+
+    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+        async move { outbox::notified(self.opened().await?, notified).await }.boxed()
+    }
+
+    fn take_notifications(
+        &self,
+        now: Timestamp,
+        lease_end: Timestamp,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        async move { outbox::take(self.opened().await?, now, lease_end, most).await }.boxed()
+    }
+
+    fn finish_notification<'a>(
+        &'a self,
+        taken: Taken<'a>,
+        tried: Tried,
+        now: Timestamp,
+    ) -> Stored<'a, bool> {
+        async move { outbox::finish(self.opened().await?, taken, &tried, now).await }.boxed()
+    }
+
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+        async move {
+            let (now, until) = (millis(now), millis(until));
+            let database = self.opened().await?;
+            let values: database::Values<'_> = &[&id, &now, &until];
+            Ok(database.execute(&statements::NOTIFY_AGAIN, values).await? == 1)
+        }
+        .boxed()
+    }
+
+    fn notifications(
+        &self,
+        filter: NotificationFilter,
+        most: usize,
+    ) -> Stored<'_, Vec<Notification>> {
+        async move { outbox::list(self.opened().await?, &filter, most).await }.boxed()
+    }
+}

@@ -1,0 +1,223 @@
+//! The checks of a database before it is used, and its migration to this version's layout.
+//!
+//! Migrations expand: a program of the layout before reads and writes the new one too, unless `readable_by` says
+//! otherwise.
+
+use tokio_postgres::Client;
+
+use super::super::StoreError;
+use super::database::{BEGIN, execute, query};
+use super::statements;
+
+/// The statements that migrate the tables from one layout to the next.
+const MIGRATIONS: [&str; 1] = [include_str!("01.sql")];
+/// The lowest layout that a program must know to use this version's.
+const READABLE_BY: i32 = 1;
+/// The number of the lock under which one process migrates: "elicit" in ASCII.
+const LOCK: i64 = 0x656c_6963_6974;
+/// The oldest server.
+const OLDEST: i32 = 14;
+
+const CREATE_SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS mcp_elicit";
+
+/// The layout of a database.
+enum Found {
+    /// Nothing of a record.
+    Nothing,
+    /// A layout, and the lowest that a program must know.
+    Layout { layout: i32, readable_by: i32 },
+}
+
+/// Checks the database, and migrates its tables.
+pub(super) async fn open(client: &Client, address: &str) -> Result<(), StoreError> {
+    check_server(client, address).await?;
+    let found = find(client, address).await?;
+    if !is_current(&found)? {
+        client.batch_execute(BEGIN).await?;
+        match migrate(client, address).await {
+            Ok(()) => client.batch_execute("COMMIT").await?,
+            Err(fault) => {
+                let _ended = client.batch_execute("ROLLBACK").await;
+                return Err(fault);
+            }
+        }
+    }
+    check_rights(client, address).await
+}
+
+/// Returns the SQL that the next start would run; empty if the layout is this version's.
+pub(super) async fn planned(client: &Client, address: &str) -> Result<String, StoreError> {
+    check_server(client, address).await?;
+    let found = find(client, address).await?;
+    if is_current(&found)? {
+        return Ok(String::new());
+    }
+    let mut text = String::new();
+    if matches!(found, Found::Nothing) {
+        text = format!("{CREATE_SCHEMA};\n");
+    }
+    for migration in &MIGRATIONS[found.layout()..] {
+        text.push_str(migration);
+    }
+    Ok(text)
+}
+
+/// Migrates the tables in a transaction, unless another process was first.
+async fn migrate(client: &Client, address: &str) -> Result<(), StoreError> {
+    query(client, &statements::LOCK_LAYOUT, &[&LOCK]).await?;
+    let found = find(client, address).await?;
+    if is_current(&found)? {
+        return Ok(());
+    }
+    if matches!(found, Found::Nothing) {
+        let rights = query(client, &statements::SCHEMA, &[]).await?;
+        let (exists, may_create): (bool, bool) = match rights.first() {
+            Some(row) => (row.try_get(0)?, row.try_get(3)?),
+            None => return Err(StoreError::Closed),
+        };
+        if !exists && !may_create {
+            return Err(no_rights(address, "create the schema mcp_elicit"));
+        }
+        if !exists {
+            client.batch_execute(CREATE_SCHEMA).await?;
+        }
+    }
+    for migration in &MIGRATIONS[found.layout()..] {
+        if let Err(error) = client.batch_execute(migration).await {
+            let code = error.code();
+            let denied = tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE;
+            if code == Some(&denied) {
+                return Err(no_rights(address, "create tables in the schema mcp_elicit"));
+            }
+            return Err(error.into());
+        }
+    }
+    let known = known_layout();
+    execute(client, &statements::SET_LAYOUT, &[&known, &READABLE_BY]).await?;
+    Ok(())
+}
+
+impl Found {
+    /// Returns the number of migrations that were run.
+    fn layout(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Layout { layout, .. } => usize::try_from(*layout).unwrap_or(0),
+        }
+    }
+}
+
+/// Returns `true` if the tables need no migration.
+fn is_current(found: &Found) -> Result<bool, StoreError> {
+    let known = known_layout();
+    match found {
+        Found::Nothing => Ok(false),
+        Found::Layout {
+            layout,
+            readable_by,
+        } if *readable_by > known => Err(StoreError::Newer {
+            found: i64::from(*layout),
+            known: i64::from(known),
+        }),
+        Found::Layout { layout, .. } => Ok(*layout >= known),
+    }
+}
+
+/// Finds the layout, and rejects tables of another program.
+async fn find(client: &Client, address: &str) -> Result<Found, StoreError> {
+    let rows = query(client, &statements::SCHEMA, &[]).await?;
+    let row = rows.first().ok_or(StoreError::Closed)?;
+    let (has_meta, has_tables): (bool, bool) = (row.try_get(1)?, row.try_get(2)?);
+    if !has_meta {
+        if has_tables {
+            return Err(foreign(address));
+        }
+        return Ok(Found::Nothing);
+    }
+    let found = match query(client, &statements::LAYOUT, &[]).await {
+        Err(StoreError::Database(error)) if error.to_string().contains("(42501)") => {
+            return Err(no_rights(address, "read the table mcp_elicit.meta"));
+        }
+        // A table of this name without these columns.
+        Err(StoreError::Database(error)) if error.to_string().contains("(42703)") => {
+            return Err(foreign(address));
+        }
+        found => found?,
+    };
+    let row = found.first().ok_or_else(|| foreign(address))?;
+    Ok(Found::Layout {
+        layout: row.try_get(0)?,
+        readable_by: row.try_get(1)?,
+    })
+}
+
+/// Rejects a server on which the record would not work.
+async fn check_server(client: &Client, address: &str) -> Result<(), StoreError> {
+    let rows = query(client, &statements::SERVER, &[]).await?;
+    let row = rows.first().ok_or(StoreError::Closed)?;
+    let (version, encoding): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
+    let refused = |why: String, next: String| Err(StoreError::Refused { why, next });
+    if version / 10_000 < OLDEST {
+        return refused(
+            format!(
+                "the database server of {address} is PostgreSQL {}",
+                version / 10_000
+            ),
+            format!("use PostgreSQL {OLDEST} or newer."),
+        );
+    }
+    if encoding != "UTF8" {
+        return refused(
+            format!("the database {address} has the encoding {encoding}"),
+            "create one with `createdb --encoding=UTF8 --template=template0 --locale=C DATABASE`."
+                .to_owned(),
+        );
+    }
+    let rows = query(client, &statements::IS_STANDBY, &[]).await?;
+    let is_standby: bool = rows.first().ok_or(StoreError::Closed)?.try_get(0)?;
+    if is_standby {
+        return refused(
+            format!("the database server of {address} is a standby, which takes no writes"),
+            "name the primary server, or several hosts with `target_session_attrs=read-write`."
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Rejects tables that the user may not use.
+async fn check_rights(client: &Client, address: &str) -> Result<(), StoreError> {
+    let rows = query(client, &statements::MISSING_RIGHTS, &[]).await?;
+    match rows.first() {
+        None => Ok(()),
+        Some(row) => {
+            let table: String = row.try_get(0)?;
+            Err(no_rights(
+                address,
+                &format!("use the table mcp_elicit.{table}"),
+            ))
+        }
+    }
+}
+
+fn no_rights(address: &str, to: &str) -> StoreError {
+    StoreError::Refused {
+        why: format!("the user of {address} has no right to {to}"),
+        next: "make it the owner: `CREATE SCHEMA mcp_elicit AUTHORIZATION USER`, or `ALTER SCHEMA mcp_elicit OWNER TO USER` and its tables."
+            .to_owned(),
+    }
+}
+
+fn foreign(address: &str) -> StoreError {
+    StoreError::Refused {
+        why: format!(
+            "the schema mcp_elicit of {address} holds tables that are not a gateway's record"
+        ),
+        next: "name another database; the record makes its schema there.".to_owned(),
+    }
+}
+
+/// Returns the number of this version's layout.
+pub(super) fn known_layout() -> i32 {
+    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+}

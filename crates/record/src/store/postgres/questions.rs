@@ -1,0 +1,438 @@
+//! Batches of writes.
+//!
+//! A batch is one transaction of two round trips. The first takes the locks and reads: the row of this writer, the
+//! questions in the order of their ids, then the end of the audit. What is made of each write is decided in between; the
+//! second trip writes the final rows and the links, and commits.
+//!
+//! If the connection is lost in the second trip, it is unknown if the batch was committed. The writer's row says it: it
+//! is read under its lock, so that the lost transaction has ended by then.
+
+use std::collections::HashMap;
+
+use futures::{FutureExt as _, join};
+use tokio_postgres::Client;
+
+use super::super::{ChainKey, Change, Row, StoreError, Write, chained};
+use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, is_passing, query};
+use super::statements::{self, Statement};
+use super::{millis, signed};
+use crate::audit::AuditedEvent;
+use crate::encryption::random_id;
+
+/// The number of attempts of a batch.
+const TRIES: u32 = 40;
+
+/// The writer of this process.
+#[derive(Debug, Default)]
+pub(super) struct WriterState {
+    /// The id of its row; `None` before the first batch.
+    id: Option<String>,
+    /// The number of its last batch.
+    batch: i64,
+}
+
+/// The result of one attempt.
+enum Attempt {
+    Made(Vec<bool>),
+    /// The connection was lost while the batch was committed.
+    Unknown(Vec<bool>),
+}
+
+/// Makes all writes in one transaction, each independently.
+pub(super) async fn write_all(
+    database: &PostgresDatabase,
+    state: &mut WriterState,
+    key: Option<&ChainKey>,
+    wanted: &[Write],
+) -> Result<Vec<bool>, StoreError> {
+    let nothing = |write: &Write| matches!(write, Write::Change(changes) if changes.is_empty());
+    if wanted.iter().all(nothing) {
+        return Ok(vec![true; wanted.len()]);
+    }
+    let mut tries = 1;
+    loop {
+        match write_once(database, state, key, wanted).await {
+            Ok(done) => return Ok(done),
+            Err(fault) if is_passing(&fault) && tries < TRIES => database.pause().await,
+            Err(fault) => return Err(fault),
+        }
+        tries += 1;
+    }
+}
+
+async fn write_once(
+    database: &PostgresDatabase,
+    state: &mut WriterState,
+    key: Option<&ChainKey>,
+    wanted: &[Write],
+) -> Result<Vec<bool>, StoreError> {
+    let client = database.client().await?;
+    let id = if let Some(id) = &state.id {
+        id.clone()
+    } else {
+        let id = random_id()?;
+        execute(&client, &statements::LEAVE_LONG_AGO, &[]).await?;
+        execute(&client, &statements::JOIN, &[&id]).await?;
+        *state = WriterState {
+            id: Some(id.clone()),
+            batch: 0,
+        };
+        id
+    };
+    let batch = state.batch + 1;
+    let attempt = attempt(&client, &id, batch, key, wanted).await;
+    match attempt {
+        Ok(Attempt::Made(done)) => {
+            state.batch = batch;
+            Ok(done)
+        }
+        Ok(Attempt::Unknown(done)) => {
+            drop(client);
+            if is_committed(database, state, &id, batch).await? {
+                state.batch = batch;
+                Ok(done)
+            } else {
+                Err(lost())
+            }
+        }
+        Err(fault) => {
+            // A connection that cannot do this has ended, and its transaction with it.
+            let _ended = client.batch_execute("ROLLBACK").await;
+            if matches!(fault, StoreError::Closed) {
+                // The row of this writer is gone, as after a week without a batch: begin as a new one.
+                state.id = None;
+                return Err(lost());
+            }
+            Err(fault)
+        }
+    }
+}
+
+/// Returns the error of a connection that was lost before the batch was committed.
+fn lost() -> StoreError {
+    let source = std::io::Error::other("the connection was lost before the batch was committed");
+    StoreError::Database(super::super::DatabaseError::new(
+        super::super::DatabaseFault::Away,
+        source,
+    ))
+}
+
+/// Returns `true` if the batch of this number was committed. Waits until its transaction has ended, and for a database
+/// that is started again.
+async fn is_committed(
+    database: &PostgresDatabase,
+    state: &mut WriterState,
+    id: &str,
+    batch: i64,
+) -> Result<bool, StoreError> {
+    let mut tries = 1;
+    let rows = loop {
+        let read = async {
+            let client = database.client().await?;
+            query(&client, &statements::BATCH_OF, &[&id]).await
+        };
+        match read.await {
+            Err(fault) if is_passing(&fault) && tries < TRIES => database.pause().await,
+            Err(fault) => {
+                // Whatever it was: the next batch has a row of its own, so that its number says nothing about this one.
+                state.id = None;
+                return Err(fault);
+            }
+            Ok(rows) => break rows,
+        }
+        tries += 1;
+    };
+    let Some(row) = rows.first() else {
+        state.id = None;
+        return Err(StoreError::Closed);
+    };
+    let last: i64 = row.try_get(0)?;
+    Ok(last == batch)
+}
+
+async fn attempt(
+    client: &Client,
+    id: &str,
+    batch: i64,
+    key: Option<&ChainKey>,
+    wanted: &[Write],
+) -> Result<Attempt, StoreError> {
+    let mut ids: Vec<&str> = wanted.iter().flat_map(changed).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let (number, rows): (Values<'_>, Values<'_>) = (&[&id, &batch], &[&ids]);
+    // In this order on the connection.
+    let (begun, mine, versions, last) = join!(
+        client.batch_execute(BEGIN),
+        execute(client, &statements::BEGIN_BATCH, number),
+        query(client, &statements::VERSIONS, rows),
+        query(client, &statements::AUDIT_LAST, &[]),
+    );
+    begun?;
+    if mine? != 1 {
+        return Err(StoreError::Closed);
+    }
+    let mut known = HashMap::new();
+    for row in versions? {
+        let (id, version): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        known.insert(id, u64::try_from(version).unwrap_or(0));
+    }
+    let last = last?;
+    let last = last.first().ok_or(StoreError::Closed)?;
+    let mut plan = Plan {
+        known,
+        number: last.try_get(0)?,
+        hash: last.try_get(1)?,
+        key,
+        inserted: Vec::new(),
+        changed: Vec::new(),
+        links: Vec::new(),
+    };
+    let done: Vec<bool> = wanted.iter().map(|write| plan.add(write)).collect();
+    let statements = plan.statements()?;
+    let writes = statements.iter().map(|(statement, values)| {
+        let values: Vec<_> = values.iter().map(|value| &**value as _).collect();
+        async move { execute(client, statement, &values).await.map(drop) }.boxed()
+    });
+    // All are sent at once. If one fails, the server makes none, and the end is a rollback.
+    let all = futures::future::join_all(writes);
+    let (written, committed) = join!(all, client.batch_execute("COMMIT"));
+    let mut outcome = Ok(());
+    for one in written {
+        outcome = outcome.and(one);
+    }
+    let outcome = outcome.and(committed.map_err(StoreError::from));
+    match outcome {
+        Ok(()) => Ok(Attempt::Made(done)),
+        Err(fault) if is_away(&fault) => Ok(Attempt::Unknown(done)),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Returns the ids of the rows that a write changes.
+fn changed(write: &Write) -> Vec<&str> {
+    match write {
+        Write::Change(changes) => changes.iter().map(|one| one.row.id.as_str()).collect(),
+        Write::Insert { .. } | Write::Note(_) => Vec::new(),
+    }
+}
+
+/// The final contents of a batch.
+struct Plan<'w> {
+    /// The versions of the rows, as left by the writes so far.
+    known: HashMap<String, u64>,
+    number: i64,
+    hash: String,
+    key: Option<&'w ChainKey>,
+    inserted: Vec<&'w Row>,
+    changed: Vec<&'w Row>,
+    links: Vec<(i64, &'w str, String)>,
+}
+
+/// The values of a statement that writes several rows: an array for each column.
+type Arrays<'w> = Vec<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>>;
+
+impl<'w> Plan<'w> {
+    /// Adds a write; returns `false` if a row has another version than was read.
+    fn add(&mut self, write: &'w Write) -> bool {
+        match write {
+            Write::Insert { row, audit } => {
+                self.known.insert(row.id.clone(), row.lifecycle.version());
+                self.inserted.push(row);
+                self.link(audit);
+                true
+            }
+            Write::Change(changes) => self.change(changes),
+            Write::Note(entry) => {
+                self.link(std::slice::from_ref(entry));
+                true
+            }
+        }
+    }
+
+    /// Changes several rows, or none.
+    fn change(&mut self, changes: &'w [Change]) -> bool {
+        let mut versions = HashMap::new();
+        for Change { row, seen, .. } in changes {
+            let id = row.id.as_str();
+            let version = versions.get(id).or_else(|| self.known.get(id));
+            if version != Some(seen) {
+                return false;
+            }
+            versions.insert(id, row.lifecycle.version());
+        }
+        for change in changes {
+            let row = &change.row;
+            self.known.insert(row.id.clone(), row.lifecycle.version());
+            let of_row = |known: &&mut &'w Row| known.id == row.id;
+            let mut written = self.inserted.iter_mut().chain(&mut self.changed);
+            match written.find(of_row) {
+                Some(known) => *known = row,
+                None => self.changed.push(row),
+            }
+            self.link(&change.audit);
+        }
+        true
+    }
+
+    fn link(&mut self, entries: &'w [String]) {
+        for entry in entries {
+            self.number += 1;
+            self.hash = chained(self.key, &self.hash, entry);
+            self.links.push((self.number, entry, self.hash.clone()));
+        }
+    }
+
+    /// Returns the statements that write it, in order.
+    fn statements(&self) -> Result<Vec<(&'static Statement, Arrays<'w>)>, StoreError> {
+        let mut all: Vec<(&'static Statement, Arrays<'w>)> = Vec::new();
+        if !self.inserted.is_empty() {
+            all.push((&statements::INSERT_ROWS, inserted(&self.inserted)?));
+        }
+        if !self.changed.is_empty() {
+            all.push((&statements::CHANGE_ROWS, changed_rows(&self.changed)?));
+        }
+        let ruled = || {
+            let rows = self.inserted.iter().chain(&self.changed);
+            rows.filter(|row| row.team.is_some()).copied()
+        };
+        if ruled().next().is_some() {
+            let mut listed = Vec::new();
+            for row in ruled() {
+                let open = row.lifecycle.is_open();
+                let keys = row.list_keys().into_iter();
+                listed.extend(keys.map(|key| (row.id.as_str(), key, open)));
+            }
+            listed.sort_unstable();
+            listed.dedup();
+            all.push((
+                &statements::ADDRESS,
+                vec![
+                    column(&listed, |one| one.0),
+                    column(&listed, |one| one.1.clone()),
+                    column(&listed, |one| one.2),
+                ],
+            ));
+            let rows: Vec<&'w Row> = ruled().collect();
+            all.push((
+                &statements::TELL,
+                vec![
+                    column(&rows, |row| row.id.as_str()),
+                    column(&rows, |row| signed(row.lifecycle.version())),
+                ],
+            ));
+        }
+        if !self.links.is_empty() {
+            all.push((&statements::ADD_LINKS, linked(&self.links)));
+            let end: Arrays<'w> = vec![Box::new(self.number), Box::new(self.hash.clone())];
+            all.push((&statements::MOVE_AUDIT_END, end));
+        }
+        Ok(all)
+    }
+}
+
+/// Returns one column of several rows.
+fn column<'w, R, T>(
+    rows: &[R],
+    of: impl Fn(&R) -> T,
+) -> Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>
+where
+    T: tokio_postgres::types::ToSql + Sync + Send + 'w,
+{
+    Box::new(rows.iter().map(of).collect::<Vec<T>>())
+}
+
+/// Returns one column of several rows, as JSON.
+fn json<'w, R>(
+    rows: &[R],
+    of: impl Fn(&R) -> serde_json::Result<Option<String>>,
+) -> Result<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>, StoreError> {
+    let texts: serde_json::Result<Vec<Option<String>>> = rows.iter().map(of).collect();
+    Ok(Box::new(texts?))
+}
+
+fn exchange(row: &Row) -> serde_json::Result<Option<String>> {
+    serde_json::to_string(&row.lifecycle).map(Some)
+}
+
+fn team(row: &Row) -> serde_json::Result<Option<String>> {
+    row.team.as_ref().map(serde_json::to_string).transpose()
+}
+
+fn has_acted(row: &Row) -> bool {
+    row.lifecycle.phase().action().is_some()
+}
+
+fn is_approval(row: &Row) -> bool {
+    row.team.as_ref().is_some_and(|team| team.is_approval)
+}
+
+fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
+    Ok(vec![
+        column(rows, |row| row.id.as_str()),
+        column(rows, |row| row.binding.as_str()),
+        column(rows, |row| row.owner.as_str()),
+        column(rows, |row| row.exclusive),
+        column(rows, |row| signed(row.lifecycle.version())),
+        column(rows, |row| row.lifecycle.is_open()),
+        column(rows, |row| row.lifecycle.is_over()),
+        column(rows, |row| has_acted(row)),
+        column(rows, |row| millis(row.lifecycle.asked_at())),
+        column(rows, |row| row.lifecycle.ended_at().map(millis)),
+        column(rows, |row| row.due_at().map(millis)),
+        column(rows, |row| row.can_be_found()),
+        column(rows, |row| row.is_in_transit()),
+        column(rows, |row| row.body.principal.as_str()),
+        column(rows, |row| row.body.server.as_str()),
+        column(rows, |row| row.body.server_address()),
+        column(rows, |row| is_approval(row)),
+        column(rows, |row| row.team.is_some()),
+        json(rows, |row| exchange(row))?,
+        json(rows, |row| serde_json::to_string(&*row.body).map(Some))?,
+        column(rows, |row| row.params.as_deref()),
+        json(rows, |row| team(row))?,
+        column(rows, |row| row.arguments.as_deref()),
+        column(rows, |row| row.content.as_deref()),
+    ])
+}
+
+fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
+    Ok(vec![
+        column(rows, |row| row.id.as_str()),
+        column(rows, |row| row.owner.as_str()),
+        column(rows, |row| row.exclusive),
+        column(rows, |row| signed(row.lifecycle.version())),
+        column(rows, |row| row.lifecycle.is_open()),
+        column(rows, |row| row.lifecycle.is_over()),
+        column(rows, |row| has_acted(row)),
+        column(rows, |row| row.lifecycle.ended_at().map(millis)),
+        column(rows, |row| row.due_at().map(millis)),
+        column(rows, |row| row.is_in_transit()),
+        column(rows, |row| is_approval(row)),
+        column(rows, |row| row.team.is_some()),
+        json(rows, |row| exchange(row))?,
+        json(rows, |row| team(row))?,
+        column(rows, |row| row.arguments.as_deref()),
+        column(rows, |row| row.content.as_deref()),
+    ])
+}
+
+fn linked<'w>(links: &[(i64, &'w str, String)]) -> Arrays<'w> {
+    let read: Vec<Option<AuditedEvent>> = links
+        .iter()
+        .map(|(_, entry, _)| AuditedEvent::read(entry))
+        .collect();
+    let texts = |member| -> Vec<Option<String>> {
+        let of = |one: &Option<AuditedEvent>| one.as_ref()?.text(member).map(str::to_owned);
+        read.iter().map(of).collect()
+    };
+    let at = |one: &Option<AuditedEvent>| one.as_ref()?.at().map(millis);
+    vec![
+        column(links, |link| link.0),
+        column(links, |link| link.1),
+        column(links, |link| link.2.clone()),
+        column(&read, at),
+        Box::new(texts(crate::audit::Member::Event)),
+        Box::new(texts(crate::audit::Member::Id)),
+    ]
+}

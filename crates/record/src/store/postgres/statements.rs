@@ -1,0 +1,248 @@
+//! Every statement, with the types of its values. None depends on the state of a connection, so that a pooler in
+//! transaction mode may give each transaction another one: names are complete, and nothing is prepared by name.
+
+use tokio_postgres::types::Type;
+
+/// A statement, and the types of its values.
+pub(super) struct Statement {
+    pub(super) text: &'static str,
+    pub(super) types: &'static [Type],
+}
+
+/// Declares statements, and the list of all of them, which a test prepares.
+macro_rules! statements {
+    ($($name:ident($($kind:ident),*) = $text:expr;)*) => {
+        $(pub(super) const $name: Statement = Statement { text: $text, types: &[$(Type::$kind),*] };)*
+
+        /// Every statement, by its name.
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, Statement)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+macro_rules! row {
+    () => {
+        "q.id, q.same, q.owner, q.claimed, q.exchange, q.body, q.arguments, q.content, q.params, q.team"
+    };
+}
+
+/// The columns that a list reads.
+macro_rules! listed {
+    () => {
+        "SELECT q.id, q.same, q.owner, q.claimed, q.exchange, q.body, q.arguments, q.content, NULL::text AS params, q.team \
+         FROM mcp_elicit.question q "
+    };
+}
+
+/// The open rows of one person, by keys and principals.
+macro_rules! under_open {
+    () => {
+        "WHERE q.is_open AND q.id IN ( \
+           SELECT question FROM mcp_elicit.addressed WHERE is_open AND key = ANY($1) \
+           UNION ALL SELECT id FROM mcp_elicit.question WHERE is_open AND NOT ruled AND principal = ANY($2)) "
+    };
+}
+
+macro_rules! notification {
+    () => {
+        "id, question, event, channel, recipient, person, state, attempts, due_at, until, at, done_at, message, why"
+    };
+}
+
+macro_rules! notifications {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            notification!(),
+            " FROM mcp_elicit.notification WHERE ",
+            $condition
+        )
+    };
+}
+
+macro_rules! token {
+    () => {
+        "SELECT id, name, hash, scopes, owner, unattended, made_at, expires_at, revoked_at, used_at FROM mcp_elicit.api_token "
+    };
+}
+
+statements! {
+    // Batches of writes.
+    JOIN(TEXT) = "INSERT INTO mcp_elicit.writer (id, batch) VALUES ($1, 0)";
+    LEAVE_LONG_AGO() = "DELETE FROM mcp_elicit.writer WHERE seen_at < now() - interval '7 days'";
+    BEGIN_BATCH(TEXT, INT8) = "UPDATE mcp_elicit.writer SET batch = $2, seen_at = now() WHERE id = $1 AND batch = $2 - 1";
+    BATCH_OF(TEXT) = "SELECT batch FROM mcp_elicit.writer WHERE id = $1 FOR UPDATE";
+    VERSIONS(TEXT_ARRAY) = "SELECT id, version FROM mcp_elicit.question WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    AUDIT_LAST() = "SELECT number, hash FROM mcp_elicit.audit_end WHERE one FOR UPDATE";
+    INSERT_ROWS(
+        TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY, BOOL_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY,
+        INT8_ARRAY, BOOL_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY
+    ) = "INSERT INTO mcp_elicit.question (id, same, owner, claimed, version, is_open, is_over, acted, asked_at, ended_at, \
+           due_at, findable, in_transit, principal, server, address, approval, ruled, exchange, body, \
+           params, team, arguments, content) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+           $21, $22, $23, $24)";
+    CHANGE_ROWS(
+        TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY, BOOL_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY,
+        BOOL_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY
+    ) = "UPDATE mcp_elicit.question q SET owner = n.owner, claimed = n.claimed, version = n.version, is_open = n.is_open, \
+           is_over = n.is_over, acted = n.acted, ended_at = n.ended_at, due_at = n.due_at, in_transit = n.in_transit, \
+           approval = n.approval, ruled = n.ruled, exchange = n.exchange, team = n.team, arguments = n.arguments, content = n.content \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+           AS n (id, owner, claimed, version, is_open, is_over, acted, ended_at, due_at, in_transit, approval, ruled, exchange, team, \
+             arguments, content) \
+         WHERE q.id = n.id";
+    ADDRESS(TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY) = "INSERT INTO mcp_elicit.addressed (question, key, is_open) \
+         SELECT * FROM unnest($1, $2, $3) \
+         ON CONFLICT (question, key) DO UPDATE SET is_open = excluded.is_open WHERE addressed.is_open <> excluded.is_open";
+    TELL(TEXT_ARRAY, INT8_ARRAY) = "INSERT INTO mcp_elicit.telling (question, told, untold) \
+         SELECT id, 0, version FROM unnest($1, $2) AS n (id, version) ON CONFLICT (question) DO UPDATE SET untold = excluded.untold";
+    ADD_LINKS(INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        "INSERT INTO mcp_elicit.audit (number, entry, hash, at, event, question) SELECT * FROM unnest($1, $2, $3, $4, $5, $6)";
+    MOVE_AUDIT_END(INT8, TEXT) = "UPDATE mcp_elicit.audit_end SET number = $1, hash = $2 WHERE one";
+
+    // Questions.
+    FIND(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id = $1");
+    BY_BINDING(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE same = $1 AND NOT is_over ORDER BY asked_at, id LIMIT 100");
+    LIST_OPEN(INT8) = concat!(listed!(), "WHERE is_open ORDER BY asked_at, id LIMIT $1");
+    LIST_OPEN_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE is_open \
+         AND (asked_at, id) > (SELECT asked_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY asked_at, id LIMIT $1");
+    LIST_LATEST(INT8) = concat!(listed!(), "WHERE is_open ORDER BY asked_at DESC, id DESC LIMIT $1");
+    LIST_LATEST_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE is_open \
+         AND (asked_at, id) < (SELECT asked_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY asked_at DESC, id DESC LIMIT $1");
+    LIST_ENDED(INT8) = concat!(listed!(), "WHERE NOT is_open ORDER BY ended_at DESC, id DESC LIMIT $1");
+    LIST_ENDED_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE NOT is_open \
+         AND (ended_at, id) < (SELECT ended_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY ended_at DESC, id DESC LIMIT $1");
+    UNDER_OPEN(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), under_open!(), "ORDER BY asked_at, id LIMIT $3");
+    UNDER_LATEST(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), under_open!(), "ORDER BY asked_at DESC, id DESC LIMIT $3");
+    UNDER_ENDED(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), "WHERE NOT q.is_open AND q.id IN ( \
+           SELECT question FROM mcp_elicit.addressed WHERE NOT is_open AND key = ANY($1) \
+           UNION ALL SELECT id FROM mcp_elicit.question WHERE NOT is_open AND NOT ruled AND principal = ANY($2)) \
+         ORDER BY ended_at DESC, id DESC LIMIT $3");
+    OPEN_BY_SERVER() = "SELECT server, count(*), min(asked_at) FROM mcp_elicit.question WHERE is_open GROUP BY server ORDER BY server";
+    SIZE() = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mcp_elicit' AND c.relkind = 'r'";
+    WAITING() = "SELECT count(*) FROM mcp_elicit.question WHERE is_open";
+    WAITING_OF(TEXT, TEXT) = "SELECT count(*), count(*) FILTER (WHERE $2::text IS NOT NULL AND address = $2 AND NOT approval) \
+         FROM mcp_elicit.question WHERE is_open AND principal = $1";
+    STORED_BYTES(INT8) = "SELECT principal, sum($1 + coalesce(octet_length(params), 0) + coalesce(octet_length(arguments), 0) \
+         + coalesce(octet_length(content), 0))::bigint FROM mcp_elicit.question GROUP BY principal";
+    LEFT_OVER() = "SELECT same FROM mcp_elicit.question WHERE NOT is_over AND (is_open OR acted)";
+    DUE(INT8, INT8) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id IN ( \
+           SELECT id FROM mcp_elicit.question WHERE due_at IS NOT NULL AND due_at <= $1 \
+           UNION SELECT id FROM mcp_elicit.question WHERE is_open AND NOT findable \
+           UNION SELECT id FROM mcp_elicit.question WHERE in_transit) ORDER BY coalesce(due_at, 0), id LIMIT $2");
+    PURGE(INT8) = "DELETE FROM mcp_elicit.question WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL";
+    KEYED_CONTENTS() = "SELECT (SELECT count(*) FROM mcp_elicit.question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
+         + (SELECT count(*) FROM mcp_elicit.call), \
+         (SELECT count(*) FROM mcp_elicit.audit WHERE starts_with(hash, 'k1:')), (SELECT count(*) FROM mcp_elicit.audit)";
+
+    // Results, facts, approvals, used values.
+    KEEP_CALL(TEXT, TEXT, BYTEA, INT8) = "INSERT INTO mcp_elicit.call (id, same, result, until) VALUES ($1, $2, $3, $4)";
+    TAKE_CALL(TEXT) = "DELETE FROM mcp_elicit.call WHERE id = $1 RETURNING id, same, result, until";
+    EXPIRE_CALLS(INT8) = "DELETE FROM mcp_elicit.call WHERE until <= $1";
+    CALLS() = "SELECT id, same, result, until FROM mcp_elicit.call";
+    KEEP_LEARNED(TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.learned (server, learned, at) VALUES ($1, $2, $3) \
+         ON CONFLICT (server) DO UPDATE SET learned = excluded.learned, at = excluded.at";
+    FORGET_LEARNED(INT8) = "DELETE FROM mcp_elicit.learned WHERE server NOT IN ( \
+           SELECT server FROM mcp_elicit.learned ORDER BY at DESC, server LIMIT $1)";
+    LEARNED(TEXT) = "SELECT learned FROM mcp_elicit.learned WHERE server = $1";
+    KEEP_GRANT(TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8) =
+        "INSERT INTO mcp_elicit.approval_grant (key, question, rule, rule_digest, answers, at, until) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+         ON CONFLICT (key) DO UPDATE SET question = excluded.question, rule = excluded.rule, rule_digest = excluded.rule_digest, \
+           answers = excluded.answers, at = excluded.at, until = excluded.until";
+    EXPIRE_GRANTS(INT8) = "DELETE FROM mcp_elicit.approval_grant WHERE until <= $1";
+    GRANTS() = "SELECT key, question, rule, rule_digest, answers, at, until FROM mcp_elicit.approval_grant ORDER BY until";
+    DROP_GRANTS(TEXT_ARRAY) = "DELETE FROM mcp_elicit.approval_grant WHERE key = ANY($1)";
+    EXPIRE_USED(INT8) = "DELETE FROM mcp_elicit.used WHERE until <= $1";
+    USE(TEXT, BYTEA, INT8, INT8) = "INSERT INTO mcp_elicit.used (kind, digest, until) SELECT $1, $2, $3 \
+         WHERE (SELECT count(*) FROM mcp_elicit.used WHERE kind = $1) < $4 ON CONFLICT (kind, digest) DO NOTHING";
+    IS_USED(TEXT, BYTEA) = "SELECT EXISTS (SELECT 1 FROM mcp_elicit.used WHERE kind = $1 AND digest = $2)";
+
+    // The audit.
+    AUDIT_END() = "SELECT number FROM mcp_elicit.audit_end WHERE one";
+    AUDIT(INT8, INT8) = "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 ORDER BY number LIMIT $2";
+    AUDIT_MATCHING(INT8, INT8, TEXT_ARRAY, TEXT, TEXT_ARRAY, INT8, INT8, INT8) =
+        "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 AND number < $2 \
+         AND ($3::text[] IS NULL OR event = ANY($3)) AND ($4::text IS NULL OR starts_with(question, $4)) \
+         AND ($5::text[] IS NULL OR question = ANY($5)) AND ($6::bigint IS NULL OR at >= $6) AND ($7::bigint IS NULL OR at < $7) \
+         ORDER BY number DESC LIMIT $8";
+    AUDIT_LAST_TWO() = "SELECT entry, hash, coalesce((SELECT hash FROM mcp_elicit.audit WHERE number = last.number - 1), '') \
+         FROM mcp_elicit.audit last ORDER BY number DESC LIMIT 1";
+
+    // Messages to people.
+    UNTOLD(INT8) = concat!("SELECT ", row!(), ", t.told FROM mcp_elicit.telling t JOIN mcp_elicit.question q ON q.id = t.question \
+         WHERE t.untold IS NOT NULL ORDER BY q.asked_at, q.id LIMIT $1");
+    NOTIFIED(TEXT, INT8, INT8) = "UPDATE mcp_elicit.telling SET told = greatest(told, $3), \
+         untold = CASE WHEN untold = $2 THEN NULL ELSE untold END WHERE question = $1";
+    QUEUE(TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY) =
+        "INSERT INTO mcp_elicit.notification (id, question, event, channel, recipient, person, state, attempts, due_at, until, at) \
+         SELECT id, question, event, channel, recipient, person, 'due', 0, due_at, until, at \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) AS n (id, question, event, channel, recipient, person, due_at, until, at) \
+         ON CONFLICT (id) DO NOTHING";
+    TAKE(INT8, INT8, INT8) = concat!("UPDATE mcp_elicit.notification SET state = 'sending', attempts = attempts + 1, due_at = $2 WHERE id IN ( \
+           SELECT id FROM mcp_elicit.notification WHERE state IN ('due', 'sending') AND due_at <= $1 ORDER BY due_at LIMIT $3 \
+           FOR UPDATE SKIP LOCKED) RETURNING ", notification!());
+    FINISH(TEXT, INT8, TEXT, TEXT, TEXT, INT8, INT8) = "UPDATE mcp_elicit.notification SET state = $3, why = $4, message = $5, \
+         due_at = coalesce($6, due_at), done_at = $7 WHERE id = $1 AND attempts = $2 AND state = 'sending'";
+    NOTIFY_AGAIN(TEXT, INT8, INT8) = "UPDATE mcp_elicit.notification SET state = 'due', due_at = $2, until = greatest(until, $3), \
+         done_at = NULL WHERE id = $1 AND state = 'failed'";
+    OF_QUESTION(INT8, TEXT) = notifications!("question = $2 ORDER BY at, id LIMIT $1");
+    FAILED(INT8) = notifications!("state = 'failed' ORDER BY done_at DESC, id LIMIT $1");
+    SENT_TO(INT8, TEXT, INT8) = notifications!("state = 'sent' AND person = $2 AND done_at >= $3 ORDER BY done_at, id LIMIT $1");
+    REACHED(INT8, TEXT, TEXT) = notifications!("state = 'sent' AND person = $2 AND recipient = $3 ORDER BY done_at DESC, id LIMIT $1");
+    NOT_REACHED(INT8, TEXT) = notifications!("state = 'failed' AND recipient = $2 ORDER BY done_at DESC, id LIMIT $1");
+    PURGE_NOTIFICATIONS(INT8) = "DELETE FROM mcp_elicit.notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < $1";
+
+    // Tokens and blocked callers.
+    ADD_TOKEN(TEXT, TEXT, TEXT, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8, INT8) =
+        "INSERT INTO mcp_elicit.api_token (id, name, hash, scopes, owner, unattended, made_at, expires_at, revoked_at, used_at) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE (SELECT count(*) FROM mcp_elicit.api_token) < $11 \
+         ON CONFLICT (id) DO NOTHING";
+    TOKENS() = concat!(token!(), "ORDER BY number");
+    FIND_TOKEN(TEXT) = concat!(token!(), "WHERE id = $1");
+    COUNT_NAMED(TEXT) = "SELECT count(*) FROM mcp_elicit.api_token WHERE name = $1";
+    TOKENS_OF(TEXT) = "SELECT id FROM mcp_elicit.api_token WHERE owner = $1 ORDER BY number";
+    REVOKE(TEXT, INT8) = "UPDATE mcp_elicit.api_token SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
+    REMOVE_TOKEN(TEXT) = "DELETE FROM mcp_elicit.api_token WHERE id = $1";
+    PRUNE_TOKENS(INT8) = "DELETE FROM mcp_elicit.api_token WHERE revoked_at IS NOT NULL OR expires_at <= $1";
+    NOTE_USE(TEXT, INT8) = "UPDATE mcp_elicit.api_token SET used_at = greatest(coalesce(used_at, 0), $2) WHERE id = $1";
+    BLOCK(TEXT, TEXT, INT8, INT8) = "INSERT INTO mcp_elicit.blocked_caller (issuer, subject, blocked_at) SELECT $1, $2, $3 \
+         WHERE (SELECT count(*) FROM mcp_elicit.blocked_caller) < $4 ON CONFLICT (issuer, subject) DO NOTHING";
+    UNBLOCK(TEXT, TEXT) = "DELETE FROM mcp_elicit.blocked_caller WHERE issuer = $1 AND subject = $2";
+    BLOCKED() = "SELECT issuer, subject, blocked_at FROM mcp_elicit.blocked_caller ORDER BY number";
+    IS_BLOCKED(TEXT, TEXT) = "SELECT EXISTS (SELECT 1 FROM mcp_elicit.blocked_caller WHERE issuer = $1 AND subject = $2)";
+
+    // Shared values.
+    SHARED_VERSION(TEXT) = "SELECT version FROM mcp_elicit.shared_version WHERE entity = $1";
+    SHARED_ROWS(TEXT) = "SELECT v.version, s.kind, s.id, s.value FROM mcp_elicit.shared_version v \
+         LEFT JOIN mcp_elicit.shared s ON s.entity = v.entity WHERE v.entity = $1 ORDER BY s.number";
+    BEGIN_SHARED(TEXT) = "INSERT INTO mcp_elicit.shared_version (entity, version) VALUES ($1, 0) ON CONFLICT (entity) DO NOTHING";
+    LOCK_SHARED(TEXT) = "SELECT version FROM mcp_elicit.shared_version WHERE entity = $1 FOR UPDATE";
+    WRITE_SHARED(TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) = "INSERT INTO mcp_elicit.shared (entity, kind, id, value) \
+         SELECT $1, kind, id, value FROM unnest($2, $3, $4) WITH ORDINALITY AS n (kind, id, value, at) ORDER BY at \
+         ON CONFLICT (entity, kind, id) DO UPDATE SET value = excluded.value";
+    REMOVE_SHARED(TEXT, TEXT_ARRAY, TEXT_ARRAY) = "DELETE FROM mcp_elicit.shared s USING unnest($2, $3) AS n (kind, id) \
+         WHERE s.entity = $1 AND s.kind = n.kind AND s.id = n.id";
+    SET_SHARED_VERSION(TEXT, INT8) = "UPDATE mcp_elicit.shared_version SET version = $2 WHERE entity = $1";
+
+    // Opening.
+    IS_STANDBY() = "SELECT pg_catalog.pg_is_in_recovery()";
+    SERVER() = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')";
+    SCHEMA() = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'mcp_elicit'), \
+         EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' AND tablename = 'meta'), \
+         EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit'), \
+         has_database_privilege(current_database(), 'CREATE')";
+    LAYOUT() = "SELECT layout, readable_by FROM mcp_elicit.meta WHERE one";
+    SET_LAYOUT(INT4, INT4) = "UPDATE mcp_elicit.meta SET layout = $1, readable_by = $2 WHERE one";
+    LOCK_LAYOUT(INT8) = "SELECT pg_catalog.pg_advisory_xact_lock($1)";
+    MISSING_RIGHTS() = "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' \
+         AND NOT (has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT') \
+           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT') \
+           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE') \
+           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'DELETE')) ORDER BY tablename";
+    KEY_CHECK(TEXT) = "SELECT value FROM mcp_elicit.key_check WHERE kind = $1";
+    KEEP_KEY_CHECK(TEXT, BYTEA) = "INSERT INTO mcp_elicit.key_check (kind, value) VALUES ($1, $2) ON CONFLICT (kind) DO NOTHING";
+    RENEW_KEY_CHECK(TEXT, BYTEA) = "UPDATE mcp_elicit.key_check SET value = $2 WHERE kind = $1";
+}
