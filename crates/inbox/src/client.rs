@@ -14,12 +14,13 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 use super::api::model::{
-    AnswerRequest, AnswerResponse, ApiProblem, ListedQuestion, ListedQuestions, WholeQuestion,
+    AnswerRequest, AnswerResponse, ApiProblem, ListRequest, ListedQuestion, ListedQuestions,
+    WholeQuestion,
 };
 use super::direct_record;
 use super::state_folder::StateFolder;
-use mcp_elicit_core::wire::Action;
 use mcp_elicit_core::wire::sse::EventReader;
+use mcp_elicit_core::wire::{Action, CallKind, Mode};
 
 /// The number of questions on one page.
 const PAGE: usize = 500;
@@ -234,8 +235,40 @@ impl InboxClient {
         after: Option<&str>,
         most: usize,
     ) -> Result<ListedQuestions, InboxError> {
-        let after = after.map_or_else(String::new, |id| format!("&after={}", plain(id)));
-        let path = format!("questions?ended={ended}&most={most}{after}");
+        let request = ListRequest {
+            ended,
+            most: Some(most),
+            after: after.map(str::to_owned),
+            ..ListRequest::default()
+        };
+        self.page_of(&request).await
+    }
+
+    /// Returns one page of the questions that the request selects.
+    ///
+    /// # Errors
+    /// If the inbox refuses it or cannot be reached.
+    pub async fn page_of(&self, request: &ListRequest) -> Result<ListedQuestions, InboxError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("ended", if request.ended { "true" } else { "false" });
+        let most = request.most.map(|most| most.to_string());
+        let after = request.after.as_deref().map(plain);
+        let pairs = [
+            ("most", most.as_deref()),
+            ("after", after.as_deref()),
+            ("find", request.find.as_deref()),
+            ("server", request.server.as_deref()),
+            ("kind", request.kind.map(CallKind::word)),
+            ("mode", request.mode.map(Mode::as_str)),
+            ("target", request.target.as_deref()),
+            ("principal", request.principal.as_deref()),
+        ];
+        for (name, value) in pairs {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        let path = format!("questions?{}", query.finish());
         self.call(Method::GET, &path, None).await
     }
 
@@ -246,14 +279,30 @@ impl InboxClient {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<ListedQuestion>, InboxError> {
+        let request = ListRequest {
+            ended,
+            after: after.map(str::to_owned),
+            ..ListRequest::default()
+        };
+        self.list_of(request, most).await
+    }
+
+    /// Returns the questions that the request selects, page by page, at most `most`.
+    ///
+    /// # Errors
+    /// If the inbox refuses it or cannot be reached.
+    pub async fn list_of(
+        &self,
+        mut request: ListRequest,
+        most: usize,
+    ) -> Result<Vec<ListedQuestion>, InboxError> {
         let mut all = Vec::new();
-        let mut after = after.map(str::to_owned);
         while all.len() < most {
-            let left = (most - all.len()).min(PAGE);
-            let page = self.page(ended, after.as_deref(), left).await?;
+            request.most = Some((most - all.len()).min(PAGE));
+            let page = self.page_of(&request).await?;
             all.extend(page.questions);
-            after = page.next;
-            if after.is_none() {
+            request.after = page.next;
+            if request.after.is_none() {
                 break;
             }
         }

@@ -20,7 +20,7 @@ use mcp_elicit_policy::quorum::Denied;
 use mcp_elicit_record::audit::{Actor, Event};
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
-use mcp_elicit_record::store::{Filter, ListKeys, Page, Row};
+use mcp_elicit_record::store::{Filter, ListKeys, ListQuery, Matching, Page, Row, SearchWord};
 use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use tokio::sync::watch;
 
@@ -37,9 +37,14 @@ mod row_parts;
 pub(crate) use row_parts::client;
 use row_parts::{ended, has_named_caller, origin, outline, waiting_note, with_call};
 
-/// The number of rows read for a list. If more wait, half of them are those asked first and half those asked last, so
-/// that one caller's many questions hide no new one.
+/// The most rows read for a list of which the viewer sees a part.
 const MAX_ROWS_READ: usize = 10_000;
+
+/// The most rows that are counted for a viewer who sees a part of them, because each is compared with people and rules.
+const MAX_COUNTED: usize = 1_000;
+
+/// The most rows of a list that are read at once.
+const MAX_ROWS_AT_ONCE: usize = 500;
 
 /// The number of rows of a list that are processed before the thread does other work.
 const ROWS_AT_ONCE: usize = 32;
@@ -83,6 +88,33 @@ impl People {
     /// Returns the drafts; a panic elsewhere cannot have left them inconsistent in a way that matters.
     fn drafts(&self) -> MutexGuard<'_, Drafts> {
         self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A list's reader, and the selection of its rows.
+struct Reader<'v> {
+    viewer: &'v Viewer,
+    /// The people and roles, if several log in.
+    now: Option<DirectoryNow>,
+    keys: Option<ListKeys>,
+    view: ListView,
+    text: &'v str,
+    matching: Matching,
+}
+
+impl Reader<'_> {
+    /// Returns `true` if the row is in the view.
+    fn is_in_view(&self, now: &DirectoryNow, row: &Row) -> bool {
+        let people = now.of(row);
+        let is_mine = || {
+            let person = self.viewer.person();
+            person.is_some_and(|person| people.is_mine(&person.person, row))
+        };
+        match self.view {
+            ListView::All => true,
+            ListView::Mine => is_mine(),
+            ListView::Groups => people.standing(self.viewer, row).is_addressed && !is_mine(),
+        }
     }
 }
 
@@ -180,119 +212,147 @@ impl RecordQuestionStore {
         Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
     }
 
-    /// Returns the rows of which the viewer may see any part: those under the person's own keys, or all; and `true` if
-    /// there are more.
-    async fn rows_of(
-        &self,
-        viewer: &Viewer,
-        now: &DirectoryNow,
-        which: Filter,
-        filter: &ListFilter,
-    ) -> Result<(Vec<Row>, bool), QuestionStoreError> {
-        let keys = now.list_keys(viewer);
-        // Waiting ones are counted, so all are read; of ended ones, only those that are shown.
-        let is_counted = which == Filter::Open;
-        let is_searched = !filter.text.is_empty() || filter.view != ListView::All;
-        let most = if is_counted || is_searched || keys.is_none() {
-            MAX_ROWS_READ
-        } else {
-            filter.most
+    /// Returns the words of a search, with the keys of callers that they name.
+    pub(crate) fn words(&self, text: &str) -> Vec<SearchWord> {
+        let words = SearchWord::all_in(text);
+        let keys = self.key_names.as_ref().filter(|_| !words.is_empty());
+        let Some(keys) = keys.and_then(|keys| keys.list().ok()) else {
+            return words;
         };
-        self.rows_under(keys.as_ref(), which, most).await
+        let with_keys = words.into_iter().map(|word| {
+            let named = keys.iter().filter(|key| {
+                let name = key.name.to_lowercase();
+                name.contains(word.text())
+            });
+            let ids: Vec<&str> = named.map(|key| key.id.as_str()).collect();
+            word.or_keys(ids)
+        });
+        with_keys.collect()
     }
 
-    /// Returns the rows of a list, under these keys or all; and `true` if more wait than a list reads. If more wait
-    /// than `most`, those asked first and those asked last.
-    async fn rows_under(
+    /// Returns `true` if the words occur in what the viewer may see of a row that the store has found: it has looked in
+    /// all of it.
+    pub(crate) fn shows_words(&self, viewer: &Viewer, row: &Row, text: &str) -> bool {
+        if text.is_empty() || self.sight(viewer, row) != Sight::Outline {
+            return true;
+        }
+        let summary = self.summary(row, self.people_now().as_ref());
+        summary.is_some_and(|summary| outline(summary).matches(text))
+    }
+
+    /// Returns the first `most` questions of a list that the viewer may see and that the filter admits, and `true` if no
+    /// question of the list may be missing.
+    ///
+    /// The store's search does not look in arguments, which are sealed. People see those of their approvals in the list:
+    /// among the first [`MAX_COUNTED`] rows, they are found by them too.
+    async fn first(
         &self,
-        keys: Option<&ListKeys>,
-        which: Filter,
+        reader: &Reader<'_>,
+        filter: Filter,
         most: usize,
-    ) -> Result<(Vec<Row>, bool), QuestionStoreError> {
-        let read = async |which: Filter, most: usize| {
-            let rows = match keys {
-                Some(keys) => self.record.list_under(which, keys.clone(), most).await,
-                None => self.record.list(which, Page::first(most)).await,
+    ) -> Result<(Vec<QuestionSummary>, bool), QuestionStoreError> {
+        let has_arguments = reader.now.is_some() && !reader.text.is_empty();
+        let mut opens_arguments = has_arguments;
+        let mut found = Vec::new();
+        let rows_at_once = most.clamp(ROWS_AT_ONCE, MAX_ROWS_AT_ONCE);
+        let (mut page, mut read) = (Page::first(rows_at_once), 0);
+        while found.len() < most && read < MAX_ROWS_READ {
+            let matching = if opens_arguments {
+                Matching::default()
+            } else {
+                reader.matching.clone()
             };
-            rows.map_err(fault)
-        };
-        if which != Filter::Open || most == 0 {
-            return Ok((read(which, most).await?, false));
-        }
-        let mut rows = read(which, most + 1).await?;
-        if rows.len() <= most {
-            return Ok((rows, false));
-        }
-        rows.truncate(most.div_ceil(2));
-        let latest = read(Filter::OpenLatest, most / 2).await?;
-        // Some may have ended meanwhile, so that the two halves overlap.
-        let known: HashSet<String> = rows.iter().map(|row| row.id.clone()).collect();
-        let latest = latest.into_iter().rev();
-        rows.extend(latest.filter(|row| !known.contains(&row.id)));
-        Ok((rows, most >= MAX_ROWS_READ))
-    }
-
-    /// Returns the lists of a viewer who sees a part of the questions.
-    async fn list_for(
-        &self,
-        viewer: &Viewer,
-        now: &DirectoryNow,
-        filter: &ListFilter,
-    ) -> Result<QuestionList, QuestionStoreError> {
-        let role = now.role(viewer);
-        let mut list = QuestionList {
-            has_others: access::may(role, Action::ListAll).is_ok(),
-            ..QuestionList::default()
-        };
-        for which in [Filter::Open, Filter::Ended] {
-            let (rows, is_cut) = self.rows_of(viewer, now, which, filter).await?;
-            list.is_cut |= is_cut;
-            let mut in_view = Vec::new();
+            let query = ListQuery::new(filter, page)
+                .under(reader.keys.clone())
+                .matching(matching);
+            let rows = self.record.list_by(query).await.map_err(fault)?;
             for (index, row) in rows.iter().enumerate() {
                 if index.is_multiple_of(ROWS_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
-                let people = now.of(row);
-                let sight = people.sight(viewer, row);
-                if sight == Sight::Nothing {
-                    continue;
+                if found.len() < most {
+                    found.extend(self.summary_for(reader, row, opens_arguments));
                 }
-                if which == Filter::Open && people.is_waiting_for(viewer, row) {
-                    list.pending_total += 1;
-                }
-                let is_mine = || {
-                    viewer
-                        .person()
-                        .is_some_and(|person| people.is_mine(&person.person, row))
-                };
-                let is_in_view = match filter.view {
-                    ListView::All => true,
-                    ListView::Mine => is_mine(),
-                    ListView::Groups => people.standing(viewer, row).is_addressed && !is_mine(),
-                };
-                if !is_in_view {
-                    continue;
-                }
-                if which == Filter::Open {
-                    list.pending_in_view += 1;
-                }
-                in_view.push((row, sight));
             }
-            let found = first_and_last(&in_view, which, filter.most, |(row, sight)| {
-                let summary = self.summary(row, Some(now)).map(|summary| match sight {
-                    Sight::Outline => outline(summary),
-                    Sight::Nothing | Sight::Question | Sight::Whole => summary,
-                });
-                summary.filter(|summary| summary.matches(&filter.text))
-            });
-            let found = found.await;
-            if which == Filter::Open {
-                list.pending = found;
-            } else {
-                list.recent = found;
+            read += rows.len();
+            match rows.last() {
+                Some(last) if rows.len() == rows_at_once => {
+                    page = Page::after(last.id.clone(), rows_at_once);
+                }
+                _ => return Ok((found, opens_arguments == has_arguments)),
             }
+            opens_arguments &= read < MAX_COUNTED;
         }
-        Ok(list)
+        Ok((found, false))
+    }
+
+    /// Returns the summary of a row, if the reader may see it and the filter admits it. A search of the store has
+    /// looked in its text, or it `is_new` to the search.
+    fn summary_for(&self, reader: &Reader<'_>, row: &Row, is_new: bool) -> Option<QuestionSummary> {
+        let Some(now) = &reader.now else {
+            return self.summary(row, None);
+        };
+        let sight = now.of(row).sight(reader.viewer, row);
+        if sight == Sight::Nothing || !reader.is_in_view(now, row) {
+            return None;
+        }
+        let summary = self.summary(row, Some(now))?;
+        if sight == Sight::Outline {
+            // The store has looked in the parts that are not shown, too.
+            let shown = outline(summary);
+            return shown.matches(reader.text).then_some(shown);
+        }
+        let is_found = !is_new || reader.matching.admits(row) || summary.matches(reader.text);
+        is_found.then_some(summary)
+    }
+
+    /// Returns the waiting questions: all, or the half asked first and the half asked last.
+    async fn pending(
+        &self,
+        reader: &Reader<'_>,
+        most: usize,
+    ) -> Result<Vec<QuestionSummary>, QuestionStoreError> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        // One more shows if these are all.
+        let (mut found, is_whole) = self.first(reader, Filter::Open, most + 1).await?;
+        if is_whole && found.len() <= most {
+            return Ok(found);
+        }
+        found.truncate(most.div_ceil(2));
+        let (latest, _) = self.first(reader, Filter::OpenLatest, most / 2).await?;
+        // Some may have ended meanwhile, so that the two halves overlap.
+        let known: HashSet<QuestionId> = found.iter().map(|each| each.id.clone()).collect();
+        let latest = latest.into_iter().rev();
+        found.extend(latest.filter(|each| !known.contains(&each.id)));
+        Ok(found)
+    }
+
+    /// Counts the questions that wait for a viewer who sees a part of them, and those in the view. Of very many, only
+    /// the first are counted.
+    async fn count_for(
+        &self,
+        reader: &Reader<'_>,
+        now: &DirectoryNow,
+        list: &mut QuestionList,
+    ) -> Result<(), QuestionStoreError> {
+        let page = Page::first(MAX_COUNTED + 1);
+        let query = ListQuery::new(Filter::Open, page).under(reader.keys.clone());
+        let rows = self.record.list_by(query).await.map_err(fault)?;
+        list.is_cut = rows.len() > MAX_COUNTED;
+        for (index, row) in rows.iter().take(MAX_COUNTED).enumerate() {
+            if index.is_multiple_of(ROWS_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+            let people = now.of(row);
+            if people.sight(reader.viewer, row) == Sight::Nothing {
+                continue;
+            }
+            list.pending_total += usize::from(people.is_waiting_for(reader.viewer, row));
+            list.pending_in_view += usize::from(reader.is_in_view(now, row));
+        }
+        Ok(())
     }
 
     /// Returns the row's view for a person; `None` if it can no longer be read.
@@ -468,89 +528,6 @@ impl RecordQuestionStore {
             people.drafts().forget(id.as_str());
         }
     }
-
-    async fn summaries(
-        &self,
-        which: Filter,
-        filter: &ListFilter,
-    ) -> Result<(Vec<QuestionSummary>, bool), QuestionStoreError> {
-        let most = if filter.text.is_empty() {
-            filter.most
-        } else {
-            MAX_ROWS_READ
-        };
-        let (rows, is_cut) = self.rows_under(None, which, most).await?;
-        let found = first_and_last(&rows, which, filter.most, |row| {
-            let may_match = self.may_match(row, &filter.text);
-            let summary = may_match.then(|| self.summary(row, None)).flatten();
-            summary.filter(|summary| summary.matches(&filter.text))
-        });
-        Ok((found.await, is_cut))
-    }
-
-    /// Returns `true` if the words may occur in the listed parts of the row, its id or its rule. It checks the raw
-    /// text, since parsing a form takes longer, and ignores markup that a list omits, and characters that JSON escapes.
-    fn may_match(&self, row: &Row, words: &str) -> bool {
-        let plain = |text: &str| {
-            text.chars()
-                .filter(|letter| letter.is_alphanumeric())
-                .flat_map(char::to_lowercase)
-                .collect::<String>()
-        };
-        if words.is_empty() {
-            return true;
-        }
-        let caller = has_named_caller(row).then(|| self.caller_in_short(row));
-        let known = [
-            row.body.target.as_deref(),
-            caller.as_deref(),
-            row.team.as_ref().map(|team| team.rule.as_str()),
-            row.lifecycle.ended_by().map(|_| "by"),
-            row.lifecycle.ended_by(),
-        ];
-        let all = [row.id.as_str(), &row.body.server, &row.body.message];
-        let all = all.into_iter().chain(known.into_iter().flatten());
-        let text = plain(&all.collect::<Vec<_>>().join(" "));
-        words
-            .split_whitespace()
-            .all(|word| text.contains(&plain(word)))
-    }
-}
-
-/// Returns `read` applied to at most `most` rows, in order: of waiting ones, the half asked first and the half asked
-/// last, and of others the first. Reads no more rows than necessary.
-async fn first_and_last<R, S>(
-    rows: &[R],
-    which: Filter,
-    most: usize,
-    mut read: impl FnMut(&R) -> Option<S>,
-) -> Vec<S> {
-    let first = match which {
-        Filter::Open => most.div_ceil(2),
-        _ => most,
-    };
-    let (mut found, mut last) = (Vec::new(), Vec::new());
-    let mut left = rows.iter();
-    while found.len() < first {
-        if left.len().is_multiple_of(ROWS_AT_ONCE) {
-            tokio::task::yield_now().await;
-        }
-        let Some(row) = left.next() else {
-            return found;
-        };
-        found.extend(read(row));
-    }
-    while found.len() + last.len() < most {
-        if left.len().is_multiple_of(ROWS_AT_ONCE) {
-            tokio::task::yield_now().await;
-        }
-        let Some(row) = left.next_back() else {
-            break;
-        };
-        last.extend(read(row));
-    }
-    found.extend(last.into_iter().rev());
-    found
 }
 
 fn fault(fault: RecordError) -> QuestionStoreError {
@@ -575,21 +552,30 @@ impl QuestionStore for RecordQuestionStore {
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
         let _turn = self.turns.take(viewer.by().into()).await;
-        if let Some(now) = self.people_now() {
-            return self.list_for(viewer, &now, filter).await;
+        let now = self.people_now();
+        let reader = Reader {
+            viewer,
+            keys: now.as_ref().and_then(|now| now.list_keys(viewer)),
+            now,
+            view: filter.view,
+            text: &filter.text,
+            matching: Matching {
+                words: self.words(&filter.text),
+                ..Matching::default()
+            },
+        };
+        let mut list = QuestionList::default();
+        if let Some(now) = &reader.now {
+            list.has_others = access::may(now.role(viewer), Action::ListAll).is_ok();
+            self.count_for(&reader, now, &mut list).await?;
+        } else {
+            let waiting = self.record.store().waiting().await;
+            list.pending_total = waiting.map_err(|error| fault(error.into()))?;
+            list.pending_in_view = list.pending_total;
         }
-        let waiting = self.record.store().waiting().await;
-        let waiting = waiting.map_err(|error| fault(error.into()))?;
-        let (pending, is_cut) = self.summaries(Filter::Open, filter).await?;
-        let (recent, _) = self.summaries(Filter::Ended, filter).await?;
-        Ok(QuestionList {
-            pending,
-            pending_total: waiting,
-            pending_in_view: waiting,
-            is_cut,
-            has_others: false,
-            recent,
-        })
+        list.pending = self.pending(&reader, filter.most).await?;
+        (list.recent, _) = self.first(&reader, Filter::Ended, filter.most).await?;
+        Ok(list)
     }
 
     async fn find(

@@ -90,7 +90,7 @@ use mcp_elicit_core::question::ParsedQuestion;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-use crate::store::{ChainKey, Filter, ListKeys, Page, Row, Store, StoreError, Write, Writer};
+use crate::store::{ChainKey, Filter, ListQuery, Page, Row, Store, StoreError, Write, Writer};
 pub use apply::Applied;
 use caller_bound::OpenQuestions;
 pub use commit::Durability;
@@ -434,20 +434,15 @@ impl Record {
 
     /// Returns one page of rows.
     pub async fn list(&self, filter: Filter, page: Page) -> Result<Vec<Row>, RecordError> {
-        Ok(self.store.list(filter, page).await?)
+        self.list_by(ListQuery::new(filter, page)).await
     }
 
-    /// Returns the rows of a list under these keys, which are one person's.
+    /// Returns one page of the rows that a query selects.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn list_under(
-        &self,
-        filter: Filter,
-        keys: ListKeys,
-        most: usize,
-    ) -> Result<Vec<Row>, RecordError> {
-        Ok(self.store.list_under(filter, keys, most).await?)
+    pub async fn list_by(&self, query: ListQuery) -> Result<Vec<Row>, RecordError> {
+        Ok(self.store.list(query).await?)
     }
 
     /// Returns the arguments of the question's call as JSON; `None` if it has none, or if any of several calls may have

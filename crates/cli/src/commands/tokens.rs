@@ -11,7 +11,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
-use mcp_elicit_record::store::{Filter, ListKeys, Page};
+use mcp_elicit_record::store::{Filter, ListKeys, ListQuery, Page};
 use serde_json::json;
 
 use super::audit::moment_in_seconds;
@@ -341,7 +341,8 @@ async fn issuers_without(
     for filter in [Filter::Open, Filter::Ended] {
         let mut keys = ListKeys::default();
         keys.add_subject(issuer, subject);
-        if !record.list_under(filter, keys, 1).await.ok()?.is_empty() {
+        let own = ListQuery::new(filter, Page::first(1)).under(Some(keys));
+        if !record.list_by(own).await.ok()?.is_empty() {
             return None;
         }
         for row in record.list(filter, Page::first(LOOKED_AT)).await.ok()? {

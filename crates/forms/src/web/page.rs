@@ -542,7 +542,7 @@ pub(super) struct QueuePage {
     pub views: Vec<ViewLink>,
     /// The number of waiting questions that are not shown.
     pub more: usize,
-    /// `true` if more questions wait than were read.
+    /// `true` if more questions wait than were counted.
     pub is_cut: bool,
     /// The address of a page with more questions, if there are any.
     pub longer: Option<String>,
@@ -562,16 +562,16 @@ impl QueuePage {
 
     /// Returns the number of questions missing from the list, in words.
     fn missing(&self) -> Option<String> {
-        const LOOKED_AT: &str =
-            "those that were asked first and those that were asked last are listed and found";
+        const LISTED: &str =
+            "Those that were asked first and last are listed. Search to find one of the others.";
         match self.more {
-            _ if self.is_cut && self.find.is_empty() && self.view.is_none() => {
+            // A search finds all, and their number is not known.
+            _ if self.is_cut && !self.find.is_empty() => None,
+            _ if self.is_cut && self.view.is_none() => {
                 let waiting = self.pending.len() + self.more;
-                Some(format!("{waiting} or more are waiting: {LOOKED_AT}."))
+                Some(format!("{waiting} or more are waiting. {LISTED}"))
             }
-            _ if self.is_cut => Some(format!(
-                "More questions wait than can be looked at: {LOOKED_AT}."
-            )),
+            _ if self.is_cut => Some(format!("More questions wait than are counted. {LISTED}")),
             0 => None,
             more => Some(format!(
                 "{more} more are waiting. Search to find one of them."

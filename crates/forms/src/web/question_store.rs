@@ -267,8 +267,7 @@ pub struct QuestionList {
     pub pending_total: usize,
     /// The number of waiting questions in the view, matching or not.
     pub pending_in_view: usize,
-    /// `true` if more questions wait than the store read: the numbers are then minimums, and the questions between
-    /// those asked first and those asked last are omitted.
+    /// `true` if more questions wait than the store counted: the numbers are then minimums.
     pub is_cut: bool,
     /// `true` if the viewer sees questions of others.
     pub has_others: bool,

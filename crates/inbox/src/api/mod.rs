@@ -25,7 +25,7 @@ use mcp_elicit_core::text::without_mark;
 use mcp_elicit_core::wire::{Action, CallDefect, ElicitRequest};
 use mcp_elicit_forms::web::{EventStreams, QuestionId, Site, Viewer as _};
 use mcp_elicit_record::clock::now;
-use mcp_elicit_record::store::{Filter, Page, Row};
+use mcp_elicit_record::store::{Filter, ListQuery, Matching, Page, Row};
 use mcp_elicit_record::team::RetainedCall;
 use mcp_elicit_record::{Durability, Record, RecordError, Verdict};
 use serde::Deserialize;
@@ -35,8 +35,8 @@ use subtle::ConstantTimeEq as _;
 
 use model::{
     AnswerRequest, AnswerResponse, ApiProblem, AuditLink, AuditLinks, CandidateCall, ClientName,
-    FieldViolation, FormAdjustment, LeftOutArgument, ListedQuestion, ListedQuestions, ListedTool,
-    MovedFromClient, ProblemReason, RetainedValues, WholeQuestion,
+    FieldViolation, FormAdjustment, LeftOutArgument, ListRequest, ListedQuestion, ListedQuestions,
+    ListedTool, MovedFromClient, ProblemReason, RetainedValues, WholeQuestion,
 };
 
 use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
@@ -282,25 +282,16 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[serde(default)]
-    ended: bool,
-    most: Option<usize>,
-    after: Option<String>,
-}
-
 async fn list(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    query: Result<Query<ListRequest>, QueryRejection>,
 ) -> Response {
     let Ok(Query(query)) = query else {
         return problem(
             StatusCode::BAD_REQUEST,
             "not-a-list",
-            "ask with `ended`, `most` and `after` only",
+            "ask with `ended`, `most`, `after`, `find`, `server`, `kind`, `mode`, `target` and `principal` only",
         );
     };
     if query.most == Some(0) {
@@ -321,8 +312,18 @@ async fn list(
         after: query.after,
         most: most + 1,
     };
+    let find = query.find.unwrap_or_default();
+    let matching = Matching {
+        server: query.server,
+        mode: query.mode,
+        kind: query.kind,
+        target: query.target,
+        principal: query.principal,
+        words: state.questions.words(&find),
+    };
+    let selected = ListQuery::new(which, page).matching(matching);
     let found = async {
-        let rows = state.record.list(which, page).await?;
+        let rows = state.record.list_by(selected).await?;
         let waiting = state.record.store().waiting().await?;
         Ok::<_, RecordError>((rows, waiting))
     };
@@ -333,6 +334,7 @@ async fn list(
             let next = rows.last().filter(|_| more).map(|row| row.id.clone());
             let questions = rows
                 .iter()
+                .filter(|row| state.questions.shows_words(&viewer, row, &find))
                 .filter_map(|row| state.summary_for(&viewer, row))
                 .collect();
             Json(ListedQuestions {

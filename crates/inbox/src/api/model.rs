@@ -7,6 +7,31 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The parameters of a request for a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListRequest {
+    /// `true` for the questions that ended.
+    #[serde(default)]
+    pub ended: bool,
+    /// The most questions.
+    pub most: Option<usize>,
+    /// The question after which the page starts.
+    pub after: Option<String>,
+    /// Words, each of which must occur in the question, its call or its caller, or begin its id.
+    pub find: Option<String>,
+    /// The server's name for people.
+    pub server: Option<String>,
+    /// The kind of the call.
+    pub kind: Option<CallKind>,
+    /// A form to fill in, or a link to visit.
+    pub mode: Option<Mode>,
+    /// The name of the tool or prompt, or the resource's URI.
+    pub target: Option<String>,
+    /// The principal of the call.
+    pub principal: Option<String>,
+}
+
 /// A question as a list shows it.
 #[expect(
     clippy::struct_excessive_bools,

@@ -7,18 +7,43 @@ use mcp_elicit_record::{Keys, LockFile};
 
 #[tokio::test]
 async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
-    let rows: Vec<u32> = (0..100).collect();
-    let even = |row: &u32| row.is_multiple_of(2).then_some(*row);
-    let open = async |most: usize| first_and_last(&rows, Filter::Open, most, even).await;
-    assert_eq!(open(5).await, [0, 2, 4, 96, 98]);
-    assert_eq!(open(2).await, [0, 98]);
-    assert_eq!(open(1).await, [0]);
-    assert!(open(0).await.is_empty());
-    let all = open(50).await;
-    assert_eq!(all, open(51).await);
-    assert!(all.len() == 50 && all.is_sorted());
-    let ended = first_and_last(&rows, Filter::Ended, 3, even).await;
-    assert_eq!(ended, [0, 2, 4]);
+    let store = Arc::new(Memory::default());
+    let keys = Keys::random().unwrap();
+    let lease = LockFile::unshared().unwrap();
+    let clock = || Timestamp::from_millis(1_000);
+    let record = Arc::new(Record::new(store.clone(), keys, lease, clock));
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(sample::raised(&record, Vec::new()).await.unwrap());
+    }
+    // Questions of the same time are in the order of their ids in this store.
+    ids.sort();
+    record.flush().await.unwrap();
+    let questions = RecordQuestionStore::new(record);
+    let viewer = Viewer::Owner {
+        by: "a test".into(),
+    };
+    let listed = async |text: &str, most: usize| {
+        let filter = ListFilter {
+            text: text.to_owned(),
+            view: ListView::All,
+            most,
+        };
+        let list = questions.list(&viewer, &filter).await.unwrap();
+        assert_eq!((list.pending_total, list.is_cut), (10, false));
+        let pending = list.pending.into_iter();
+        let found = pending.map(|each| ids.iter().position(|id| id == each.id.as_str()).unwrap());
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(listed("", 5).await, [0, 1, 2, 8, 9]);
+    assert_eq!(listed("", 2).await, [0, 9]);
+    assert_eq!(listed("", 1).await, [0]);
+    assert!(listed("", 0).await.is_empty());
+    let all: Vec<usize> = (0..10).collect();
+    assert_eq!(listed("", 10).await, all);
+    assert_eq!(listed("", 11).await, all);
+    assert_eq!(listed(&ids[7][..12], 3).await, [7]);
+    assert!(listed("absent", 3).await.is_empty());
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, Memory, OpenCount, OpenFigures, Page, Row, Store,
-    StoreError, Stored, StoredGrant, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Row, Store, StoreError,
+    Stored, StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -45,12 +45,8 @@ impl Store for Failing {
         self.below.find(id)
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
-        self.below.list(filter, page)
-    }
-
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        self.below.list_under(filter, keys, most)
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+        self.below.list(query)
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

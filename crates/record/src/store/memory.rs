@@ -4,6 +4,7 @@ mod api_tokens;
 mod outbox;
 mod shared_rows;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +17,9 @@ use self::outbox::Outbox;
 use self::shared_rows::Shared;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListKeys, MOST_USED, OpenCount,
-    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
-    Write, chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, ListQuery, MOST_USED, OpenCount,
+    OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue, Write,
+    chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::used::UsedKind;
@@ -118,16 +119,17 @@ impl Inner {
     }
 }
 
-/// Returns a row's sort key in a list: by time, and by id among rows of the same time.
-fn list_position(filter: Filter, row: &Row) -> (i128, String) {
-    let millis =
-        |moment: Option<Timestamp>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
-    let time = match filter {
-        Filter::Open => millis(Some(row.lifecycle.asked_at())),
-        Filter::OpenLatest => -millis(Some(row.lifecycle.asked_at())),
-        Filter::Ended => -millis(row.lifecycle.ended_at()),
+/// Returns the order of two rows in a list: by time, and by id among rows of the same time.
+fn in_list_order(filter: Filter, a: &Row, b: &Row) -> Ordering {
+    let time = |row: &Row| match filter {
+        Filter::Open | Filter::OpenLatest => Some(row.lifecycle.asked_at()),
+        Filter::Ended => row.lifecycle.ended_at(),
     };
-    (time, row.id.clone())
+    let order = (time(a), &a.id).cmp(&(time(b), &b.id));
+    match filter {
+        Filter::Open => order,
+        Filter::OpenLatest | Filter::Ended => order.reverse(),
+    }
 }
 
 impl Store for Memory {
@@ -159,26 +161,27 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
         let found = self.with(|inner| {
+            let (filter, page) = (query.filter, &query.page);
             let after = match &page.after {
                 None => None,
                 Some(id) => match inner.rows.get(id) {
-                    Some(row) => Some(list_position(filter, row)),
+                    Some(row) => Some(row),
                     None => return Vec::new(),
                 },
             };
+            let is_after = |row: &Row| {
+                after.is_none_or(|after| in_list_order(filter, row, after) == Ordering::Greater)
+            };
+            let is_under = |row: &Row| query.keys.as_ref().is_none_or(|keys| row.is_under(keys));
             let mut rows: Vec<&Row> = inner
                 .rows
                 .values()
                 .filter(|row| row.lifecycle.is_open() == (filter != Filter::Ended))
-                .filter(|row| {
-                    after
-                        .as_ref()
-                        .is_none_or(|after| list_position(filter, row) > *after)
-                })
+                .filter(|row| is_after(row) && is_under(row) && query.matching.admits(row))
                 .collect();
-            rows.sort_by_key(|row| list_position(filter, row));
+            rows.sort_by(|a, b| in_list_order(filter, a, b));
             let listed = |row: &Row| Row {
                 params: None,
                 ..row.clone()
@@ -186,16 +189,6 @@ impl Store for Memory {
             rows.into_iter().take(page.most).map(listed).collect()
         });
         async { Ok(found) }.boxed()
-    }
-
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        async move {
-            let mut rows = self.list(filter, Page::first(usize::MAX)).await?;
-            rows.retain(|row| row.is_under(&keys));
-            rows.truncate(most);
-            Ok(rows)
-        }
-        .boxed()
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

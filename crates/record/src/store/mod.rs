@@ -20,13 +20,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::IdentityKey;
 use crate::audit::AuditFilter;
-use crate::principal::Principal;
 use crate::team::Team;
 use crate::used::UsedKind;
 use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 
 pub mod api_tokens;
 mod fault;
+mod list;
 pub mod memory;
 pub mod outbox;
 #[cfg(feature = "postgres")]
@@ -43,6 +43,7 @@ pub(crate) mod fault_injection;
 mod inline_tests;
 
 pub use fault::{DatabaseError, DatabaseFault};
+pub use list::{Filter, ListKeys, ListQuery, Matching, Page, SearchWord};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
 pub use postgres::{AddressError, Postgres, PostgresDatabase, PostgresSettings, PostgresTables};
@@ -323,76 +324,9 @@ pub struct AuditEntry {
     pub hash: String,
 }
 
-/// The selection of rows to list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// The waiting rows, the longest waiting first.
-    Open,
-    /// The waiting rows, the latest first.
-    OpenLatest,
-    /// The ended rows, the latest first.
-    Ended,
-}
-
-/// The keys under which the questions of one person are listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListKeys {
-    pub(crate) keys: Vec<String>,
-    pub(crate) principals: Vec<String>,
-}
-
-impl ListKeys {
-    /// Adds the questions that are addressed to a person or a group, or delegated to them.
-    pub fn add_addressee(&mut self, to: &Addressee) {
-        self.keys.push(addressee_key(to));
-    }
-
-    /// Adds the questions of calls that a person in the people file makes.
-    pub fn add_caller(&mut self, person: &str) {
-        self.keys.push(format!("caller:{person}"));
-    }
-
-    /// Adds the questions without a rule of calls with the API key of this id. Those of a rule name the caller's
-    /// person.
-    pub fn add_key(&mut self, id: &str) {
-        self.principals.push(Principal::Key(id).to_string());
-    }
-
-    /// Adds the questions of calls that a subject of an issuer makes.
-    pub fn add_subject(&mut self, issuer: &str, subject: &str) {
-        self.keys.push(format!("caller:{issuer}\n{subject}"));
-        let principal = Principal::subject(issuer, subject);
-        self.principals.push(principal.to_string());
-    }
-}
-
 /// Returns an addressee as it is spelled in a question's team.
 fn addressee_key(to: &Addressee) -> String {
     serde_json::to_string(to).expect("a name, written to memory")
-}
-
-/// A part of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The row after which it starts, even if it is no longer on the list; `None` for the beginning.
-    pub after: Option<String>,
-    /// The most rows.
-    pub most: usize,
-}
-
-impl Page {
-    /// Creates the beginning of a list.
-    pub const fn first(most: usize) -> Self {
-        Self { after: None, most }
-    }
-
-    /// Creates the page after this row; empty if there is no such row.
-    pub const fn after(row: String, most: usize) -> Self {
-        Self {
-            after: Some(row),
-            most,
-        }
-    }
 }
 
 /// An error of the store. It is unrelated to any single question.
@@ -497,9 +431,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the undelivered rows of the same question, oldest first.
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>>;
     /// Returns one page of rows, without their params (`Row::params`).
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>>;
-    /// Returns at most `most` rows of a list under these keys, without their params.
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>>;
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>>;
     /// Returns the waiting rows in figures.
     fn open_figures(&self) -> Stored<'_, OpenFigures>;
     /// Returns the size of the store on the disk, in bytes; `None` for one in memory.

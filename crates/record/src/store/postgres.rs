@@ -36,9 +36,8 @@ pub use self::settings::{AddressError, PostgresSettings};
 pub use self::state_tables::PostgresTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListKeys, MOST_USED, OpenCount,
-    OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue,
-    Write,
+    AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
+    OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue, Write,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::encryption::Encryption;
@@ -47,6 +46,8 @@ use crate::{IdentityKey, Keys, stored_bytes};
 
 /// The number of links that are read at once, to select some of them.
 const LINKS_AT_ONCE: i64 = 1_000;
+/// The number of rows that are read at once where they are compared here.
+const ROWS_AT_ONCE: usize = 1_000;
 
 /// A store in a PostgreSQL database.
 #[derive(Clone)]
@@ -231,32 +232,43 @@ impl Store for Postgres {
         async move { self.questions(&statements::BY_BINDING, &[&binding]).await }.boxed()
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
         async move {
-            let most = counted(page.most);
-            let (first, next) = match filter {
-                Filter::Open => (&statements::LIST_OPEN, &statements::LIST_OPEN_AFTER),
-                Filter::OpenLatest => (&statements::LIST_LATEST, &statements::LIST_LATEST_AFTER),
-                Filter::Ended => (&statements::LIST_ENDED, &statements::LIST_ENDED_AFTER),
+            let statement = match query.filter {
+                Filter::Open => &statements::LIST_OPEN,
+                Filter::OpenLatest => &statements::LIST_LATEST,
+                Filter::Ended => &statements::LIST_ENDED,
             };
-            match &page.after {
-                None => self.questions(first, &[&most]).await,
-                Some(after) => self.questions(next, &[&most, after]).await,
+            let (most, matching) = (query.page.most, &query.matching);
+            let keys = query.keys.as_ref().map(|keys| &keys.keys);
+            let principals = query.keys.as_ref().map(|keys| &keys.principals);
+            // Words, and the columns that the table does not have, are compared here.
+            let is_complete = matching.is_of_server_and_principal();
+            let at_once = if is_complete { most } else { ROWS_AT_ONCE };
+            let (mut found, mut after) = (Vec::new(), query.page.after);
+            while found.len() < most {
+                let limit = counted(at_once);
+                let values: database::Values<'_> = &[
+                    &limit,
+                    &after,
+                    &matching.server,
+                    &matching.principal,
+                    &keys,
+                    &principals,
+                ];
+                let rows = self.questions(statement, values).await?;
+                let is_last = rows.len() < at_once;
+                after = rows.last().map(|row| row.id.clone());
+                let left = most - found.len();
+                let matches = rows
+                    .into_iter()
+                    .filter(|row| is_complete || matching.admits(row));
+                found.extend(matches.take(left));
+                if is_last {
+                    break;
+                }
             }
-        }
-        .boxed()
-    }
-
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        async move {
-            let statement = match filter {
-                Filter::Open => &statements::UNDER_OPEN,
-                Filter::OpenLatest => &statements::UNDER_LATEST,
-                Filter::Ended => &statements::UNDER_ENDED,
-            };
-            let most = counted(most);
-            self.questions(statement, &[&keys.keys, &keys.principals, &most])
-                .await
+            Ok(found)
         }
         .boxed()
     }

@@ -12,6 +12,9 @@ mod file;
 mod grants;
 #[cfg(test)]
 mod layout_tests;
+#[cfg(test)]
+mod list_tests;
+mod lists;
 mod outbox;
 mod questions;
 mod recognize;
@@ -32,8 +35,8 @@ use self::file::File;
 pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, Filter, FinishedCall, KeyedContents,
-    ListKeys, OpenCount, OpenFigures, Page, Row, SERVERS_LEARNED, Store, StoreError, Stored,
+    AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
+    ListQuery, OpenCount, OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored,
     StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
@@ -42,38 +45,12 @@ use crate::{Keys, stored_bytes};
 use questions::{counted, millis, signed};
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
-/// The columns that a list reads.
-const LISTED: &str =
-    "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params, team";
-
-/// The rows of one person, by keys (`?1`) and principals (`?2`), both JSON lists. `open` is a literal, since a partial
-/// index is used for a constant only. Questions without a rule are under no key: of those that ended, the newest are
-/// scanned.
-const UNDER_OPEN: &str = "WHERE open = 1 AND id IN ( \
-      SELECT question FROM addressed WHERE open = 1 AND key IN (SELECT value FROM json_each(?1)) \
-      UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
-        AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
-    ORDER BY asked_at, rowid LIMIT ?3";
-const UNDER_OPEN_LATEST: &str = "WHERE open = 1 AND id IN ( \
-      SELECT question FROM addressed WHERE open = 1 AND key IN (SELECT value FROM json_each(?1)) \
-      UNION ALL SELECT id FROM question WHERE open = 1 AND team IS NULL \
-        AND json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
-    ORDER BY asked_at DESC, rowid DESC LIMIT ?3";
-const UNDER_ENDED: &str = "WHERE open = 0 AND id IN ( \
-      SELECT question FROM addressed WHERE open = 0 AND key IN (SELECT value FROM json_each(?1)) \
-      UNION ALL SELECT id FROM ( \
-        SELECT id, body FROM question WHERE open = 0 AND team IS NULL ORDER BY ended_at DESC, rowid DESC LIMIT 10000) \
-        WHERE json_extract(body, '$.principal') IN (SELECT value FROM json_each(?2))) \
-    ORDER BY ended_at DESC, rowid DESC LIMIT ?3";
-
 /// The number of open rows of one caller, which has its own index, and of those the number of one server.
-pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 IS NOT NULL \
-    AND coalesce(json_extract(body, '$.address'), json_extract(body, '$.server')) = ?2 \
-    AND coalesce(json_extract(team, '$.is_approval'), 0) = 0) \
-    FROM question WHERE open = 1 AND json_extract(body, '$.principal') = ?1";
+pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 IS NOT NULL AND address = ?2 AND approval = 0) \
+    FROM question WHERE open = 1 AND principal = ?1";
 
 /// The bytes that rows keep, by caller. The lengths are read from the rows' heads, without the values.
-const STORED_BYTES: &str = "SELECT json_extract(body, '$.principal'), sum(?1 + coalesce(octet_length(params), 0) \
+const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), sum(?1 + coalesce(octet_length(params), 0) \
     + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1";
 
 /// The rows that need an action.
@@ -280,7 +257,7 @@ impl Store for Sqlite {
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
         self.on_file(move |file| {
             let done = file.write_group(&wanted)?;
-            file.checkpoint_when_due();
+            file.tidy_when_due();
             Ok(done)
         })
     }
@@ -321,50 +298,13 @@ impl Store for Sqlite {
 
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
         self.rows(
-            format!("SELECT {COLUMNS} FROM question WHERE same = ?1 AND delivered = 0 ORDER BY asked_at LIMIT 100"),
+            format!("SELECT {COLUMNS} FROM question WHERE same = ?1 AND delivered = 0 ORDER BY asked_at, id LIMIT 100"),
             [binding],
         )
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
-        // `open` is a literal, since a partial index is used for a constant only.
-        let tail = match (filter, page.after.is_some()) {
-            (Filter::Open, false) => "WHERE open = 1 AND ?1 IS NULL ORDER BY asked_at, rowid",
-            (Filter::Open, true) => {
-                "WHERE open = 1 AND (asked_at, rowid) > (SELECT asked_at, rowid FROM question WHERE id = ?1) \
-                 ORDER BY asked_at, rowid"
-            }
-            (Filter::OpenLatest, false) => {
-                "WHERE open = 1 AND ?1 IS NULL ORDER BY asked_at DESC, rowid DESC"
-            }
-            (Filter::OpenLatest, true) => {
-                "WHERE open = 1 AND (asked_at, rowid) < (SELECT asked_at, rowid FROM question WHERE id = ?1) \
-                 ORDER BY asked_at DESC, rowid DESC"
-            }
-            (Filter::Ended, false) => {
-                "WHERE open = 0 AND ?1 IS NULL ORDER BY ended_at DESC, rowid DESC"
-            }
-            (Filter::Ended, true) => {
-                "WHERE open = 0 AND (ended_at, rowid) < (SELECT ended_at, rowid FROM question WHERE id = ?1) \
-                 ORDER BY ended_at DESC, rowid DESC"
-            }
-        };
-        let text = format!("SELECT {LISTED} FROM question {tail} LIMIT ?2");
-        self.rows(text, (page.after, counted(page.most)))
-    }
-
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        let tail = match filter {
-            Filter::Open => UNDER_OPEN,
-            Filter::OpenLatest => UNDER_OPEN_LATEST,
-            Filter::Ended => UNDER_ENDED,
-        };
-        let text = format!("SELECT {LISTED} FROM question {tail}");
-        self.on_file(move |file| {
-            let addressed = serde_json::to_string(&keys.keys)?;
-            let principals = serde_json::to_string(&keys.principals)?;
-            all(file, &text, (addressed, principals, counted(most)), read)
-        })
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+        self.on_file(move |file| file.list(&query))
     }
 
     fn waiting(&self) -> Stored<'_, usize> {

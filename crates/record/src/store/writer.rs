@@ -22,8 +22,8 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, Filter, FinishedCall, ListKeys, OpenCount, OpenFigures, Page, Row, Store,
-    StoreError, Stored, StoredGrant, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Row, Store, StoreError, Stored,
+    StoredGrant, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::step_log::log_written;
@@ -379,18 +379,10 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
         async move {
             self.flush().await?;
-            self.shared.store.list(filter, page).await
-        }
-        .boxed()
-    }
-
-    fn list_under(&self, filter: Filter, keys: ListKeys, most: usize) -> Stored<'_, Vec<Row>> {
-        async move {
-            self.flush().await?;
-            self.shared.store.list_under(filter, keys, most).await
+            self.shared.store.list(query).await
         }
         .boxed()
     }

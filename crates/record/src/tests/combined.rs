@@ -5,8 +5,8 @@ use mcp_elicit_core::question::{AskedVia, Ending, NewQuestion};
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::store::Sqlite;
 use crate::store::fault_injection::Failing;
+use crate::store::{ListQuery, Sqlite};
 use tokio::sync::mpsc;
 
 /// Returns a question for a client that answers with a new request, which may come after any restart.
@@ -281,7 +281,10 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     record.sweep().await.unwrap();
     let row = below.find(open).await.unwrap().unwrap();
     assert!(!row.lifecycle.is_open(), "nobody can come back for it");
-    let waiting = below.list(Filter::Open, Page::first(10)).await.unwrap();
+    let waiting = below
+        .list(ListQuery::new(Filter::Open, Page::first(10)))
+        .await
+        .unwrap();
     assert_eq!(waiting.len(), 2, "those that are waited for stay");
     // A question with a known call does not get the answer of an ambiguous one.
     let other = raise(&record, asked("Where?"), &tell).await;

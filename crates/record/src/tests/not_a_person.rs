@@ -4,7 +4,7 @@ use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::wire::Action;
 
 use super::*;
-use crate::store::{AuditEntry, Filter, Page, Sqlite};
+use crate::store::{AuditEntry, Filter, ListQuery, Page, Sqlite};
 
 /// Returns the audit's events of questions, as JSON.
 async fn events(store: &dyn Store) -> Vec<serde_json::Value> {
@@ -38,7 +38,10 @@ async fn a_moved_question_is_stored_as_one_for_people_and_its_answer_is_delivere
     let row = other.find(id.clone()).await.unwrap().unwrap();
     assert!(!row.is_at_client() && row.body.at_client && !row.exclusive);
     assert_eq!(row.lifecycle.moved().map(|moved| moved.why), Some(ERROR));
-    let listed = other.list(Filter::Open, Page::first(9)).await.unwrap();
+    let listed = other
+        .list(ListQuery::new(Filter::Open, Page::first(9)))
+        .await
+        .unwrap();
     assert!(listed.len() == 1 && !listed[0].is_at_client());
     // A late second move changes nothing.
     let again = record.move_to_people(&id, NotAPerson::Malformed, &[]);

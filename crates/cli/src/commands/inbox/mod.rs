@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, Mode};
-use mcp_elicit_inbox::api::model::{AnswerResponse, ListedQuestion, WholeQuestion};
+use mcp_elicit_inbox::api::model::{AnswerResponse, ListRequest, ListedQuestion, WholeQuestion};
 use mcp_elicit_inbox::client::{InboxClient, InboxError};
 use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
@@ -60,6 +60,12 @@ enum InboxCommand {
         /// List ended questions instead, the newest first
         #[arg(long)]
         ended: bool,
+        /// List only questions that contain these words: in the message, the names of the call, fields, rule or caller
+        #[arg(long, value_name = "WORDS")]
+        find: Option<String>,
+        /// List only questions of the server with this name
+        #[arg(long, value_name = "NAME")]
+        server: Option<String>,
         /// Maximum number of questions
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
         limit: u32,
@@ -181,16 +187,28 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     }
     let inbox = args.client().await?;
     match &args.act {
-        InboxCommand::List { ended, limit } => {
-            let questions = inbox
-                .list(*ended, None, *limit as usize)
-                .await
-                .map_err(failed)?;
+        InboxCommand::List {
+            ended,
+            find,
+            server,
+            limit,
+        } => {
+            let is_selected = find.is_some() || server.is_some();
+            let request = ListRequest {
+                ended: *ended,
+                find: find.clone(),
+                server: server.clone(),
+                ..ListRequest::default()
+            };
+            let questions = inbox.list_of(request, *limit as usize).await;
+            let questions = questions.map_err(failed)?;
             for question in &questions {
                 args.print(question)?;
             }
             if questions.is_empty() && !args.json {
-                output::say(if *ended {
+                output::say(if is_selected {
+                    "no question matches"
+                } else if *ended {
                     "nothing has ended yet"
                 } else {
                     "nothing is waiting"
@@ -402,7 +420,12 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
         return Ok(id.to_owned());
     }
     for (ended, limit) in [(false, usize::MAX), (true, LATELY)] {
-        let questions = inbox.list(ended, None, limit).await.map_err(failed)?;
+        let request = ListRequest {
+            ended,
+            find: Some(id.to_owned()),
+            ..ListRequest::default()
+        };
+        let questions = inbox.list_of(request, limit).await.map_err(failed)?;
         let mut ids = questions
             .iter()
             .map(|question| question.id.as_str())

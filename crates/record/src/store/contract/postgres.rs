@@ -62,6 +62,22 @@ async fn postgres_lists_by_person() {
 }
 
 #[tokio::test]
+async fn postgres_filters_searches_and_pages() {
+    if let Some(store) = store() {
+        lists::filters(&store).await;
+    }
+    if let Some(store) = store() {
+        lists::searches(&store).await;
+    }
+    if let Some(store) = store() {
+        lists::pages_of_a_person(&store).await;
+    }
+    if let Some(store) = store() {
+        lists::a_common_word(&store).await;
+    }
+}
+
+#[tokio::test]
 async fn postgres_selects_events_and_groups_them_by_question() {
     if let Some(store) = store() {
         audit::selects(&store).await;

@@ -34,12 +34,31 @@ macro_rules! listed {
     };
 }
 
-/// The open rows of one person, by keys and principals.
-macro_rules! under_open {
-    () => {
-        "WHERE q.is_open AND q.id IN ( \
-           SELECT question FROM mcp_elicit.addressed WHERE is_open AND key = ANY($1) \
-           UNION ALL SELECT id FROM mcp_elicit.question WHERE is_open AND NOT ruled AND principal = ANY($2)) "
+/// A page of a list: its length, the row before it, and what the rows must have. Those of one person are under keys, or
+/// of principals and no rule.
+macro_rules! page {
+    ($open:literal, $time:literal, $after:literal, $direction:literal) => {
+        concat!(
+            listed!(),
+            "WHERE ",
+            $open,
+            " AND ($2::text IS NULL OR (",
+            $time,
+            ", id) ",
+            $after,
+            " (SELECT ",
+            $time,
+            ", id FROM mcp_elicit.question WHERE id = $2)) \
+             AND ($3::text IS NULL OR server = $3) AND ($4::text IS NULL OR principal = $4) \
+             AND ($5::text[] IS NULL OR id IN (SELECT question FROM mcp_elicit.addressed WHERE ",
+            $open,
+            " AND key = ANY($5)) OR NOT ruled AND principal = ANY($6::text[])) ORDER BY ",
+            $time,
+            $direction,
+            ", id",
+            $direction,
+            " LIMIT $1"
+        )
     };
 }
 
@@ -105,21 +124,9 @@ statements! {
     // Questions.
     FIND(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id = $1");
     BY_BINDING(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE same = $1 AND NOT is_over ORDER BY asked_at, id LIMIT 100");
-    LIST_OPEN(INT8) = concat!(listed!(), "WHERE is_open ORDER BY asked_at, id LIMIT $1");
-    LIST_OPEN_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE is_open \
-         AND (asked_at, id) > (SELECT asked_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY asked_at, id LIMIT $1");
-    LIST_LATEST(INT8) = concat!(listed!(), "WHERE is_open ORDER BY asked_at DESC, id DESC LIMIT $1");
-    LIST_LATEST_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE is_open \
-         AND (asked_at, id) < (SELECT asked_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY asked_at DESC, id DESC LIMIT $1");
-    LIST_ENDED(INT8) = concat!(listed!(), "WHERE NOT is_open ORDER BY ended_at DESC, id DESC LIMIT $1");
-    LIST_ENDED_AFTER(INT8, TEXT) = concat!(listed!(), "WHERE NOT is_open \
-         AND (ended_at, id) < (SELECT ended_at, id FROM mcp_elicit.question WHERE id = $2) ORDER BY ended_at DESC, id DESC LIMIT $1");
-    UNDER_OPEN(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), under_open!(), "ORDER BY asked_at, id LIMIT $3");
-    UNDER_LATEST(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), under_open!(), "ORDER BY asked_at DESC, id DESC LIMIT $3");
-    UNDER_ENDED(TEXT_ARRAY, TEXT_ARRAY, INT8) = concat!(listed!(), "WHERE NOT q.is_open AND q.id IN ( \
-           SELECT question FROM mcp_elicit.addressed WHERE NOT is_open AND key = ANY($1) \
-           UNION ALL SELECT id FROM mcp_elicit.question WHERE NOT is_open AND NOT ruled AND principal = ANY($2)) \
-         ORDER BY ended_at DESC, id DESC LIMIT $3");
+    LIST_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", ">", "");
+    LIST_LATEST(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", "<", " DESC");
+    LIST_ENDED(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("NOT is_open", "ended_at", "<", " DESC");
     OPEN_BY_SERVER() = "SELECT server, count(*), min(asked_at) FROM mcp_elicit.question WHERE is_open GROUP BY server ORDER BY server";
     SIZE() = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mcp_elicit' AND c.relkind = 'r'";

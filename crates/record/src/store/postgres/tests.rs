@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 
 use super::super::contract::{SingleWrites as _, acted, change, row};
-use super::super::{Filter, Page, Store as _, StoreError, Write, Writer};
+use super::super::{Filter, ListQuery, Page, Store as _, StoreError, Write, Writer};
 use super::database::PostgresDatabase;
 use super::{Postgres, PostgresSettings, PostgresTables, statements};
 use crate::Keys;
@@ -53,7 +53,10 @@ async fn rows_stay_when_the_store_is_opened_again() {
         .unwrap();
     drop(store);
     let again = Postgres::at(connected(&database));
-    let found = again.list(Filter::Open, Page::first(10)).await.unwrap();
+    let found = again
+        .list(ListQuery::new(Filter::Open, Page::first(10)))
+        .await
+        .unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(again.planned_migration().await.unwrap(), "");
 }

@@ -8,11 +8,12 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, StoreError};
+use super::lists;
 use crate::encryption::Encryption;
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -29,11 +30,12 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../used.sql"),
     include_str!("../shared.sql"),
     include_str!("../approval_forms.sql"),
+    include_str!("../typed_lists.sql"),
 ];
 
 /// The number of waiting rows of each server, and the time of the oldest. `open` is a literal, since a partial index is
 /// used for a constant only.
-const OPEN_BY_SERVER: &str = "SELECT json_extract(body, '$.server'), count(*), min(asked_at) FROM question WHERE open = 1 GROUP BY 1";
+const OPEN_BY_SERVER: &str = "SELECT coalesce(server, json_extract(body, '$.server')), count(*), min(asked_at) FROM question WHERE open = 1 GROUP BY 1";
 
 /// The number of all tables, indexes and triggers of a file, and of the two tables that every version of the record has.
 const TABLES: &str = "SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('question', 'audit')) FROM sqlite_schema";
@@ -46,6 +48,9 @@ const STATEMENTS: usize = 64;
 const CHECKPOINT_AFTER: usize = 128;
 /// The number of writes after which that is overdue, and no more writes are made inline.
 const CHECKPOINT_OVERDUE: usize = 2 * CHECKPOINT_AFTER;
+
+/// The most questions that are prepared for the search at once, while writes wait.
+const TEXTS_AT_ONCE: usize = 2 * CHECKPOINT_OVERDUE;
 
 /// The number of attempts to open a file that other processes are creating, and the interval between them.
 const OPEN_TRIES: u32 = 500;
@@ -141,6 +146,17 @@ impl File {
     /// Counts writes, for [`Self::checkpoint_when_due`].
     pub(super) fn wrote(&mut self, count: usize) {
         self.writes_in_log += count;
+    }
+
+    /// After some writes, adds the texts of new questions for the search, and moves the log into the main file.
+    pub(super) fn tidy_when_due(&mut self) {
+        if self.writes_in_log >= CHECKPOINT_AFTER
+            && let Err(fault) = self.add_new_texts(Some(TEXTS_AT_ONCE))
+        {
+            // A search adds them too, and reports it.
+            tracing::warn!(%fault, "new questions were not prepared for the search");
+        }
+        self.checkpoint_when_due();
     }
 
     /// Moves the log into the main file after some writes, without waiting for readers.
@@ -267,6 +283,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     for migration in &MIGRATIONS[done..] {
         step.execute_batch(migration)?;
     }
+    lists::add_texts(&step, None)?;
     step.commit()?;
     Ok(())
 }

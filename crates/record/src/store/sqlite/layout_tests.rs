@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::{Phase, Timestamp};
-use mcp_elicit_core::wire::Mode;
+use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use rusqlite::Connection;
 
@@ -16,14 +16,14 @@ use super::file::{known_layout, migrate, version};
 use super::*;
 use crate::audit::{self, ChainCheck};
 use crate::encryption::Encryption;
-use crate::store::ListKeys;
 use crate::store::api_tokens::ApiTokenStore as _;
 use crate::store::shared_rows::{LOGINS, SharedRowStore as _};
+use crate::store::{Filter, ListKeys, ListQuery, Matching, Page, SearchWord};
 use crate::used::UsedKind;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 18] = [
+const LAYOUTS: [(i64, &str); 19] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -42,6 +42,7 @@ const LAYOUTS: [(i64, &str); 18] = [
     (14, include_str!("../layouts/14.sql")),
     (15, include_str!("../layouts/15.sql")),
     (16, include_str!("../layouts/16.sql")),
+    (17, include_str!("../layouts/17.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -98,6 +99,23 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
     );
     let same = store.by_binding("0b".repeat(32)).await.unwrap();
     assert_eq!(same.len(), 1, "the same call made again finds its answer");
+
+    // Lists are filtered and searched.
+    for (filter, words, id) in [
+        (Filter::Open, "sign deploy", "open"),
+        (Filter::Ended, "deploy", "answered"),
+    ] {
+        let matching = Matching {
+            server: Some("s".to_owned()),
+            kind: Some(CallKind::Tool),
+            words: SearchWord::all_in(words),
+            ..Matching::default()
+        };
+        let query = ListQuery::new(filter, Page::first(9)).matching(matching);
+        let listed = store.list(query).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].id, id);
+    }
 
     let record = Record::new(
         store.clone(),
@@ -189,7 +207,10 @@ async fn waits_for_its_people(record: &Record, store: &Sqlite, layout: i64) {
     ] {
         let mut under = ListKeys::default();
         under.add_addressee(&to);
-        let listed = store.list_under(Filter::Open, under, 9).await.unwrap();
+        let listed = store
+            .list(ListQuery::new(Filter::Open, Page::first(9)).under(Some(under)))
+            .await
+            .unwrap();
         assert_eq!(listed.len(), 1, "{to} finds it");
     }
     if layout >= 7 {
@@ -277,7 +298,7 @@ async fn a_record_whose_migration_was_killed_opens_with_all_that_it_holds() {
 fn the_values_of_arguments_leave_the_forms_of_earlier_approvals() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
-    let (layout, text) = LAYOUTS[LAYOUTS.len() - 2];
+    let (layout, text) = *LAYOUTS.iter().find(|(layout, _)| *layout == 15).unwrap();
     write_layout(&path, layout, text);
     let field = r#"{"type":"string","title":"path","default":"s3cr3t value"}"#;
     let form = format!(

@@ -1,14 +1,16 @@
 //! Writes of rows and audit links: a group in one transaction.
 
+use mcp_elicit_core::wire::CallKind;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
 use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed};
 use super::file::File;
+use super::lists;
 
 /// Inserts a row; its links are written separately.
-const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
-     arguments, content, claimed, due_at, findable, params, team) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, due_at, claimed, findable, \
+     server, address, principal, mode, kind, target, approval, exchange, body, team, arguments, content, params) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
 
 /// Updates a row; its links are written separately.
 const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
@@ -150,7 +152,7 @@ fn change_all(
 }
 
 fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
-    let lifecycle = &row.lifecycle;
+    let (lifecycle, body) = (&row.lifecycle, &row.body);
     step.prepare_cached(INSERT_ROW)?.execute(rusqlite::params![
         row.id,
         row.binding,
@@ -160,15 +162,22 @@ fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
         lifecycle.is_over(),
         millis(lifecycle.asked_at()),
         lifecycle.ended_at().map(millis),
+        row.due_at().map(millis),
+        row.exclusive,
+        row.can_be_found(),
+        body.server,
+        body.server_address(),
+        body.principal,
+        body.mode.as_str(),
+        body.kind.map(CallKind::word),
+        body.target,
+        row.team.as_ref().is_some_and(|team| team.is_approval),
         serde_json::to_string(lifecycle)?,
-        serde_json::to_string(&*row.body)?,
+        serde_json::to_string(&**body)?,
+        team_text(row)?,
         row.arguments,
         row.content,
-        row.exclusive,
-        row.due_at().map(millis),
-        row.can_be_found(),
         row.params,
-        team_text(row)?,
     ])?;
     Ok(())
 }
@@ -191,6 +200,10 @@ fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreErr
         row.due_at().map(millis),
         team_text(row)?,
     ])?;
+    // The people who ended it are part of the text of the search. The answer of a client's own dialog names nobody.
+    if changed == 1 && lifecycle.ended_by().is_some() && !row.is_at_client() {
+        lists::change_text(step, row)?;
+    }
     Ok(changed == 1)
 }
 
