@@ -316,3 +316,44 @@ fn runs_without_a_person_and_a_missing_desktop_are_named() {
         "{shown}{without}"
     );
 }
+
+#[test]
+fn a_signal_to_doctor_alone_ends_the_servers_that_it_started() {
+    let home = tempfile::tempdir().unwrap();
+    let pid_file = home.path().join("pid");
+    let script = format!("echo $$ >'{}'; exec sleep 300", pid_file.display());
+    let servers = json!({"slow": wrapped(&["--", "/bin/sh", "-c", &script])});
+    let (name, text) = cursor(&servers);
+    fs::create_dir_all(home.path().join(name).parent().unwrap()).unwrap();
+    fs::write(home.path().join(name), text).unwrap();
+    let doctor = Command::new(PROGRAM)
+        .args(["doctor", "--start"])
+        .env_clear()
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_there = |pid: &str| Path::new("/proc").join(pid).exists();
+    let until = |holds: &dyn Fn() -> bool| {
+        for _ in 0..2_000 {
+            if holds() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("it did not come");
+    };
+    let pid = || fs::read_to_string(&pid_file).unwrap_or_default();
+    until(&|| pid().ends_with('\n'));
+    let sent = Command::new("kill")
+        .args(["-INT", &doctor.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let ended = doctor.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("stopped"), "{told}");
+    until(&|| !is_there(pid().trim()));
+}

@@ -2,6 +2,8 @@
 //! browser gets the name of a file that only its owner can read, and the file redirects to the link.
 
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use mcp_elicit_forms::web::OpenedPage;
 use tempfile::NamedTempFile;
@@ -11,7 +13,7 @@ use super::opener;
 /// The file that redirects to the link. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct PrivateLink {
-    _page: NamedTempFile,
+    page: NamedTempFile,
 }
 
 impl PrivateLink {
@@ -24,13 +26,43 @@ impl PrivateLink {
         page.write_all(html(link).as_bytes())?;
         page.flush()?;
         opener::open_page(&page)?;
-        Ok(Self { _page: page })
+        Ok(Self { page })
+    }
+}
+
+/// The links that [`open_page`] opened. The async runtime may end without dropping its tasks, and what they own.
+static OPENED: Mutex<Vec<PrivateLink>> = Mutex::new(Vec::new());
+
+/// An entry of [`OPENED`], by the path of its file. It is removed on drop.
+struct Opened(PathBuf);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        retain_opened(|path| path != self.0);
     }
 }
 
 /// Opens the link with the system's browser. The returned page must live until the browser has read it.
 pub(crate) fn open_page(link: &str) -> io::Result<OpenedPage> {
-    Ok(Box::new(PrivateLink::open(link)?))
+    let link = PrivateLink::open(link)?;
+    let opened = Opened(link.page.path().to_owned());
+    OPENED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(link);
+    Ok(Box::new(opened))
+}
+
+/// Removes the files of all pages that [`open_page`] opened, at the end of the process.
+pub(crate) fn remove_opened() {
+    retain_opened(|_| false);
+}
+
+fn retain_opened(stays: impl Fn(&Path) -> bool) {
+    OPENED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|link| stays(link.page.path()));
 }
 
 fn html(link: &str) -> String {

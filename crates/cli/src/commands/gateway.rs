@@ -30,10 +30,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
         .check()
         .map_err(|fault| unusable(fault, &from, check))?;
     if check {
-        in_runtime(Box::pin(server_eras::check(
-            &config.servers,
-            config.state.as_deref(),
-        )))?;
+        in_runtime(check_servers(&config))?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
@@ -53,7 +50,21 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     }
     let served = in_runtime(serve(config, file));
     kill_servers();
+    private_link::remove_opened();
     served.map(|()| Exit::Done)
+}
+
+/// Tries each server; one that runs when a signal stops the process is killed.
+async fn check_servers(config: &Config) -> Result<(), Failure> {
+    let stop = stop::listen()?;
+    let checked = Box::pin(server_eras::check(&config.servers, config.state.as_deref()));
+    tokio::select! {
+        checked = checked => checked,
+        () = stop.cancelled() => {
+            kill_servers();
+            Err(Failure::interrupted("stopped; no server is left running"))
+        }
+    }
 }
 
 /// Returns what a configuration without an inbox means, and how to get one.

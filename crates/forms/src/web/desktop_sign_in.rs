@@ -50,7 +50,6 @@ impl DesktopSignIn {
         let open = self.open;
         let opened = tokio::task::spawn_blocking(move || open(&link)).await;
         let page = opened.unwrap_or_else(|error| Err(io::Error::other(error)))?;
-        // The task, and with it the page, ends with the server.
         tokio::spawn(async move {
             tokio::time::sleep(READ_WITHIN).await;
             drop(page);

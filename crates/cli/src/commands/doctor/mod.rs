@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use self::start::{Started, start};
 use super::setup::{Found, Selection, find, is_open};
 use super::{in_runtime, state_record};
+use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, ERROR, GOOD, HINT, WARNING, harmless, print, styled};
 
@@ -123,10 +124,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
     }
     let mut known = Vec::new();
     if args.start {
-        in_runtime(async {
-            start_all(&files, &selection, &mut known, &mut findings).await;
-            Ok(())
-        })?;
+        in_runtime(start_all(&files, &selection, &mut known, &mut findings))?;
     }
     two_commands(&files, &mut findings);
     in_runtime(async {
@@ -162,13 +160,14 @@ fn revisions_of<'s>(known: &'s [Revisions<'_>], file: &Found, server: &Server) -
     Some(&found.words)
 }
 
-/// Starts the selected servers, one after the other.
+/// Starts the selected servers, one after the other, until a signal stops the process.
 async fn start_all<'f>(
     files: &'f [Found],
     selection: &Selection,
     known: &mut Vec<Revisions<'f>>,
     findings: &mut Vec<Finding>,
-) {
+) -> Result<(), Failure> {
+    let stop = stop::listen()?;
     for file in files {
         let Ok(document) = &file.document else {
             continue;
@@ -182,7 +181,13 @@ async fn start_all<'f>(
                 harmless(server.name()),
                 file.client.name()
             ));
-            let Some(Started { revisions, finding }) = start(file, document, server).await else {
+            let started = start(file, document, server, &stop).await;
+            if stop.is_cancelled() {
+                return Err(Failure::interrupted(
+                    "stopped; the servers were told to end",
+                ));
+            }
+            let Some(Started { revisions, finding }) = started else {
                 continue;
             };
             findings.extend(finding);
@@ -193,6 +198,7 @@ async fn start_all<'f>(
             }));
         }
     }
+    Ok(())
 }
 
 /// Adds the findings of one file.
@@ -230,10 +236,7 @@ async fn in_file(
         let setup = |flags: &str| setup_command(client, server.name(), flags);
         let started = match server.state() {
             State::Program { command } => command.first(),
-            State::Wrapped { args, .. } => args
-                .iter()
-                .position(|word| word == "--")
-                .and_then(|end| args.get(end + 1)),
+            State::Wrapped { args, .. } => behind(args).first(),
             State::Url { .. } | State::Unsupported { .. } => None,
         };
         if let Some(program) = started.filter(|program| is_missing(program)) {
@@ -283,11 +286,7 @@ async fn in_file(
                         again.clone(),
                     );
                 }
-                let inner = args
-                    .iter()
-                    .position(|word| word == "--")
-                    .map(|end| &args[end + 1..]);
-                if let Some([command, rest @ ..]) = inner {
+                if let [command, rest @ ..] = behind(args) {
                     let is_gateway = Path::new(command)
                         .file_stem()
                         .is_some_and(|stem| stem == "mcp-elicit");
@@ -379,19 +378,25 @@ async fn missing_sign_in(args: &[String], state: &StateFolder) -> Option<String>
     }
 }
 
+/// Returns the command that a gateway with these arguments starts; empty for a server at a URL.
+fn behind(args: &[String]) -> &[String] {
+    let end = args.iter().position(|word| word == "--");
+    end.map_or(&[], |end| &args[end + 1..])
+}
+
 /// Adds the names that stand for different servers in different files.
 fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
     let inner = |server: &Server| match server.state() {
         State::Program { command } => command.clone(),
-        State::Wrapped { args, .. } => match args.iter().position(|word| word == "--") {
-            Some(end) => args[end + 1..].to_vec(),
-            None => args
+        State::Wrapped { args, .. } => match behind(args) {
+            [] => args
                 .iter()
                 .skip_while(|word| *word != "--upstream")
                 .skip(1)
                 .take(1)
                 .cloned()
                 .collect(),
+            command => command.to_vec(),
         },
         State::Url { url, .. } => vec![url.clone()],
         State::Unsupported { .. } => Vec::new(),

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use mcp_elicit_setup::{Document, Server, State};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
 
 use super::{Finding, Level};
 use crate::commands::setup::Found;
 
 /// The longest time for one server, whose launcher may have to download it.
 const WITHIN: Duration = Duration::from_secs(200);
+
+/// The time that a check has to end, with its server, before it is killed.
+const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// The longest part of what a check says, in characters.
 const MAX_TEXT: usize = 400;
@@ -27,9 +31,14 @@ pub(super) struct Started {
     pub(super) finding: Option<Finding>,
 }
 
-/// Starts a server, reads what it speaks, and ends it. Returns `None` for one that the client does not use now, or that
-/// cannot be behind the gateway.
-pub(super) async fn start(file: &Found, document: &Document, server: &Server) -> Option<Started> {
+/// Starts a server, reads what it speaks, and ends it, early when the token is cancelled. Returns `None` for one that the
+/// client does not use now, or that cannot be behind the gateway.
+pub(super) async fn start(
+    file: &Found,
+    document: &Document,
+    server: &Server,
+    stop: &CancellationToken,
+) -> Option<Started> {
     if server.is_disabled() {
         return None;
     }
@@ -66,7 +75,7 @@ pub(super) async fn start(file: &Found, document: &Document, server: &Server) ->
         let next = next.unwrap_or_else(by_hand);
         finding("server-fails", Level::Problem, says, next)
     };
-    let checked = tokio::time::timeout(WITHIN, check(program, arguments, environment));
+    let checked = tokio::time::timeout(WITHIN, check(program, arguments, environment, stop));
     match checked.await {
         Ok(Ok((status, said))) if status.success() => Some(Started {
             revisions: part(&said, ": speaks ").map(|rest| format!("speaks {rest}")),
@@ -87,11 +96,13 @@ pub(super) async fn start(file: &Found, document: &Document, server: &Server) ->
     }
 }
 
-/// Runs the check of a gateway to its end; returns its status, and the beginning of what it says.
+/// Runs the check of a gateway to its end; returns its status, and the beginning of what it says. When the token is
+/// cancelled, the check is told to end, and ends its server.
 async fn check(
     program: &str,
     arguments: &[String],
     environment: Vec<(String, String)>,
+    stop: &CancellationToken,
 ) -> io::Result<(ExitStatus, String)> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -102,13 +113,41 @@ async fn check(
         .kill_on_drop(true)
         .spawn()?;
     let mut said = Vec::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        (&mut stderr).take(MAX_READ).read_to_end(&mut said).await?;
-        // Read to its end, so that the check does not wait for a reader.
-        tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
+    let stderr = child.stderr.take();
+    let read = async {
+        if let Some(mut stderr) = stderr {
+            (&mut stderr).take(MAX_READ).read_to_end(&mut said).await?;
+            // Read to its end, so that the check does not wait for a reader.
+            tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        read = read => read?,
+        () = stop.cancelled() => {
+            terminate(&mut child)?;
+            let ended = tokio::time::timeout(END_WITHIN, child.wait()).await;
+            return Ok((ended.map_err(io::Error::other)??, String::new()));
+        }
     }
     let status = child.wait().await?;
     Ok((status, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Tells a process to end.
+fn terminate(child: &mut Child) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process};
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        match id.and_then(Pid::from_raw) {
+            Some(id) => kill_process(id, Signal::TERM)?,
+            None => child.start_kill()?,
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    child.start_kill()
 }
 
 /// Returns the command that checks this server; `None` if it cannot be checked here.
