@@ -48,11 +48,19 @@ const MAX_BYTES: u64 = 64 << 20;
 /// # Errors
 /// If there is no such file, or it cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_at_most(path, MAX_BYTES)
+}
+
+/// Reads a whole regular file of at most this many bytes, like [`read`].
+///
+/// # Errors
+/// Those of [`read`], and [`io::ErrorKind::FileTooLarge`].
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_to_read(path)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let why = format!("it is larger than {} MB", MAX_BYTES >> 20);
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is larger than {} MB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)

@@ -77,17 +77,12 @@ impl Manifest {
     pub(super) fn read(folder: &Path) -> Result<Self, BackupError> {
         let path = folder.join(NAME);
         let damaged = |why: &str| BackupError::Damaged(format!("{NAME} {why}"));
-        let size = match state_file::open_to_read(&path).and_then(|file| file.metadata()) {
-            Ok(known) => known.len(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(BackupError::NoBackup(folder.to_owned()));
-            }
-            Err(error) => return Err(BackupError::file(&path)(error)),
-        };
-        if size > LONGEST {
-            return Err(damaged("is too long"));
-        }
-        let text = state_file::read(&path).map_err(BackupError::file(&path))?;
+        let text =
+            state_file::read_at_most(&path, LONGEST).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => BackupError::NoBackup(folder.to_owned()),
+                io::ErrorKind::FileTooLarge => damaged("is too long"),
+                _ => BackupError::file(&path)(error),
+            })?;
         let head: Head =
             serde_json::from_slice(&text).map_err(|_| damaged("is not the list of a backup"))?;
         if head.format > FORMAT {
