@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_setup::write::real_path;
 use mcp_elicit_setup::{Client, Document, Location, MAX_BYTES, Surroundings, System};
 
@@ -28,7 +29,7 @@ impl Found {
                 let document = read(client, &real);
                 (real, document)
             }
-            Err(error) => (path.clone(), Err(error.to_string())),
+            Err(error) => (path.clone(), Err(with_causes(&error))),
         };
         Self {
             client,
