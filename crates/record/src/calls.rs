@@ -1,8 +1,8 @@
 //! Calls without a waiting client: handed back, and in progress or finished. The same call made again, in any session
 //! of the same caller, gets the result, or follows the call in progress: no work is done twice.
 //!
-//! Calls in progress are known in the process that runs them. Results are also in the store, sealed, for a limited
-//! time.
+//! A call in progress is a row of the record with the gateway that runs it, while that gateway runs; its result replaces
+//! the row, sealed, for a limited time. If other gateways share the record, each call is looked up there.
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -14,7 +14,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{Applied, Record, RecordError, SessionIdentity, associated_data, encryption};
-use crate::store::{FinishedCall, Store as _};
+use crate::store::{FinishedCall, RunningCall, Store as _, UnattendedCall};
 
 /// A session to notify, and its number for the call.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ pub(super) struct Unattended {
     binding: String,
     /// The session that made it, while it exists.
     owner: Option<Party>,
+    /// The other gateway that runs it.
+    elsewhere: Option<String>,
     /// The time until which its result is kept; `None` while the server processes it.
     result_until: Option<Timestamp>,
     /// The address at which a person can answer the question that it waits for.
@@ -53,9 +55,10 @@ impl Record {
         self.unattended_count.store(calls.len(), Ordering::Release);
     }
 
-    /// Returns `true` if there is any call without a waiting client.
+    /// Returns `true` if there may be any call without a waiting client: one is known, or other gateways share the
+    /// record.
     pub fn has_calls(&self) -> bool {
-        self.unattended_count.load(Ordering::Acquire) > 0
+        self.unattended_count.load(Ordering::Acquire) > 0 || self.presence.is_shared()
     }
 
     fn call_key(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> String {
@@ -68,6 +71,9 @@ impl Record {
     pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
         if !self.has_calls() {
             return false;
+        }
+        if self.presence.is_shared() {
+            return true;
         }
         let binding = self.call_key(who, info, digest);
         let now = self.now();
@@ -102,11 +108,14 @@ impl Record {
                 let mut running = of_it().filter(|call| call.result_until.is_none());
                 (finished, running.next().map(|call| call.link.clone()))
             };
-            let Some(id) = finished else {
-                return Ok(match runs {
-                    Some(link) => FoundCall::Running { link },
-                    None => FoundCall::Nothing,
-                });
+            let id = match (finished, runs) {
+                (Some(id), _) => id,
+                (None, Some(link)) => return Ok(FoundCall::Running { link }),
+                (None, None) => match self.find_call_elsewhere(binding).await? {
+                    Elsewhere::Finished(id) => id,
+                    Elsewhere::Running(link) => return Ok(FoundCall::Running { link }),
+                    Elsewhere::Nothing => return Ok(FoundCall::Nothing),
+                },
             };
             let owner = self.forget_unattended(&id).and_then(|call| call.owner);
             // The gateway that deletes it has it: another may be first.
@@ -127,6 +136,36 @@ impl Record {
         }
     }
 
+    /// Looks up a call of another gateway that shares the record.
+    async fn find_call_elsewhere(&self, binding: &str) -> Result<Elsewhere, RecordError> {
+        if !self.presence.is_shared() {
+            return Ok(Elsewhere::Nothing);
+        }
+        let stored = self
+            .store
+            .calls(Some(binding.to_owned()), self.now())
+            .await?;
+        let mut found = Elsewhere::Nothing;
+        for call in stored {
+            match &call.running {
+                None => return Ok(Elsewhere::Finished(call.id)),
+                Some(running) if self.runs_elsewhere(running) => {
+                    found = Elsewhere::Running(running.link.clone());
+                    let mut calls = self.unattended();
+                    calls.entry(call.id.clone()).or_insert_with(|| call.into());
+                    self.count_calls(&calls);
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns `true` if another gateway runs the call, and still does.
+    fn runs_elsewhere(&self, running: &RunningCall) -> bool {
+        !self.lock_file.is_mine(&running.owner) && self.lock_file.is_held(&running.owner)
+    }
+
     fn forget_unattended(&self, id: &str) -> Option<Unattended> {
         let mut calls = self.unattended();
         let call = calls.remove(id);
@@ -136,16 +175,22 @@ impl Record {
 
     /// Records that a call of this session is in progress without a waiting client; a person can answer its question at
     /// `link`.
+    ///
+    /// # Errors
+    /// If the system has no random numbers, or the store fails: then only this gateway knows of the call.
     pub fn keep_call(
-        &self,
+        self: &Arc<Self>,
         who: &SessionIdentity,
         info: Option<&str>,
         digest: &str,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
         link: Option<String>,
-    ) -> Result<(), RecordError> {
-        let id = encryption::random_id()?;
+    ) -> Applied<()> {
+        let id = match encryption::random_id() {
+            Ok(id) => id,
+            Err(fault) => return Err(fault.into()).into(),
+        };
         let binding = self.call_key(who, info, digest);
         let owner = Some(Party {
             tell: tell.clone(),
@@ -153,15 +198,45 @@ impl Record {
         });
         let unattended = Unattended {
             id: id.clone(),
-            binding,
+            binding: binding.clone(),
             owner,
+            elsewhere: None,
             result_until: None,
-            link,
+            link: link.clone(),
             followers: Vec::new(),
         };
         let mut calls = self.unattended();
-        calls.insert(id, unattended);
+        calls.insert(id.clone(), unattended);
         self.count_calls(&calls);
+        drop(calls);
+        let running = RunningCall {
+            owner: self.lock_file.name().to_owned(),
+            link,
+        };
+        let record = self.clone();
+        Applied::pending(async move { record.begin_call(id, binding, running).await })
+    }
+
+    /// Stores a call in progress, so that other gateways find it.
+    async fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+    ) -> Result<(), RecordError> {
+        let until = self.now().after(self.retention.results);
+        let begun = self.store.begin_call(id.clone(), binding, running, until);
+        begun.await?;
+        let runs = {
+            let calls = self.unattended();
+            calls
+                .get(&id)
+                .is_some_and(|call| call.result_until.is_none())
+        };
+        if !runs {
+            // It has ended meanwhile.
+            self.store.end_call(id).await?;
+        }
         Ok(())
     }
 
@@ -234,6 +309,8 @@ impl Record {
             }
             None => Vec::new(),
         };
+        // If the call ended while its row was written, the row may have come later.
+        self.store.end_call(id).await?;
         tell_all(followers);
         Ok(())
     }
@@ -264,6 +341,8 @@ impl Record {
             };
             if known.result_until.is_some() {
                 self.store.take_call(id).await?;
+            } else {
+                self.store.end_call(id).await?;
             }
             tell_all(known.followers);
         }
@@ -271,48 +350,145 @@ impl Record {
     }
 
     /// Releases the calls of a session that is gone: those in progress are lost, results stay.
-    pub(super) fn release_calls(&self, tell: &mpsc::UnboundedSender<RecordEvent>) {
+    pub(super) async fn release_calls(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+    ) -> Result<(), RecordError> {
+        let (mut followers, mut lost) = (Vec::new(), Vec::new());
+        {
+            let mut calls = self.unattended();
+            calls.retain(|id, known| {
+                let own = known.owner.as_ref();
+                if !own.is_some_and(|owner| owner.tell.same_channel(tell)) {
+                    return true;
+                }
+                known.owner = None;
+                if known.result_until.is_none() {
+                    followers.append(&mut known.followers);
+                    lost.push(id.clone());
+                }
+                known.result_until.is_some()
+            });
+            self.count_calls(&calls);
+        }
+        // The row goes first, so that those who look again do not find it.
+        let mut done = Ok(());
+        for id in lost {
+            done = done.and(self.store.end_call(id).await);
+        }
+        tell_all(followers);
+        Ok(done?)
+    }
+
+    /// Reads the stored calls, and deletes expired ones and those of gateways that have ended.
+    pub(super) async fn tidy_calls(&self) -> Result<(), RecordError> {
+        self.store.expire_calls(self.now()).await?;
+        for ended in self.read_calls().await? {
+            self.store.end_call(ended).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the stored calls.
+    pub async fn load_calls(&self) -> Result<(), RecordError> {
+        self.read_calls().await.map(drop)
+    }
+
+    /// Reads the stored calls, and returns the ids of those whose gateway has ended.
+    async fn read_calls(&self) -> Result<Vec<String>, RecordError> {
+        let stored = self.store.calls(None, self.now()).await?;
+        let (mut followers, mut ended) = (Vec::new(), Vec::new());
+        let mut calls = self.unattended();
+        // A result that another gateway returned is no longer there, and no call whose gateway has ended.
+        calls.retain(|id, known| {
+            let is_stored = known.owner.is_some()
+                || stored.iter().any(|stored| stored.id == *id)
+                    && known
+                        .elsewhere
+                        .as_ref()
+                        .is_none_or(|owner| self.lock_file.is_held(owner));
+            if !is_stored {
+                followers.append(&mut known.followers);
+            }
+            is_stored
+        });
+        for call in stored {
+            match &call.running {
+                // Those of this gateway are known.
+                Some(running) if self.lock_file.is_mine(&running.owner) => continue,
+                Some(running) if !self.runs_elsewhere(running) => {
+                    ended.push(call.id);
+                    continue;
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(known) = calls.get_mut(&call.id)
+                        && known.result_until.is_none()
+                        && known.owner.is_none()
+                    {
+                        known.result_until = Some(call.until);
+                        known.elsewhere = None;
+                        followers.append(&mut known.followers);
+                    }
+                }
+            }
+            calls.entry(call.id.clone()).or_insert_with(|| call.into());
+        }
+        self.count_calls(&calls);
+        drop(calls);
+        tell_all(followers);
+        Ok(ended)
+    }
+
+    /// Notifies the followers of calls whose gateway has ended.
+    pub(super) fn drop_ended_calls(&self) {
         let mut followers = Vec::new();
         let mut calls = self.unattended();
         calls.retain(|_, known| {
-            let own = known.owner.as_ref();
-            if !own.is_some_and(|owner| owner.tell.same_channel(tell)) {
-                return true;
-            }
-            known.owner = None;
-            if known.result_until.is_none() {
+            let elsewhere = known.elsewhere.as_ref();
+            let runs = elsewhere.is_none_or(|owner| self.lock_file.is_held(owner));
+            if !runs {
                 followers.append(&mut known.followers);
             }
-            known.result_until.is_some()
+            runs
         });
         self.count_calls(&calls);
         drop(calls);
         tell_all(followers);
     }
+}
 
-    /// Reads the stored results, and deletes expired ones.
-    pub async fn load_calls(&self) -> Result<(), RecordError> {
-        let stored = self.store.calls(self.now()).await?;
-        let mut calls = self.unattended();
-        // A result that another gateway returned is no longer there.
-        calls.retain(|id, known| {
-            known.owner.is_some() || stored.iter().any(|stored| stored.id == *id)
-        });
-        for FinishedCall {
-            id, binding, until, ..
-        } in stored
-        {
-            calls.entry(id.clone()).or_insert(Unattended {
-                id,
-                binding,
-                owner: None,
-                result_until: Some(until),
-                link: None,
-                followers: Vec::new(),
-            });
+/// A call of another gateway.
+enum Elsewhere {
+    /// None.
+    Nothing,
+    /// In progress; a person can answer its question at this address.
+    Running(Option<String>),
+    /// Finished; its id.
+    Finished(String),
+}
+
+impl From<UnattendedCall> for Unattended {
+    fn from(stored: UnattendedCall) -> Self {
+        let UnattendedCall {
+            id,
+            binding,
+            running,
+            until,
+        } = stored;
+        let (elsewhere, link) = match running {
+            Some(RunningCall { owner, link }) => (Some(owner), link),
+            None => (None, None),
+        };
+        Self {
+            id,
+            binding,
+            owner: None,
+            result_until: elsewhere.is_none().then_some(until),
+            elsewhere,
+            link,
+            followers: Vec::new(),
         }
-        self.count_calls(&calls);
-        Ok(())
     }
 }
 

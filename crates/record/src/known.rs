@@ -34,6 +34,8 @@ pub(super) struct Live {
     pub(super) progress: Option<VoteProgress>,
     /// The person who is told once the held answer is written.
     pub(super) promise: Option<oneshot::Sender<Promised>>,
+    /// The version of the row, still open, that was last read for changes of others.
+    pub(super) heard: Option<u64>,
     /// Locked by the code that writes an answer by itself, and by the code that delivers it.
     turn: Arc<Mutex<()>>,
 }
@@ -51,6 +53,7 @@ impl Live {
             known: None,
             progress: None,
             promise: None,
+            heard: None,
             turn: Arc::default(),
         }
     }
@@ -403,8 +406,9 @@ impl Record {
                 }
             }
         }
-        self.release_calls(tell);
+        let released = self.release_calls(tell).await;
         self.changed();
-        done.and(self.store.flush().await.map_err(Into::into))
+        done.and(released)
+            .and(self.store.flush().await.map_err(Into::into))
     }
 }

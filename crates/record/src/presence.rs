@@ -4,6 +4,7 @@
 pub(crate) mod lock_file;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::lock_file::Mark;
@@ -15,6 +16,10 @@ use crate::store::Store as _;
 pub(super) struct Presence {
     /// The mark of the lock files when this gateway was found alone; `None` while that is unknown, and if others run.
     alone: Mutex<Option<Mark>>,
+    /// `true` if other gateways shared the record when they were last looked for.
+    shared: AtomicBool,
+    /// `true` from the time at which a change of others is noticed, until it is read.
+    unread: AtomicBool,
     /// The deduplication keys that the record may have (`Row::binding`): too many rather than too few.
     left: Mutex<Left>,
 }
@@ -38,6 +43,21 @@ impl Presence {
 
     fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if other gateways shared the record when they were last looked for.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
+    }
+
+    /// Returns `true` if a change of others is not read yet.
+    pub(super) fn has_unread(&self, has_changed: bool) -> bool {
+        self.unread.fetch_or(has_changed, Ordering::AcqRel) || has_changed
+    }
+
+    /// Records that all changes of others that were noticed are read.
+    pub(super) fn has_read(&self) {
+        self.unread.store(false, Ordering::Release);
     }
 
     /// Records that the same question may be found in the record from now on. Returns the mark.
@@ -91,11 +111,13 @@ impl Record {
     /// answers a question and exits. If others share it, exclusive rows of this gateway become shared; otherwise the
     /// rows that others left are remembered.
     pub async fn check_presence(&self) -> Result<bool, RecordError> {
+        let has_others = self.lock_file.has_others();
+        self.presence.shared.store(has_others, Ordering::Release);
         let Ok(mark) = self.lock_file.mark() else {
             *self.presence.alone() = None;
             return Ok(true);
         };
-        if self.lock_file.has_others() {
+        if has_others {
             *self.presence.alone() = None;
             self.share_all().await?;
             return Ok(true);

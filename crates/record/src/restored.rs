@@ -54,7 +54,12 @@ impl Record {
             }
         }
         ended.votes = self.end_voted().await?;
-        for call in self.store.calls(self.now()).await? {
+        for call in self.store.calls(None, self.now()).await? {
+            if call.running.is_some() {
+                // Its gateway ended with the record that was saved.
+                self.store.end_call(call.id).await?;
+                continue;
+            }
             ended.results += u64::from(self.store.take_call(call.id).await?.is_some());
         }
         let grants = self.store.grants(self.now()).await?;

@@ -3,6 +3,7 @@
 use crate::RecordEvent;
 use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
 use mcp_elicit_core::question::Ending;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::row::RowChange;
@@ -47,7 +48,7 @@ impl Record {
         } = self.retention;
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
-        self.load_calls().await?;
+        self.tidy_calls().await?;
         self.store.purge(Timestamp::from_millis(before)).await?;
         self.add_up_when_due().await
     }
@@ -104,13 +105,33 @@ impl Record {
         if !self.check_presence().await? {
             return Ok(());
         }
+        self.drop_ended_calls();
+        // Kept until all was read: a failure must not lose a change.
+        let has_changed = self.store.has_changed_elsewhere().await?;
+        if !self.presence.has_unread(has_changed) {
+            return Ok(());
+        }
         self.load_calls().await?;
-        let ids: Vec<String> = self.live().keys().cloned().collect();
-        for id in ids {
+        let heard: HashMap<String, Option<u64>> = {
+            let live = self.live();
+            let each = live.iter().map(|(id, live)| (id.clone(), live.heard));
+            each.collect()
+        };
+        let ids = heard.keys().cloned().collect();
+        for (id, version) in self.store.versions(ids).await? {
+            if heard.get(&id) == Some(&Some(version)) {
+                continue;
+            }
             let Some(row) = self.find(&id).await? else {
                 continue;
             };
             self.note_progress(&row);
+            // An answer is reported until its delivery begins.
+            if row.lifecycle.is_open()
+                && let Some(live) = self.live().get_mut(&id)
+            {
+                live.heard = Some(row.lifecycle.version());
+            }
             let phase = row.lifecycle.phase();
             if phase.action().is_some() && row.lifecycle.delivered_at().is_none() {
                 self.notify_answered(&id, None);
@@ -118,6 +139,7 @@ impl Record {
                 self.notify_ended(&id, phase);
             }
         }
+        self.presence.has_read();
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod calls;
 mod chain;
 mod combined;
 mod not_a_person;
+mod reads;
 mod refused;
 mod stored_bytes;
 mod team;

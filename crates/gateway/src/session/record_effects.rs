@@ -218,8 +218,8 @@ impl Session {
                 link,
             } => {
                 let (info, call) = (server_info.as_deref(), SessionKey(call.0));
-                self.note(record.keep_call(who, info, &digest, &self.tell, call, link));
-                Executed::Now(None)
+                let kept = record.keep_call(who, info, &digest, &self.tell, call, link);
+                self.then_of_a_call(kept, noted)
             }
             Effect::FollowCall {
                 call,

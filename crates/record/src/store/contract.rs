@@ -357,8 +357,52 @@ async fn keeps_results(store: &dyn Store) {
     };
     store.keep_call(call("a", 5_000)).await.unwrap();
     store.keep_call(call("b", 9_000)).await.unwrap();
-    assert_eq!(store.calls(at(4_999)).await.unwrap().len(), 2);
-    assert_eq!(store.calls(at(5_000)).await.unwrap(), [call("b", 9_000)]);
+    let ids = async |binding: Option<&str>, now: u64| {
+        let calls = store.calls(binding.map(str::to_owned), at(now));
+        let mut calls = calls.await.unwrap();
+        calls.sort_by(|one, other| one.id.cmp(&other.id));
+        let state = |call: super::UnattendedCall| (call.id, call.running.is_some());
+        calls.into_iter().map(state).collect::<Vec<_>>()
+    };
+    let finished = |id: &str| (id.to_owned(), false);
+    assert_eq!(ids(None, 4_999).await, [finished("a"), finished("b")]);
+    assert_eq!(ids(None, 5_000).await, [finished("b")]);
+    store.expire_calls(at(5_000)).await.unwrap();
+    assert_eq!(store.take_call("a".to_owned()).await.unwrap(), None);
+    let begin = async |id: &str| {
+        let running = super::RunningCall {
+            owner: "me".to_owned(),
+            link: Some("http://inbox/q/1".to_owned()),
+        };
+        let begun = store.begin_call(id.to_owned(), "other".to_owned(), running, at(9_000));
+        begun.await.unwrap();
+    };
+    begin("c").await;
+    begin("d").await;
+    begin("b").await;
+    let running = |id: &str| (id.to_owned(), true);
+    assert_eq!(
+        ids(None, 5_000).await,
+        [finished("b"), running("c"), running("d")],
+        "a finished call does not run again"
+    );
+    assert_eq!(ids(Some("same"), 5_000).await, [finished("b")]);
+    let of = store.calls(Some("other".to_owned()), at(0)).await.unwrap();
+    assert_eq!(
+        of[0]
+            .running
+            .as_ref()
+            .map(|call| (call.owner.as_str(), call.link.as_deref())),
+        Some(("me", Some("http://inbox/q/1")))
+    );
+    store.end_call("c".to_owned()).await.unwrap();
+    let done = super::FinishedCall {
+        binding: "other".to_owned(),
+        ..call("d", 9_000)
+    };
+    store.keep_call(done).await.unwrap();
+    assert_eq!(ids(Some("other"), 5_000).await, [finished("d")]);
+    assert_eq!(ids(None, 9_000).await, []);
     let b = Some(call("b", 9_000));
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), b);
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);

@@ -9,8 +9,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Row, Store, StoreError,
-    Stored, StoredGrant, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Row, RunningCall, Store,
+    StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -23,6 +23,8 @@ pub(crate) struct Failing {
     pub(crate) writes: AtomicUsize,
     /// The number of the next lookups that fail.
     pub(crate) lookups: AtomicUsize,
+    /// The number of rows that were read so far.
+    pub(crate) reads: AtomicUsize,
 }
 
 fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
@@ -38,10 +40,12 @@ impl Store for Failing {
     }
 
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         failing(&self.lookups).unwrap_or_else(|| self.below.by_binding(binding))
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.below.find(id)
     }
 
@@ -81,8 +85,30 @@ impl Store for Failing {
         self.below.take_call(id)
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
-        self.below.calls(now)
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()> {
+        self.below.begin_call(id, binding, running, until)
+    }
+
+    fn end_call(&self, id: String) -> Stored<'_, ()> {
+        self.below.end_call(id)
+    }
+
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+        self.below.calls(binding, now)
+    }
+
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.below.expire_calls(now)
+    }
+
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+        self.below.versions(ids)
     }
 
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {

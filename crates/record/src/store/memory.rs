@@ -18,8 +18,8 @@ use self::shared_rows::Shared;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue, Write,
-    chained,
+    OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant,
+    UnattendedCall, UsedValue, Write, chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::used::UsedKind;
@@ -29,6 +29,7 @@ struct Inner {
     rows: BTreeMap<String, Row>,
     audit: Vec<AuditEntry>,
     calls: BTreeMap<String, FinishedCall>,
+    running: BTreeMap<String, UnattendedCall>,
     grants: BTreeMap<String, StoredGrant>,
     key: Option<ChainKey>,
     outbox: Outbox,
@@ -260,7 +261,10 @@ impl Store for Memory {
     }
 
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
-        self.with(|inner| inner.calls.insert(call.id.clone(), call));
+        self.with(|inner| {
+            inner.running.remove(&call.id);
+            inner.calls.insert(call.id.clone(), call)
+        });
         async { Ok(()) }.boxed()
     }
 
@@ -269,12 +273,66 @@ impl Store for Memory {
         async { Ok(taken) }.boxed()
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()> {
+        self.with(|inner| {
+            if !inner.calls.contains_key(&id) {
+                let call = UnattendedCall {
+                    id: id.clone(),
+                    binding,
+                    running: Some(running),
+                    until,
+                };
+                inner.running.insert(id, call);
+            }
+        });
+        async { Ok(()) }.boxed()
+    }
+
+    fn end_call(&self, id: String) -> Stored<'_, ()> {
+        self.with(|inner| inner.running.remove(&id));
+        async { Ok(()) }.boxed()
+    }
+
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
         let calls = self.with(|inner| {
-            inner.calls.retain(|_, call| now < call.until);
-            inner.calls.values().cloned().collect()
+            let finished = inner.calls.values().map(|call| UnattendedCall {
+                id: call.id.clone(),
+                binding: call.binding.clone(),
+                running: None,
+                until: call.until,
+            });
+            let all = finished.chain(inner.running.values().cloned());
+            let is_wanted = |call: &UnattendedCall| {
+                now < call.until && binding.as_ref().is_none_or(|of| call.binding == *of)
+            };
+            all.filter(is_wanted).collect()
         });
         async { Ok(calls) }.boxed()
+    }
+
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.with(|inner| {
+            inner.calls.retain(|_, call| now < call.until);
+            inner.running.retain(|_, call| now < call.until);
+        });
+        async { Ok(()) }.boxed()
+    }
+
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+        let versions = self.with(|inner| {
+            let version = |id: String| {
+                let version = inner.rows.get(&id)?.lifecycle.version();
+                Some((id, version))
+            };
+            ids.into_iter().filter_map(version).collect()
+        });
+        async { Ok(versions) }.boxed()
     }
 
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {

@@ -235,6 +235,28 @@ pub struct FinishedCall {
     pub until: Timestamp,
 }
 
+/// A call without a waiting client, as stored, without its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnattendedCall {
+    /// Unguessable.
+    pub id: String,
+    /// The deduplication key of the same call of the same caller; hex.
+    pub binding: String,
+    /// The gateway that runs it; `None` if it is finished and its result is stored.
+    pub running: Option<RunningCall>,
+    /// The time until which it is kept.
+    pub until: Timestamp,
+}
+
+/// A call in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningCall {
+    /// The running gateway.
+    pub owner: String,
+    /// The address at which a person can answer the question that it waits for.
+    pub link: Option<String>,
+}
+
 /// The waiting rows in figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenFigures {
@@ -453,12 +475,30 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes rows that ended before this moment and need no further action, and erases deleted data from the disk.
     /// Returns the number.
     fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
-    /// Writes the result of a call; it survives a loss of power.
+    /// Stores a call in progress, unless the result of the call of this id is stored.
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()>;
+    /// Deletes a call in progress.
+    fn end_call(&self, id: String) -> Stored<'_, ()>;
+    /// Writes the result of a call, which is no longer in progress; it survives a loss of power.
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
     /// Deletes the result of a call and returns it, which survives a loss of power; `None` if another gateway was first.
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
-    /// Deletes expired results, and returns the others.
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>>;
+    /// Returns the calls without a waiting client that have not expired, of one deduplication key or all.
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>>;
+    /// Deletes expired calls.
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()>;
+    /// Returns the versions of those of these rows that exist.
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>>;
+    /// Returns `false` if certainly no other process has written since this was last asked.
+    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
+        async { Ok(true) }.boxed()
+    }
     /// Stores an approval that is valid for a while, replacing one of the same key.
     fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()>;
     /// Deletes expired approvals, and returns the others.

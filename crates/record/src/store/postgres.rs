@@ -37,7 +37,8 @@ pub use self::state_tables::PostgresTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant, UsedValue, Write,
+    OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant,
+    UnattendedCall, UsedValue, Write,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::encryption::Encryption;
@@ -384,13 +385,71 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()> {
+        async move {
+            let until = millis(until);
+            let values: database::Values<'_> =
+                &[&id, &binding, &running.owner, &running.link, &until];
+            let database = self.opened().await?;
+            database.execute(&statements::BEGIN_CALL, values).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn end_call(&self, id: String) -> Stored<'_, ()> {
+        async move {
+            let database = self.opened().await?;
+            database.execute(&statements::END_CALL, &[&id]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+        async move {
+            let now = millis(now);
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::CALLS, &[&binding, &now]).await?;
+            let read = |row: &Columns| -> Result<UnattendedCall, StoreError> {
+                let owner: Option<String> = row.try_get(3)?;
+                let link = row.try_get(4)?;
+                Ok(UnattendedCall {
+                    id: row.try_get(0)?,
+                    binding: row.try_get(1)?,
+                    until: Timestamp::from_millis(unsigned(row, 2)?),
+                    running: owner.map(|owner| RunningCall { owner, link }),
+                })
+            };
+            rows.iter().map(read).collect()
+        }
+        .boxed()
+    }
+
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
         async move {
             let now = millis(now);
             let database = self.opened().await?;
             database.execute(&statements::EXPIRE_CALLS, &[&now]).await?;
-            let rows = database.rows(&statements::CALLS, &[]).await?;
-            rows.iter().map(read_call).collect()
+            let running = &statements::EXPIRE_RUNNING;
+            database.execute(running, &[&now]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+        async move {
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::VERSIONS_NOW, &[&ids]).await?;
+            let read = |row: &Columns| Ok((row.try_get(0)?, unsigned(row, 1)?));
+            rows.iter().map(read).collect()
         }
         .boxed()
     }

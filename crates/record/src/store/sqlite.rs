@@ -5,6 +5,7 @@
 //! thread makes it if it takes some tens of microseconds, less than a thread switch.
 
 mod audit;
+mod calls;
 mod copy;
 #[cfg(test)]
 mod cost_tests;
@@ -36,8 +37,8 @@ pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
-    ListQuery, OpenCount, OpenFigures, Row, SERVERS_LEARNED, Store, StoreError, Stored,
-    StoredGrant, UsedValue, Write,
+    ListQuery, OpenCount, OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
+    Stored, StoredGrant, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -239,15 +240,6 @@ fn read(row: &Columns<'_>) -> Result<Row, StoreError> {
     })
 }
 
-fn read_call(row: &Columns<'_>) -> Result<FinishedCall, StoreError> {
-    Ok(FinishedCall {
-        id: row.get("id")?,
-        binding: row.get("same")?,
-        result: row.get("result")?,
-        until: time(row, "until")?,
-    })
-}
-
 fn time(row: &Columns<'_>, column: &str) -> Result<Timestamp, StoreError> {
     let millis: i64 = row.get(column)?;
     Ok(Timestamp::from_millis(u64::try_from(millis).unwrap_or(0)))
@@ -343,38 +335,49 @@ impl Store for Sqlite {
         })
     }
 
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()> {
+        self.on_file(move |file| file.begin_call(&id, &binding, &running, until))
+    }
+
+    fn end_call(&self, id: String) -> Stored<'_, ()> {
+        self.on_file(move |file| file.end_call(&id))
+    }
+
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
-        self.on_file(move |file| {
-            file.set_survives(Crash::Machine)?;
-            file.connection()?
-                .prepare_cached(
-                    "INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute((call.id, call.binding, call.result, millis(call.until)))?;
-            Ok(())
-        })
+        self.on_file(move |file| file.keep_call(&call))
     }
 
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
-        let text = "DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until";
+        self.on_file(move |file| file.take_call(&id))
+    }
+
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+        self.on_file(move |file| file.calls(binding.as_deref(), now))
+    }
+
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.on_file(move |file| file.expire_calls(now))
+    }
+
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
         self.on_file(move |file| {
-            // A result that is back after a loss of power would be returned twice.
-            file.set_survives(Crash::Machine)?;
-            Ok(all(file, text, [id], read_call)?.pop())
+            let text =
+                "SELECT id, version FROM question WHERE id IN (SELECT value FROM json_each(?1))";
+            all(file, text, [serde_json::to_string(&ids)?], |row| {
+                let version: i64 = row.get(1)?;
+                Ok((row.get(0)?, u64::try_from(version).unwrap_or(0)))
+            })
         })
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
-        self.on_file(move |file| {
-            let delete = "DELETE FROM call WHERE until <= ?1";
-            file.connection()?.execute(delete, [millis(now)])?;
-            all(
-                file,
-                "SELECT id, same, result, until FROM call",
-                [],
-                read_call,
-            )
-        })
+    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
+        self.on_file(File::has_changed_elsewhere)
     }
 
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {

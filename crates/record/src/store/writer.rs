@@ -22,8 +22,8 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Row, Store, StoreError, Stored,
-    StoredGrant, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Row, RunningCall, Store,
+    StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::step_log::log_written;
@@ -443,8 +443,38 @@ impl Store for Writer {
         self.shared.store.take_call(id)
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
-        self.shared.store.calls(now)
+    fn begin_call(
+        &self,
+        id: String,
+        binding: String,
+        running: RunningCall,
+        until: Timestamp,
+    ) -> Stored<'_, ()> {
+        self.shared.store.begin_call(id, binding, running, until)
+    }
+
+    fn end_call(&self, id: String) -> Stored<'_, ()> {
+        self.shared.store.end_call(id)
+    }
+
+    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+        self.shared.store.calls(binding, now)
+    }
+
+    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.shared.store.expire_calls(now)
+    }
+
+    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.versions(ids).await
+        }
+        .boxed()
+    }
+
+    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
+        self.shared.store.has_changed_elsewhere()
     }
 
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {

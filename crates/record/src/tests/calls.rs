@@ -19,7 +19,7 @@ async fn find(record: &Arc<Record>, who: &SessionIdentity) -> FoundCall {
 /// Hands back a call of a session, and stores its result.
 async fn finished(record: &Arc<Record>, tell: &mpsc::UnboundedSender<RecordEvent>) {
     let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1), None);
-    kept.unwrap();
+    kept.await.unwrap();
     record
         .keep_result(tell, SessionKey(1), RESULT.to_owned())
         .await
@@ -64,8 +64,10 @@ async fn a_result_outlives_its_session_and_its_gateway_sealed() {
     first.release_session(&tell).await.unwrap();
     assert!(first.knows_call(&local(), INFO, "digest"));
     drop(first);
-    let stored = below.calls(clock()).await.unwrap();
-    assert!(!String::from_utf8_lossy(&stored[0].result).contains("content"));
+    let id = below.calls(None, clock()).await.unwrap().remove(0).id;
+    let stored = below.take_call(id).await.unwrap().unwrap();
+    below.keep_call(stored.clone()).await.unwrap();
+    assert!(!String::from_utf8_lossy(&stored.result).contains("content"));
     let second = open();
     second.load_calls().await.unwrap();
     assert_eq!(find(&second, &local()).await, result());
@@ -103,7 +105,7 @@ async fn another_session_follows_a_call_at_work_and_gets_its_result() {
         SessionKey(1),
         Some("http://inbox/q/1".to_owned()),
     );
-    kept.unwrap();
+    kept.await.unwrap();
     assert_eq!(
         find(&record, &local()).await,
         FoundCall::Running {
@@ -148,7 +150,7 @@ async fn a_call_whose_session_ends_is_followed_no_longer() {
         SessionKey(1),
         Some("http://inbox/q/1".to_owned()),
     );
-    kept.unwrap();
+    kept.await.unwrap();
     record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
     record.release_session(&owner).await.unwrap();
     assert!(told.try_recv().is_ok());
@@ -163,5 +165,113 @@ async fn a_call_that_is_waited_for_again_is_not_kept() {
     finished(&record, &tell).await;
     record.drop_call(&tell, SessionKey(1)).await.unwrap();
     assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
-    assert_eq!(below.calls(clock()).await.unwrap(), []);
+    assert_eq!(below.calls(None, clock()).await.unwrap(), []);
+}
+
+/// Two gateways of one record.
+struct Two {
+    below: Arc<Memory>,
+    first: Option<Arc<Record>>,
+    second: Arc<Record>,
+    _folder: tempfile::TempDir,
+}
+
+impl Two {
+    async fn start() -> Self {
+        let below: Arc<Memory> = Arc::default();
+        let keys = Keys::random().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let lock_file = LockFile::acquire(folder.path()).unwrap();
+            Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
+        };
+        let (first, second) = (open(), open());
+        for record in [&first, &second] {
+            record.check_presence().await.unwrap();
+        }
+        Self {
+            below,
+            first: Some(first),
+            second,
+            _folder: folder,
+        }
+    }
+
+    fn first(&self) -> &Arc<Record> {
+        self.first.as_ref().unwrap()
+    }
+
+    /// Hands back a call at the first gateway, and follows it at the second.
+    async fn handed_back(
+        &self,
+        owner: &mpsc::UnboundedSender<RecordEvent>,
+        follower: &mpsc::UnboundedSender<RecordEvent>,
+    ) {
+        let link = "http://inbox/q/1".to_owned();
+        let kept = self.first().keep_call(
+            &local(),
+            INFO,
+            "digest",
+            owner,
+            SessionKey(1),
+            Some(link.clone()),
+        );
+        kept.await.unwrap();
+        assert!(self.second.has_calls());
+        let found = find(&self.second, &local()).await;
+        assert_eq!(found, FoundCall::Running { link: Some(link) });
+        self.second
+            .follow_call(&local(), INFO, "digest", follower, SessionKey(7));
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_another_gateway_is_followed_and_its_result_is_returned_once() {
+    let two = Two::start().await;
+    let (owner, _told) = mpsc::unbounded_channel();
+    let (follower, mut told) = mpsc::unbounded_channel();
+    two.handed_back(&owner, &follower).await;
+    two.second.poll_others().await.unwrap();
+    assert!(told.try_recv().is_err(), "it is still in progress");
+    let kept = two
+        .first()
+        .keep_result(&owner, SessionKey(1), RESULT.to_owned());
+    kept.await.unwrap();
+    two.second.poll_others().await.unwrap();
+    assert!(matches!(
+        told.try_recv(),
+        Ok(RecordEvent::FollowedCallEnded {
+            call: SessionKey(7)
+        })
+    ));
+    assert_eq!(find(&two.second, &local()).await, result());
+    assert_eq!(find(two.first(), &local()).await, FoundCall::Nothing);
+    assert_eq!(find(&two.second, &local()).await, FoundCall::Nothing);
+    assert_eq!(two.below.calls(None, clock()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_call_whose_client_waits_again_at_its_gateway_is_made_anew_elsewhere() {
+    let two = Two::start().await;
+    let (owner, _told) = mpsc::unbounded_channel();
+    let (follower, mut told) = mpsc::unbounded_channel();
+    two.handed_back(&owner, &follower).await;
+    two.first().drop_call(&owner, SessionKey(1)).await.unwrap();
+    two.second.poll_others().await.unwrap();
+    assert!(told.try_recv().is_ok());
+    assert_eq!(find(&two.second, &local()).await, FoundCall::Nothing);
+}
+
+#[tokio::test]
+async fn a_call_whose_gateway_has_ended_is_made_anew() {
+    let mut two = Two::start().await;
+    let (owner, _told) = mpsc::unbounded_channel();
+    let (follower, mut told) = mpsc::unbounded_channel();
+    two.handed_back(&owner, &follower).await;
+    drop(two.first.take());
+    two.second.poll_others().await.unwrap();
+    assert!(told.try_recv().is_ok());
+    assert_eq!(find(&two.second, &local()).await, FoundCall::Nothing);
+    two.second.sweep().await.unwrap();
+    assert_eq!(two.below.calls(None, clock()).await.unwrap(), []);
 }

@@ -90,6 +90,16 @@ CREATE TABLE mcp_elicit.call (
   until bigint NOT NULL
 );
 CREATE INDEX call_until ON mcp_elicit.call (until);
+CREATE INDEX call_same ON mcp_elicit.call (same);
+-- The calls in progress that no client waits for, which the same call made again follows.
+CREATE TABLE mcp_elicit.running_call (
+  id text PRIMARY KEY,
+  same text NOT NULL,
+  owner text NOT NULL,
+  link text,
+  until bigint NOT NULL
+);
+CREATE INDEX running_call_same ON mcp_elicit.running_call (same);
 CREATE TABLE mcp_elicit.learned (
   server text PRIMARY KEY,
   learned text NOT NULL,

@@ -122,6 +122,7 @@ statements! {
     MOVE_AUDIT_END(INT8, TEXT) = "UPDATE mcp_elicit.audit_end SET number = $1, hash = $2 WHERE one";
 
     // Questions.
+    VERSIONS_NOW(TEXT_ARRAY) = "SELECT id, version FROM mcp_elicit.question WHERE id = ANY($1)";
     FIND(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id = $1");
     BY_BINDING(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE same = $1 AND NOT is_over ORDER BY asked_at, id LIMIT 100");
     LIST_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", ">", "");
@@ -146,10 +147,17 @@ statements! {
          (SELECT count(*) FROM mcp_elicit.audit WHERE starts_with(hash, 'k1:')), (SELECT count(*) FROM mcp_elicit.audit)";
 
     // Results, facts, approvals, used values.
-    KEEP_CALL(TEXT, TEXT, BYTEA, INT8) = "INSERT INTO mcp_elicit.call (id, same, result, until) VALUES ($1, $2, $3, $4)";
+    BEGIN_CALL(TEXT, TEXT, TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.running_call (id, same, owner, link, until) \
+         SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT 1 FROM mcp_elicit.call WHERE id = $1) ON CONFLICT (id) DO NOTHING";
+    END_CALL(TEXT) = "DELETE FROM mcp_elicit.running_call WHERE id = $1";
+    KEEP_CALL(TEXT, TEXT, BYTEA, INT8) = "WITH ended AS (DELETE FROM mcp_elicit.running_call WHERE id = $1) \
+         INSERT INTO mcp_elicit.call (id, same, result, until) VALUES ($1, $2, $3, $4)";
     TAKE_CALL(TEXT) = "DELETE FROM mcp_elicit.call WHERE id = $1 RETURNING id, same, result, until";
     EXPIRE_CALLS(INT8) = "DELETE FROM mcp_elicit.call WHERE until <= $1";
-    CALLS() = "SELECT id, same, result, until FROM mcp_elicit.call";
+    EXPIRE_RUNNING(INT8) = "DELETE FROM mcp_elicit.running_call WHERE until <= $1";
+    CALLS(TEXT, INT8) = "SELECT id, same, until, NULL::text, NULL::text FROM mcp_elicit.call \
+         WHERE until > $2 AND ($1::text IS NULL OR same = $1) UNION ALL SELECT id, same, until, owner, link \
+         FROM mcp_elicit.running_call WHERE until > $2 AND ($1::text IS NULL OR same = $1)";
     KEEP_LEARNED(TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.learned (server, learned, at) VALUES ($1, $2, $3) \
          ON CONFLICT (server) DO UPDATE SET learned = excluded.learned, at = excluded.at";
     FORGET_LEARNED(INT8) = "DELETE FROM mcp_elicit.learned WHERE server NOT IN ( \

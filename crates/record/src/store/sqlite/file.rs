@@ -13,7 +13,7 @@ use crate::encryption::Encryption;
 use crate::state_file;
 
 /// The statements that migrate a file from one schema to the next; a file's `user_version` is the number that were run.
-const MIGRATIONS: [&str; 17] = [
+const MIGRATIONS: [&str; 18] = [
     include_str!("../schema.sql"),
     include_str!("../claimed.sql"),
     include_str!("../typed.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 17] = [
     include_str!("../shared.sql"),
     include_str!("../approval_forms.sql"),
     include_str!("../typed_lists.sql"),
+    include_str!("../running_calls.sql"),
 ];
 
 /// The number of waiting rows of each server, and the time of the oldest. `open` is a literal, since a partial index is
@@ -64,6 +65,8 @@ pub(super) struct File {
     survives: Option<Crash>,
     /// The number of writes since the log was last moved into the main file.
     writes_in_log: usize,
+    /// The number of the last known transaction of other connections.
+    pub(super) changed_elsewhere: Option<i64>,
     /// The key of the audit's chain.
     pub(super) key: Option<ChainKey>,
     /// The keys of the values.
@@ -79,6 +82,7 @@ impl File {
             connection: None,
             survives: None,
             writes_in_log: 0,
+            changed_elsewhere: None,
             key: None,
             encryption: None,
             opens_with_any_key: false,
@@ -90,6 +94,7 @@ impl File {
         if self.connection.is_none() {
             let mut connection = connect(&self.path)?;
             self.survives = None;
+            self.changed_elsewhere = None;
             self.fit_key(&connection)?;
             self.fit_seal(&mut connection)?;
             self.go_on_keyed(&mut connection)?;

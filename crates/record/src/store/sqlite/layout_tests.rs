@@ -23,7 +23,7 @@ use crate::used::UsedKind;
 use crate::{IdentityKey, LockFile, Record, associated_data};
 
 /// A record of each layout, and of the first spelling of two.
-const LAYOUTS: [(i64, &str); 19] = [
+const LAYOUTS: [(i64, &str); 20] = [
     (1, include_str!("../layouts/01.sql")),
     (2, include_str!("../layouts/02.sql")),
     (3, include_str!("../layouts/03.sql")),
@@ -43,6 +43,7 @@ const LAYOUTS: [(i64, &str); 19] = [
     (15, include_str!("../layouts/15.sql")),
     (16, include_str!("../layouts/16.sql")),
     (17, include_str!("../layouts/17.sql")),
+    (18, include_str!("../layouts/18.sql")),
 ];
 
 /// The variables of the process that is killed while it migrates a file: the file, and the number of SQLite's
@@ -124,13 +125,20 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
         clock,
     );
     if layout >= 4 {
-        let calls = store.calls(clock()).await.unwrap();
-        assert_eq!(
-            (calls.len(), calls[0].binding.as_str()),
-            (1, "0d".repeat(32).as_str())
-        );
-        let result = opened("done", "result", Some(&calls[0].result));
+        let calls = store.calls(Some("0d".repeat(32)), clock()).await.unwrap();
+        assert_eq!((calls.len(), calls[0].running.as_ref()), (1, None));
+        let call = store.take_call(calls[0].id.clone()).await.unwrap().unwrap();
+        let result = opened("done", "result", Some(&call.result));
         assert_eq!(result, r#"{"content":[]}"#);
+    }
+    if layout >= 18 {
+        let calls = store.calls(Some("0e".repeat(32)), clock()).await.unwrap();
+        let running = calls[0].running.as_ref().unwrap();
+        assert_eq!(running.owner, "gateway1");
+        assert_eq!(
+            running.link.as_deref(),
+            Some("http://127.0.0.1:7878/q/open")
+        );
     }
     if layout >= 5 {
         let learned = store.learned("0e".repeat(32)).await.unwrap();

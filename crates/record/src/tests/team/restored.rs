@@ -46,6 +46,7 @@ async fn nothing_in_a_restored_record_takes_effect_a_second_time() {
     // The result of a call, and an approval.
     before
         .keep_call(&local(), None, "digest", &tell, SessionKey(2), None)
+        .await
         .unwrap();
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned();
     before
