@@ -26,6 +26,8 @@ use super::login::table;
 use super::login::table::Logins;
 use super::sessions::{self, SharedSessions};
 use mcp_elicit_record::store::StateTables;
+use mcp_elicit_record::store::api_tokens::ApiTokenStore;
+use mcp_elicit_record::store::shared_rows::SharedRowStore;
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
 /// The prefixes of file names in a state folder.
@@ -50,7 +52,8 @@ const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
 pub struct StateFolder {
     path: PathBuf,
     /// Opened once for all clones.
-    tables: Arc<StateTables>,
+    tokens: Arc<dyn ApiTokenStore>,
+    shared: Arc<dyn SharedRowStore>,
 }
 
 /// The right to serve the inbox of a state folder. It ends with the process, in any way.
@@ -107,9 +110,21 @@ impl StateFolder {
 
     /// Returns this folder for reading; nothing is created.
     pub fn at(path: &Path) -> Self {
+        let tables = Arc::new(tables(&path.join(RECORD)));
         Self {
             path: path.to_owned(),
-            tables: Arc::new(tables(&path.join(RECORD))),
+            tokens: tables.clone(),
+            shared: tables,
+        }
+    }
+
+    /// Uses the tables of a record elsewhere for tokens, blocked callers, logins and sessions.
+    #[must_use]
+    pub fn with_tables(self, tables: Arc<impl ApiTokenStore + SharedRowStore + 'static>) -> Self {
+        Self {
+            tokens: tables.clone(),
+            shared: tables,
+            ..self
         }
     }
 
@@ -208,12 +223,12 @@ impl StateFolder {
 
     /// Returns the signed-in browsers.
     pub fn sessions(&self) -> SharedSessions {
-        SharedSessions::of(self.tables.clone())
+        SharedSessions::of(self.shared.clone())
     }
 
     /// Returns the people who logged in, and their sessions.
     pub fn logins(&self) -> Logins {
-        Logins::of(self.tables.clone())
+        Logins::of(self.shared.clone())
     }
 
     /// Returns the path of the key that identifies the folder's gateways to push services.
@@ -223,7 +238,7 @@ impl StateFolder {
 
     /// Returns the tokens created for programs.
     pub fn api_tokens(&self) -> ApiTokens {
-        ApiTokens::new(self.tables.clone())
+        ApiTokens::new(self.tokens.clone())
     }
 
     /// Acquires the right to serve the inbox; `None` while another gateway has it.

@@ -145,6 +145,9 @@ impl Record {
             .store
             .calls(Some(binding.to_owned()), self.now())
             .await?;
+        if !stored.is_empty() {
+            self.lock_file.refresh().await;
+        }
         let mut found = Elsewhere::Nothing;
         for call in stored {
             match &call.running {
@@ -397,6 +400,9 @@ impl Record {
     /// Reads the stored calls, and returns the ids of those whose gateway has ended.
     async fn read_calls(&self) -> Result<Vec<String>, RecordError> {
         let stored = self.store.calls(None, self.now()).await?;
+        if !stored.is_empty() {
+            self.lock_file.refresh().await;
+        }
         let (mut followers, mut ended) = (Vec::new(), Vec::new());
         let mut calls = self.unattended();
         // A result that another gateway returned is no longer there, and no call whose gateway has ended.

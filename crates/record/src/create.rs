@@ -188,6 +188,9 @@ impl Record {
             self.presence.holds_none(binding, mark);
         }
         rows.sort_by_key(|row| row.lifecycle.is_open());
+        if !rows.is_empty() {
+            self.lock_file.refresh().await;
+        }
         for row in rows {
             let elsewhere =
                 !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
@@ -228,7 +231,9 @@ impl Record {
                 }));
             }
             // Another gateway has shown, answered or adopted it meanwhile.
-            match self.find(&id).await? {
+            let found = self.find(&id).await?;
+            self.lock_file.refresh().await;
+            match found {
                 Some(now) if self.may_adopt(&now) => row = now,
                 Some(_) | None => return Ok(None),
             }

@@ -102,7 +102,7 @@ pub use key_files::{KeyFileError, KeyFiles, KeyLoss, SetAside};
 use known::Live;
 use parsed::{ParsedQuestions, WholeParams};
 use presence::Presence;
-pub use presence::lock_file::LockFile;
+pub use presence::lock_file::{LockFile, RunningGateways};
 use refusals::{Refusals, RefusalsOfEach};
 use scopes::Scopes;
 use stored_bytes::{StorageLimits, StoredBytes};

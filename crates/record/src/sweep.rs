@@ -18,7 +18,11 @@ const OPEN_AT_ONCE: usize = 1_000;
 impl Record {
     /// Ends questions that are due, and those that no call can return for; erases expired data.
     pub async fn sweep(&self) -> Result<(), RecordError> {
-        for row in self.store.due(self.now(), MAX_DUE).await? {
+        let due = self.store.due(self.now(), MAX_DUE).await?;
+        if !due.is_empty() {
+            self.lock_file.refresh().await;
+        }
+        for row in due {
             let now = self.now();
             let lifecycle = &row.lifecycle;
             if lifecycle.is_due(now) {

@@ -1,18 +1,19 @@
 //! The arguments of `gateway`, and the configuration that they make.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use http::header::AUTHORIZATION;
 use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
-    RestartSettings, Server, Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin,
-    retention, unset_variables,
+    RecordDatabase, RestartSettings, SecretText, Server, Target, UpstreamCredentials,
+    UpstreamSignIn, bounds, is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::stored_bytes::StorageLimits;
@@ -205,9 +206,14 @@ pub(crate) struct GatewayArgs {
     #[arg(help_heading = "Record", long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_ENDED))]
     keep_ended: Option<u64>,
 
-    /// Store of the questions
-    #[arg(help_heading = "Record", long, value_enum, value_name = "STORE", default_value_t = Record::Sqlite)]
+    /// Store of the questions: `sqlite` (a file in the state folder), `memory` (lost when the process ends), or
+    /// `postgres://USER@HOST:PORT/DATABASE`, which several machines may share (without a password)
+    #[arg(help_heading = "Record", long, value_name = "STORE", default_value = "sqlite", value_parser = record_of)]
     record: Record,
+
+    /// The file with the password of the record's database. Without it, PGPASSWORD or PGPASSFILE may have it
+    #[arg(help_heading = "Record", long, value_name = "FILE")]
+    record_password_file: Option<PathBuf>,
 
     /// The folder of the record, its key and the inbox's token
     #[arg(help_heading = "Record", long, value_name = "DIR")]
@@ -302,12 +308,76 @@ impl From<PresenceArg> for Presence {
 }
 
 /// The store of the questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, PartialEq, Eq)]
 enum Record {
-    /// A file in the state folder, which survives a restart
+    /// A file in the state folder, which survives a restart.
     Sqlite,
-    /// In memory only: lost when the process ends
+    /// In memory only: lost when the process ends.
     Memory,
+    /// A database.
+    Database(String),
+}
+
+impl fmt::Debug for Record {
+    /// Formats nothing of an address, which may contain a password by mistake.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sqlite => "Sqlite",
+            Self::Memory => "Memory",
+            Self::Database(_) => "Database(..)",
+        })
+    }
+}
+
+/// Reads `--record`. An address is checked later, by a reader whose errors do not show it.
+fn record_of(text: &str) -> Result<Record, &'static str> {
+    match text {
+        "sqlite" => Ok(Record::Sqlite),
+        "memory" => Ok(Record::Memory),
+        _ if RecordDatabase::is_address(text) => Ok(Record::Database(text.to_owned())),
+        _ => Err("it is `sqlite`, `memory` or `postgres://USER@HOST:PORT/DATABASE`"),
+    }
+}
+
+/// Returns the database of this address.
+///
+/// # Errors
+/// If it is no address of a database, or the password's file cannot be used.
+#[cfg(feature = "full")]
+pub(crate) fn record_database(
+    address: &str,
+    password_file: Option<&Path>,
+) -> Result<RecordDatabase, Failure> {
+    let record = record_of(address).unwrap_or(Record::Sqlite);
+    let database = database_of(record, password_file)?;
+    database.ok_or_else(|| {
+        Failure::usage("`--record` names no database")
+            .hint("write `--record postgres://USER@HOST:PORT/DATABASE`.")
+    })
+}
+
+/// Returns the database of a record that is in one.
+fn database_of(
+    record: Record,
+    password_file: Option<&Path>,
+) -> Result<Option<RecordDatabase>, Failure> {
+    let address = match record {
+        Record::Database(address) => address,
+        Record::Sqlite | Record::Memory if password_file.is_some() => {
+            return Err(Failure::usage(
+                "`--record-password-file` is for a record in a database: `--record postgres://..`",
+            ));
+        }
+        Record::Sqlite | Record::Memory => return Ok(None),
+    };
+    let password = password_file.map(|path| {
+        let hint = "write the password into this file, on one line, readable by this user only.";
+        let unusable = || Failure::usage(format!("{} cannot be used", path.display())).hint(hint);
+        let read = fs::File::open(path).and_then(SecretText::read);
+        let secret = read.map_err(|error| unusable().because(error))?;
+        secret.ok_or_else(unusable)
+    });
+    Ok(Some(RecordDatabase::new(address, password.transpose()?)))
 }
 
 /// The format of the log.
@@ -410,6 +480,7 @@ impl GatewayArgs {
             open_login: None,
             state: self.state,
             in_memory: self.record == Record::Memory,
+            database: database_of(self.record, self.record_password_file.as_deref())?,
             plain: self.plain,
             insecure: self.insecure,
             auth: match self.auth {

@@ -309,6 +309,27 @@ fn say_what_is_waited_for() {
     ));
 }
 
+/// Returns the failure of a command on the record's database.
+#[cfg(feature = "full")]
+pub(super) fn record_failed(fault: StartError) -> Failure {
+    of_database(fault).saying("the record's database cannot be used")
+}
+
+/// Returns the failure of a start because of the record's database.
+fn of_database(fault: StartError) -> Failure {
+    let failure = if let StartError::Record(source) = &fault {
+        let otherwise = || {
+            "check that the server runs, and that the address of `--record` is right.".to_owned()
+        };
+        Failure::connection("cannot start the gateway")
+            .hint(source.remedy().unwrap_or_else(otherwise))
+    } else {
+        Failure::usage("cannot start the gateway")
+            .hint("write `--record postgres://USER@HOST:PORT/DATABASE` (docs/operate.md).")
+    };
+    failure.because(fault)
+}
+
 fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     let failure = match &fault {
         StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
@@ -325,6 +346,8 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             };
             Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
+        StartError::Database { .. } => return of_database(fault),
+        StartError::Record(source) if source.is_in_database() => return of_database(fault),
         StartError::Record(fault) => {
             let otherwise = || {
                 "move the record out of the state folder, or start with `--record memory`.".to_owned()

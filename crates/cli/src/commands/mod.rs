@@ -21,6 +21,8 @@ mod inbox;
 mod keys;
 mod lint;
 mod man;
+#[cfg(feature = "full")]
+mod record;
 mod restore;
 #[cfg(feature = "full")]
 mod rules;
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Grants(grants::GrantsArgs),
     Clients(clients::ClientsArgs),
     Keys(keys::KeysArgs),
+    #[cfg(feature = "full")]
+    Record(record::RecordArgs),
     Rules(rules::RulesArgs),
     Tokens(tokens::TokensArgs),
     Lint(lint::LintArgs),
@@ -82,6 +86,8 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Grants(args) => grants::run(args),
         Command::Clients(args) => clients::run(&args),
         Command::Keys(args) => keys::run(args),
+        #[cfg(feature = "full")]
+        Command::Record(args) => record::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Tokens(args) => tokens::run(args),
         Command::Lint(args) => lint::run(&args),

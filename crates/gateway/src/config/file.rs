@@ -20,11 +20,12 @@ use super::auth::{Auth, FileAuth};
 use super::error::keys_of;
 use super::login::{FileLogin, LoginContext};
 use super::oidc;
+use super::secret::FileSecret;
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
-    Program, RestartSettings, Server, Target, bounds, is_origin,
+    Program, RecordDatabase, RestartSettings, Server, Target, bounds, is_origin,
 };
 
 #[derive(Deserialize)]
@@ -46,6 +47,8 @@ struct File {
     state: Option<PathBuf>,
     #[serde(default)]
     record: Record,
+    #[serde(default)]
+    record_password: Option<Spanned<FileSecret>>,
     #[serde(default)]
     insecure: bool,
     #[serde(default)]
@@ -121,12 +124,28 @@ impl From<FilePresence> for Presence {
     }
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// `record`.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 enum Record {
     #[default]
     Sqlite,
     Memory,
+    Database(String),
+}
+
+impl TryFrom<String> for Record {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "sqlite" => Ok(Self::Sqlite),
+            "memory" => Ok(Self::Memory),
+            _ if RecordDatabase::is_address(&text) => Ok(Self::Database(text)),
+            // The text may contain a password.
+            _ => Err("`record` is `sqlite`, `memory` or `postgres://USER@HOST:PORT/DATABASE`"),
+        }
+    }
 }
 
 /// `revision` of a server.
@@ -409,6 +428,17 @@ impl Config {
         let servers = file.servers.into_iter().map(read);
         let servers = servers.collect::<Result<_, _>>()?;
         let usual = ByteLimits::DEFAULT;
+        let is_memory = file.record == Record::Memory;
+        let database = match file.record {
+            Record::Database(address) => {
+                let password = file.record_password.map(|secret| {
+                    let read = secret.get_ref().read("record-password");
+                    read.map_err(|fault| fault.at(text, secret.span().start))
+                });
+                Some(RecordDatabase::new(address, password.transpose()?))
+            }
+            Record::Sqlite | Record::Memory => None,
+        };
         Ok(Self {
             listen: file.listen,
             inbox,
@@ -418,7 +448,8 @@ impl Config {
             notify: file.notify.unwrap_or(true),
             open_login: None,
             state: file.state,
-            in_memory: file.record == Record::Memory,
+            in_memory: is_memory,
+            database,
             plain: false,
             insecure: file.insecure,
             auth,

@@ -3,6 +3,7 @@
 mod auth;
 mod byte_limits;
 mod channels;
+mod database;
 mod error;
 mod file;
 mod login;
@@ -24,6 +25,7 @@ pub use byte_limits::ByteLimits;
 pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
 pub use channels::{add_channel_defects, add_channel_warnings};
+pub use database::RecordDatabase;
 pub use error::ConfigError;
 pub use file::retention;
 pub use login::{LoginError, login_issuer, people_names, server_names, state_folder};
@@ -99,6 +101,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// `true` if the record is kept in memory only.
     pub in_memory: bool,
+    /// The database of the record; `None` for a file in the state folder.
+    pub database: Option<RecordDatabase>,
     /// `true` if the person at the terminal is asked line by line, without a screen.
     pub plain: bool,
     /// `true` if unauthenticated clients may be served at an address that the network can reach.

@@ -7,6 +7,11 @@ mod notifying;
 #[path = "notifying_absent.rs"]
 mod notifying;
 mod reload;
+#[cfg(feature = "postgres")]
+mod shared_record;
+#[cfg(not(feature = "postgres"))]
+#[path = "shared_record_absent.rs"]
+mod shared_record;
 mod start_checks;
 mod start_error;
 mod terminal;
@@ -21,10 +26,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
 pub use reload::{ReloadError, Reloaded};
+#[cfg(feature = "postgres")]
+pub use shared_record::{migrate, planned_migration};
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
@@ -43,6 +50,8 @@ use mcp_elicit_relay::Audience;
 
 /// The interval at which other gateways' answers are checked.
 const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
+/// The same interval for a record that machines share, which sends notices of changes too.
+const SHARED_CHANGES_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval at which expired questions are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -86,7 +95,7 @@ impl Runtime {
 
     async fn opened(config: &mut Config) -> Result<Self, StartError> {
         check_addresses(config)?;
-        let folder = folder(config.state.as_deref())?;
+        let mut folder = folder(config.state.as_deref())?;
         apply_presence(config, &folder)?;
         open_sign_ins(config, &folder)?;
         let config = &*config;
@@ -96,7 +105,12 @@ impl Runtime {
         } else {
             folder.state.key_files().open().await?
         };
-        let (store, lease) = if config.in_memory {
+        let mut notices = None;
+        let (store, lease) = if let Some(database) = &config.database {
+            let shared = shared_record::open(database, &keys, &mut folder.state).await?;
+            notices = Some(shared.notices);
+            (shared.store, Ok(shared.place))
+        } else if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
             (store, LockFile::unshared())
         } else {
@@ -119,7 +133,7 @@ impl Runtime {
             folder.state.api_tokens(),
             record.identity_key(),
         )?;
-        spawn_housekeeping(record.clone(), learning.clone());
+        spawn_housekeeping(record.clone(), learning.clone(), notices);
         let callers = Arc::new(callers);
         start_checks::begin(config, &callers, &folder.state);
         if let Some(withdrawing) = callers.withdrawing(folder.state.api_tokens(), record.clone()) {
@@ -424,7 +438,8 @@ async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
     learning
 }
 
-fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts) {
+/// Starts the maintenance. The notices are of changes by other machines, which are looked for at intervals too.
+fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts, notices: Option<Arc<Notify>>) {
     let hears = record.clone();
     tokio::spawn(async move {
         loop {
@@ -434,7 +449,13 @@ fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts) {
             if let Err(fault) = learning.keep(&hears).await {
                 tracing::warn!(%fault, "the data about servers could not be saved");
             }
-            tokio::time::sleep(FOREIGN_CHANGES_INTERVAL).await;
+            match &notices {
+                None => tokio::time::sleep(FOREIGN_CHANGES_INTERVAL).await,
+                Some(notices) => {
+                    let notice = notices.notified();
+                    let _in_time = tokio::time::timeout(SHARED_CHANGES_INTERVAL, notice).await;
+                }
+            }
         }
     });
     tokio::spawn(async move {

@@ -25,6 +25,12 @@ pub enum StartError {
     /// The record cannot be opened.
     #[error(transparent)]
     Record(#[from] Arc<StoreError>),
+    /// The address of the record's database cannot be used.
+    #[error("the record's address cannot be used: {why}")]
+    Database {
+        /// Why.
+        why: String,
+    },
     /// A key is lost that the record needs.
     #[error(transparent)]
     Keys(#[from] KeyFileError),

@@ -15,7 +15,7 @@ const MAX_FILE: usize = 1 << 20;
 const MAX_RULES: usize = 10_000;
 
 /// The parts of a gateway's configuration that are read elsewhere.
-const ELSEWHERE: [&str; 20] = [
+const ELSEWHERE: [&str; 21] = [
     "listen",
     "public-url",
     "inbox",
@@ -30,6 +30,7 @@ const ELSEWHERE: [&str; 20] = [
     "keep-answers",
     "keep-results",
     "keep-ended",
+    "record-password",
     "trusted-proxies",
     "servers",
     "auth",

@@ -4,7 +4,10 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use futures::future::BoxFuture;
 
 use crate::encryption;
 use crate::state_file;
@@ -16,9 +19,20 @@ const ID: usize = 32;
 /// The number of attempts for a lock file that others remove before it is locked.
 const TRIES: usize = 100;
 
-/// The lock file of this gateway.
+/// The running gateways of a store that several machines share.
+pub trait RunningGateways: Send + Sync {
+    /// Returns the name of this gateway.
+    fn name(&self) -> &str;
+    /// Returns `true` if the gateway of this name was running at the last refresh.
+    fn is_running(&self, name: &str) -> bool;
+    /// Looks which gateways run now.
+    fn refresh(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The lock file of this gateway, or its place among the gateways of a shared store.
 pub struct LockFile {
     name: String,
+    shared: Option<Arc<dyn RunningGateways>>,
     folder: Option<PathBuf>,
     // Held while this exists.
     _lock: Option<File>,
@@ -33,9 +47,27 @@ impl LockFile {
     pub fn unshared() -> io::Result<Self> {
         Ok(Self {
             name: encryption::random_id()?,
+            shared: None,
             folder: None,
             _lock: None,
         })
+    }
+
+    /// Takes the place of a lock file for a gateway whose store other machines share: it is never alone.
+    pub fn among(gateways: Arc<dyn RunningGateways>) -> Self {
+        Self {
+            name: gateways.name().to_owned(),
+            shared: Some(gateways),
+            folder: None,
+            _lock: None,
+        }
+    }
+
+    /// Looks which gateways of a shared store run now; lock files are looked at in place.
+    pub(crate) async fn refresh(&self) {
+        if let Some(gateways) = &self.shared {
+            gateways.refresh().await;
+        }
     }
 
     /// Creates a lock file in this folder, which all gateways of one store share, and removes files of ended gateways.
@@ -65,6 +97,7 @@ impl LockFile {
             }
             let lock_file = Self {
                 name,
+                shared: None,
                 folder: Some(folder.to_owned()),
                 _lock: Some(lock),
             };
@@ -86,6 +119,9 @@ impl LockFile {
 
     /// Returns `true` if the gateway of this name is still running.
     pub fn is_held(&self, name: &str) -> bool {
+        if let Some(gateways) = &self.shared {
+            return gateways.is_running(name);
+        }
         let Some(folder) = &self.folder else {
             return false;
         };
@@ -104,6 +140,9 @@ impl LockFile {
 
     /// Returns `true` if other gateways run on the same store.
     pub fn has_others(&self) -> bool {
+        if self.shared.is_some() {
+            return true;
+        }
         let finished = |path: &&PathBuf| !is_unfinished(path);
         let others = self.others();
         others.iter().filter(finished).any(|path| is_locked(path))
@@ -111,7 +150,13 @@ impl LockFile {
 
     /// Returns the time at which a gateway last started or ended, according to the folder: while it is unchanged, none
     /// did.
+    ///
+    /// # Errors
+    /// If that is unknown: the folder cannot be read, or other machines share the store.
     pub fn mark(&self) -> io::Result<Mark> {
+        if self.shared.is_some() {
+            return Err(io::Error::other("gateways of other machines may run"));
+        }
         let folder = self.folder.as_deref();
         let time = folder.map(|folder| fs::metadata(folder)?.modified());
         time.transpose().map(Mark)

@@ -22,6 +22,7 @@ pub enum DatabaseFault {
 #[derive(Debug)]
 pub struct DatabaseError {
     fault: DatabaseFault,
+    of_server: bool,
     source: Box<dyn Error + Send + Sync>,
 }
 
@@ -29,7 +30,24 @@ impl DatabaseError {
     /// Creates the error of a driver.
     pub fn new(fault: DatabaseFault, source: impl Error + Send + Sync + 'static) -> Self {
         let source = Box::new(source);
-        Self { fault, source }
+        Self {
+            fault,
+            of_server: false,
+            source,
+        }
+    }
+
+    /// Creates the error of a driver that talks to a server.
+    pub fn of_server(fault: DatabaseFault, source: impl Error + Send + Sync + 'static) -> Self {
+        Self {
+            of_server: true,
+            ..Self::new(fault, source)
+        }
+    }
+
+    /// Returns `true` if it is of a server, or of a connection to one.
+    pub fn is_of_server(&self) -> bool {
+        self.of_server
     }
 
     /// Returns the part on which a decision depends.

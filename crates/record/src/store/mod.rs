@@ -46,7 +46,9 @@ pub use fault::{DatabaseError, DatabaseFault};
 pub use list::{Filter, ListKeys, ListQuery, Matching, Page, SearchWord};
 pub use memory::Memory;
 #[cfg(feature = "postgres")]
-pub use postgres::{AddressError, Postgres, PostgresDatabase, PostgresSettings, PostgresTables};
+pub use postgres::{
+    AddressError, Postgres, PostgresDatabase, PostgresReplica, PostgresSettings, PostgresTables,
+};
 pub use sqlite::{CopiedRecord, EarlierFile, Sqlite, StateTables};
 pub use writer::Writer;
 
@@ -401,6 +403,22 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns `true` if the error is of a database server, or of a connection to it.
+    pub fn is_in_database(&self) -> bool {
+        match self {
+            Self::Refused { .. } => true,
+            Self::Database(error) => error.is_of_server(),
+            Self::File(_)
+            | Self::Closed
+            | Self::Unreadable(_)
+            | Self::OtherKey
+            | Self::OtherSealKey
+            | Self::OldFile(_)
+            | Self::NotRecord(_)
+            | Self::Newer { .. } => false,
+        }
+    }
+
     /// Returns `true` if the file is another program's, or damaged so that it is no database.
     pub fn is_no_record(&self) -> bool {
         match self {

@@ -8,6 +8,7 @@
 //! | `statements` | every statement |
 //! | `questions` | batches of writes |
 //! | `keys` | the check that the keys are those of the record |
+//! | `replica` | the running gateways, and notices between them |
 //! | `outbox` | messages to people |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
@@ -16,6 +17,7 @@ mod keys;
 mod migrations;
 mod outbox;
 mod questions;
+mod replica;
 mod settings;
 mod state_tables;
 mod statements;
@@ -32,6 +34,7 @@ use tokio_postgres::Row as Columns;
 
 pub use self::database::PostgresDatabase;
 use self::questions::WriterState;
+pub use self::replica::PostgresReplica;
 pub use self::settings::{AddressError, PostgresSettings};
 pub use self::state_tables::PostgresTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
@@ -57,6 +60,8 @@ pub struct Postgres {
     chain: Option<ChainKey>,
     identity: Option<IdentityKey>,
     encryption: Option<Encryption>,
+    /// The name of this gateway, whose own changes need no notice.
+    replica: Option<String>,
     ready: Arc<OnceCell<()>>,
     /// Batches are written one after the other.
     writer: Arc<Mutex<WriterState>>,
@@ -70,6 +75,7 @@ impl Postgres {
             chain: None,
             identity: None,
             encryption: None,
+            replica: None,
             ready: Arc::default(),
             writer: Arc::default(),
         }
@@ -89,6 +95,13 @@ impl Postgres {
         self.encryption = Some(keys.encryption.clone());
         self.identity = Some(keys.identity.clone());
         self.keyed(keys.chain())
+    }
+
+    /// Sets the running gateway that writes. Others are told of changes of their questions.
+    #[must_use]
+    pub fn of(mut self, replica: &PostgresReplica) -> Self {
+        self.replica = Some(replica.name().to_owned());
+        self
     }
 
     /// Returns its database.
@@ -219,8 +232,11 @@ impl Store for Postgres {
             .spawned(async move {
                 store.ready().await?;
                 let mut state = store.writer.lock().await;
-                let chain = store.chain.as_ref();
-                questions::write_all(&store.database, &mut state, chain, &wanted).await
+                let by = questions::WrittenBy {
+                    replica: store.replica.as_deref(),
+                    chain: store.chain.as_ref(),
+                };
+                questions::write_all(&store.database, &mut state, by, &wanted).await
             })
             .boxed()
     }

@@ -83,6 +83,12 @@ CREATE TABLE mcp_elicit.writer (
   batch bigint NOT NULL,
   seen_at timestamptz NOT NULL DEFAULT now()
 );
+-- The running gateways: a lease by the clock of the database, and a lock that is free once the process has ended; 0 if there is none.
+CREATE TABLE mcp_elicit.replica (
+  id text PRIMARY KEY,
+  lock bigint NOT NULL,
+  lease_until timestamptz NOT NULL
+);
 CREATE TABLE mcp_elicit.call (
   id text PRIMARY KEY,
   same text NOT NULL,

@@ -10,15 +10,15 @@ use std::time::Duration;
 use deadpool_postgres::{
     Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
 };
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Error, NoTls, Row as Columns, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row as Columns, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::{DatabaseError, DatabaseFault, StoreError};
@@ -26,8 +26,8 @@ use super::migrations;
 use super::settings::{PostgresSettings, Tls};
 use super::statements::Statement;
 
-/// The number of attempts of a statement or transaction whose connection was lost, and the pause between them: a database
-/// that is started again is back within this time.
+/// The number of times that a statement or transaction whose connection was lost is tried again, and the pause before each:
+/// a database that is started again is often back within them.
 const TRIES: u32 = 12;
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -114,6 +114,28 @@ where
     Ok((client, task))
 }
 
+/// Makes a connection whose notices give a signal. Must be called on the thread of the connections.
+async fn listen<T>(config: Config, tls: T, notices: Arc<Notify>) -> Result<Client, Error>
+where
+    T: MakeTlsConnect<Socket> + Send,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let (client, mut connection) = config.connect(tls).await?;
+    tokio::spawn(async move {
+        let mut messages =
+            futures::stream::poll_fn(move |context| connection.poll_message(context));
+        // Whoever uses the connection gets an error too.
+        while let Some(Ok(message)) = messages.next().await {
+            if let AsyncMessage::Notification(_) = message {
+                notices.notify_one();
+            }
+        }
+    });
+    Ok(client)
+}
+
 impl PostgresDatabase {
     /// Creates the connections of this process, which are made on demand.
     ///
@@ -188,17 +210,16 @@ impl PostgresDatabase {
         statement: &Statement,
         values: Values<'_>,
     ) -> Result<Vec<Columns>, StoreError> {
-        let mut tries = 1;
+        let mut tries = 0..TRIES;
         loop {
             let done = async {
                 let client = self.client().await?;
                 query(&client, statement, values).await
             };
             match done.await {
-                Err(fault) if is_passing(&fault) && tries < TRIES => self.pause().await,
+                Err(fault) if is_passing(&fault) && tries.next().is_some() => self.pause().await,
                 done => return done,
             }
-            tries += 1;
         }
     }
 
@@ -219,17 +240,16 @@ impl PostgresDatabase {
         statement: &Statement,
         values: Values<'_>,
     ) -> Result<u64, StoreError> {
-        let mut tries = 1;
+        let mut tries = 0..TRIES;
         loop {
             let done = async {
                 let client = self.client().await?;
                 execute(&client, statement, values).await
             };
             match done.await {
-                Err(fault) if is_passing(&fault) && tries < TRIES => self.pause().await,
+                Err(fault) if is_passing(&fault) && tries.next().is_some() => self.pause().await,
                 done => return done,
             }
-            tries += 1;
         }
     }
 
@@ -244,17 +264,18 @@ impl PostgresDatabase {
     ) -> Result<T, StoreError> {
         let database = self.clone();
         self.spawned(async move {
-            let mut tries = 1;
+            let mut tries = 0..TRIES;
             loop {
                 let done = async {
                     let client = database.client().await?;
                     in_transaction(&client, &work).await
                 };
                 match done.await {
-                    Err(fault) if is_passing(&fault) && tries < TRIES => database.pause().await,
+                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
+                        database.pause().await;
+                    }
                     done => return done,
                 }
-                tries += 1;
             }
         })
         .await
@@ -276,6 +297,36 @@ impl PostgresDatabase {
                 Err(_cancelled) => std::future::pending().await,
             },
         }
+    }
+
+    /// Makes a connection of its own, outside the pool, whose notices give a signal.
+    pub(super) async fn listening(&self, notices: Arc<Notify>) -> Result<Client, StoreError> {
+        let connecting = {
+            let settings = self.settings();
+            let config = settings.config.clone();
+            match &settings.tls {
+                Tls::Off => listen(config, NoTls, notices).boxed(),
+                Tls::Verified(tls) => {
+                    let tls = MakeRustlsConnect::new(tls.as_ref().clone());
+                    listen(config, tls, notices).boxed()
+                }
+            }
+        };
+        let address = self.settings().address().to_owned();
+        self.spawned(async move {
+            let connected = connecting.await;
+            connected.map_err(|error| connect_fault(error, &address))
+        })
+        .await
+    }
+
+    /// Runs a task on the thread of the connections.
+    pub(super) fn background(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
+        let runtime = self.inner.runtime.0.as_ref()?;
+        Some(runtime.handle().spawn(task))
     }
 
     /// Waits a moment, in any thread.
@@ -366,13 +417,13 @@ pub(super) fn is_away(fault: &StoreError) -> bool {
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         let fault = match error.code() {
-            None if error.is_closed() || is_io(&error) => DatabaseFault::Away,
+            None if error.is_closed() || is_io(&error, |_| true) => DatabaseFault::Away,
             Some(code) if is_ending(code) => DatabaseFault::Away,
             Some(code) if is_conflict(code) => DatabaseFault::Busy,
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => DatabaseFault::ReadOnly,
             Some(_) | None => DatabaseFault::Other,
         };
-        Self::Database(DatabaseError::new(
+        Self::Database(DatabaseError::of_server(
             fault,
             std::io::Error::other(described(&error)),
         ))
@@ -393,10 +444,11 @@ pub(super) fn described(error: &Error) -> String {
     text
 }
 
-fn is_io(error: &Error) -> bool {
+/// Returns `true` if the error is caused by one of the system that fits.
+fn is_io(error: &Error, fits: impl Fn(&std::io::Error) -> bool) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        if cause.is::<std::io::Error>() {
+        if cause.downcast_ref().is_some_and(&fits) {
             return true;
         }
         source = cause.source();
@@ -451,10 +503,15 @@ fn connect_fault(error: Error, address: &str) -> StoreError {
             format!("there is no such database: {address}"),
             "create it (`createdb --encoding=UTF8 --owner=USER DATABASE`), or correct the address.",
         ),
-        _ if error.to_string().contains("password missing") => refused(
+        _ if described(&error).contains("password missing") => refused(
             format!("the database {address} asks for a password, and none was given"),
             "give it with --record-password-file, PGPASSFILE or PGPASSWORD.",
         ),
+        // Whoever waits has waited long enough.
+        _ if is_io(&error, |io| io.kind() == std::io::ErrorKind::TimedOut) => {
+            let source = std::io::Error::other(described(&error));
+            StoreError::Database(DatabaseError::of_server(DatabaseFault::Other, source))
+        }
         _ => error.into(),
     }
 }

@@ -30,7 +30,17 @@ impl Postgres {
         if self.check_left(IDENTITY, &mine).await? == mine {
             return Ok(());
         }
-        Err(StoreError::OtherKey)
+        Err(self.other("identity.key"))
+    }
+
+    /// Returns the error of a key that is another record's.
+    fn other(&self, key: &str) -> StoreError {
+        let address = self.database.settings().address();
+        StoreError::Refused {
+            why: format!("{key} in the state folder is not the key of the record at {address}"),
+            next: "copy seal.key and identity.key from the state folder of a gateway of this record, or name another database."
+                .to_owned(),
+        }
     }
 
     /// Rejects a chain whose last link was made with another key.
@@ -57,7 +67,7 @@ impl Postgres {
         let mine = encryption.seal(ASSOCIATED_DATA, TEXT)?;
         let left = self.check_left(SEAL, &mine).await?;
         if encryption.open(ASSOCIATED_DATA, &left).is_err() {
-            return Err(StoreError::OtherSealKey);
+            return Err(self.other("seal.key"));
         }
         if !encryption.is_newest(&left) {
             // The key was rotated since.

@@ -115,9 +115,11 @@ fn is_current(found: &Found) -> Result<bool, StoreError> {
         Found::Layout {
             layout,
             readable_by,
-        } if *readable_by > known => Err(StoreError::Newer {
-            found: i64::from(*layout),
-            known: i64::from(known),
+        } if *readable_by > known => Err(StoreError::Refused {
+            why: format!(
+                "the record was written by a newer version (layout {layout}, known {known})"
+            ),
+            next: "install that version or a newer one here too.".to_owned(),
         }),
         Found::Layout { layout, .. } => Ok(*layout >= known),
     }

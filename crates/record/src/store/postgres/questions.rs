@@ -19,7 +19,7 @@ use super::{millis, signed};
 use crate::audit::AuditedEvent;
 use crate::encryption::random_id;
 
-/// The number of attempts of a batch.
+/// The number of times that a batch whose connection was lost is tried again.
 const TRIES: u32 = 40;
 
 /// The writer of this process.
@@ -29,6 +29,13 @@ pub(super) struct WriterState {
     id: Option<String>,
     /// The number of its last batch.
     batch: i64,
+}
+
+/// The writing gateway, and the key of its links.
+#[derive(Clone, Copy)]
+pub(super) struct WrittenBy<'w> {
+    pub(super) replica: Option<&'w str>,
+    pub(super) chain: Option<&'w ChainKey>,
 }
 
 /// The result of one attempt.
@@ -42,28 +49,27 @@ enum Attempt {
 pub(super) async fn write_all(
     database: &PostgresDatabase,
     state: &mut WriterState,
-    key: Option<&ChainKey>,
+    by: WrittenBy<'_>,
     wanted: &[Write],
 ) -> Result<Vec<bool>, StoreError> {
     let nothing = |write: &Write| matches!(write, Write::Change(changes) if changes.is_empty());
     if wanted.iter().all(nothing) {
         return Ok(vec![true; wanted.len()]);
     }
-    let mut tries = 1;
+    let mut tries = 0..TRIES;
     loop {
-        match write_once(database, state, key, wanted).await {
+        match write_once(database, state, by, wanted).await {
             Ok(done) => return Ok(done),
-            Err(fault) if is_passing(&fault) && tries < TRIES => database.pause().await,
+            Err(fault) if is_passing(&fault) && tries.next().is_some() => database.pause().await,
             Err(fault) => return Err(fault),
         }
-        tries += 1;
     }
 }
 
 async fn write_once(
     database: &PostgresDatabase,
     state: &mut WriterState,
-    key: Option<&ChainKey>,
+    by: WrittenBy<'_>,
     wanted: &[Write],
 ) -> Result<Vec<bool>, StoreError> {
     let client = database.client().await?;
@@ -80,7 +86,7 @@ async fn write_once(
         id
     };
     let batch = state.batch + 1;
-    let attempt = attempt(&client, &id, batch, key, wanted).await;
+    let attempt = attempt(&client, &id, batch, by, wanted).await;
     match attempt {
         Ok(Attempt::Made(done)) => {
             state.batch = batch;
@@ -111,7 +117,7 @@ async fn write_once(
 /// Returns the error of a connection that was lost before the batch was committed.
 fn lost() -> StoreError {
     let source = std::io::Error::other("the connection was lost before the batch was committed");
-    StoreError::Database(super::super::DatabaseError::new(
+    StoreError::Database(super::super::DatabaseError::of_server(
         super::super::DatabaseFault::Away,
         source,
     ))
@@ -125,14 +131,14 @@ async fn is_committed(
     id: &str,
     batch: i64,
 ) -> Result<bool, StoreError> {
-    let mut tries = 1;
+    let mut tries = 0..TRIES;
     let rows = loop {
         let read = async {
             let client = database.client().await?;
             query(&client, &statements::BATCH_OF, &[&id]).await
         };
         match read.await {
-            Err(fault) if is_passing(&fault) && tries < TRIES => database.pause().await,
+            Err(fault) if is_passing(&fault) && tries.next().is_some() => database.pause().await,
             Err(fault) => {
                 // Whatever it was: the next batch has a row of its own, so that its number says nothing about this one.
                 state.id = None;
@@ -140,7 +146,6 @@ async fn is_committed(
             }
             Ok(rows) => break rows,
         }
-        tries += 1;
     };
     let Some(row) = rows.first() else {
         state.id = None;
@@ -154,7 +159,7 @@ async fn attempt(
     client: &Client,
     id: &str,
     batch: i64,
-    key: Option<&ChainKey>,
+    by: WrittenBy<'_>,
     wanted: &[Write],
 ) -> Result<Attempt, StoreError> {
     let mut ids: Vec<&str> = wanted.iter().flat_map(changed).collect();
@@ -183,7 +188,7 @@ async fn attempt(
         known,
         number: last.try_get(0)?,
         hash: last.try_get(1)?,
-        key,
+        by,
         inserted: Vec::new(),
         changed: Vec::new(),
         links: Vec::new(),
@@ -223,7 +228,7 @@ struct Plan<'w> {
     known: HashMap<String, u64>,
     number: i64,
     hash: String,
-    key: Option<&'w ChainKey>,
+    by: WrittenBy<'w>,
     inserted: Vec<&'w Row>,
     changed: Vec<&'w Row>,
     links: Vec<(i64, &'w str, String)>,
@@ -278,7 +283,7 @@ impl<'w> Plan<'w> {
     fn link(&mut self, entries: &'w [String]) {
         for entry in entries {
             self.number += 1;
-            self.hash = chained(self.key, &self.hash, entry);
+            self.hash = chained(self.by.chain, &self.hash, entry);
             self.links.push((self.number, entry, self.hash.clone()));
         }
     }
@@ -321,6 +326,14 @@ impl<'w> Plan<'w> {
                     column(&rows, |row| signed(row.lifecycle.version())),
                 ],
             ));
+        }
+        let mut others: Vec<&'w str> = self.changed.iter().map(|row| row.owner.as_str()).collect();
+        others.retain(|owner| self.by.replica != Some(owner));
+        others.sort_unstable();
+        others.dedup();
+        if !others.is_empty() {
+            // Sent when the batch is committed.
+            all.push((&statements::NOTIFY, vec![Box::new(others)]));
         }
         if !self.links.is_empty() {
             all.push((&statements::ADD_LINKS, linked(&self.links)));

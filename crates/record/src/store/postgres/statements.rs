@@ -242,6 +242,20 @@ statements! {
          WHERE s.entity = $1 AND s.kind = n.kind AND s.id = n.id";
     SET_SHARED_VERSION(TEXT, INT8) = "UPDATE mcp_elicit.shared_version SET version = $2 WHERE entity = $1";
 
+    // Running gateways.
+    HOLD_LOCK(INT8) = "SELECT pg_catalog.pg_advisory_lock($1)";
+    RENEW_LEASE(TEXT, INT8) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < clock_timestamp() - interval '1 hour') \
+         INSERT INTO mcp_elicit.replica (id, lock, lease_until) VALUES ($1, $2, clock_timestamp() + interval '10 seconds') \
+         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
+    // A connection that was lost is made anew within the time of a beat and a half, and all are after a start of the server.
+    RUNNING() = "SELECT r.id FROM mcp_elicit.replica r \
+         WHERE pg_catalog.pg_postmaster_start_time() > clock_timestamp() - interval '10 seconds' \
+           OR r.lease_until > clock_timestamp() AND (r.lease_until > clock_timestamp() + interval '8.5 seconds' OR EXISTS ( \
+             SELECT 1 FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
+               AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
+               AND (l.classid::bigint << 32) | l.objid::bigint = r.lock))";
+    NOTIFY(TEXT_ARRAY) = "SELECT count(pg_catalog.pg_notify('mcp_elicit_' || owner, '')) FROM unnest($1) AS n (owner)";
+
     // Opening.
     IS_STANDBY() = "SELECT pg_catalog.pg_is_in_recovery()";
     SERVER() = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')";

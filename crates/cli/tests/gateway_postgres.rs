@@ -1,0 +1,345 @@
+//! A gateway whose record is in a PostgreSQL database: a real server, real gateways, the demo server.
+#![cfg(all(unix, feature = "full"))]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod raw;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
+use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox, text};
+use serde_json::json;
+
+const REVISION: &str = "2025-11-25";
+/// The interval at which something is looked at, and the number of times before a test gives up.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: usize = 1_200;
+
+/// Starts a gateway over this state folder and database, and opens a session.
+fn start(state: &Path, database: &TestDatabase) -> Raw {
+    let options = ["--record", &database.address];
+    let mut raw = Raw::start(gateway(state, &options, &DEMO_SERVER));
+    raw.initialize(REVISION, &json!({}));
+    raw
+}
+
+/// Returns the only pending question, as soon as there is one.
+fn waiting(state: &Path) -> String {
+    for _ in 0..LOOKS {
+        let (_, open) = inbox(state, &["list"]);
+        if let [question] = open.as_slice() {
+            return question["id"].as_str().unwrap().to_owned();
+        }
+        sleep(LOOK);
+    }
+    panic!("no question was asked");
+}
+
+/// Waits until the only pending question is waited for by a call, or no longer is.
+fn is_waited_for(state: &Path, expected: bool) {
+    let is = |_| {
+        let (_, open) = inbox(state, &["list"]);
+        let found = matches!(open.as_slice(), [one] if one["waitedFor"] == json!(expected));
+        if !found {
+            sleep(LOOK);
+        }
+        found
+    };
+    assert!((0..LOOKS).any(is), "waited for: {expected}");
+}
+
+/// Accepts a question.
+fn accept(state: &Path, id: &str) -> bool {
+    inbox(state, &["accept", id, "environment=staging"]).0
+}
+
+#[test]
+fn a_question_in_a_database_is_answered_and_its_answer_delivered() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let mut raw = start(state.path(), &database);
+    raw.call(2, "deploy", &json!({}));
+    let id = waiting(state.path());
+    assert!(accept(state.path(), &id));
+    let done = raw.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    assert!(!state.path().join("record.sqlite").exists());
+    let audit = || server.sql(&database.name, "SELECT entry FROM mcp_elicit.audit");
+    // The delivery is noted after the result.
+    let noted = (0..LOOKS).any(|_| {
+        sleep(LOOK);
+        audit().unwrap().contains("\"delivered\"")
+    });
+    assert!(noted);
+    assert!(!audit().unwrap().contains("staging"));
+}
+
+#[test]
+fn an_answer_survives_the_gateway_being_killed() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let mut first = start(state.path(), &database);
+    first.call(2, "deploy", &json!({}));
+    let id = waiting(state.path());
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let mut second = start(state.path(), &database);
+    assert_eq!(waiting(state.path()), id, "the question is still there");
+    is_waited_for(state.path(), false);
+    assert!(accept(state.path(), &id));
+    second.call(2, "deploy", &json!({}));
+    let done = second.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    assert_eq!(ended.len(), 1, "it was not asked twice: {ended:?}");
+}
+
+#[test]
+fn a_question_waits_while_the_database_stops_and_starts() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let mut raw = start(state.path(), &database);
+    raw.call(2, "deploy", &json!({}));
+    let id = waiting(state.path());
+    server.stop();
+    assert!(!accept(state.path(), &id), "nothing is accepted meanwhile");
+    server.start_again();
+    let accepted = (0..LOOKS).any(|_| {
+        sleep(LOOK);
+        accept(state.path(), &id)
+    });
+    assert!(accepted);
+    let done = raw.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+}
+
+/// Copies the keys of a record to the state folder of another machine.
+fn copy_keys(from: &Path, to: &Path) {
+    for name in ["seal.key", "identity.key"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn an_answer_at_one_gateway_reaches_the_call_at_another() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    let mut at_a = start(&a, &database);
+    std::fs::create_dir(&b).unwrap();
+    copy_keys(&a, &b);
+    let mut at_b = start(&b, &database);
+    at_a.call(2, "deploy", &json!({}));
+    let id = waiting(&b);
+    is_waited_for(&b, true);
+    assert!(accept(&b, &id));
+    let done = at_a.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    // A gateway that ends leaves its questions to the others: the same call made again there finds them.
+    at_a.call(3, "deploy", &json!({"again": true}));
+    let id = waiting(&b);
+    at_a.child.kill().unwrap();
+    at_a.child.wait().unwrap();
+    is_waited_for(&b, false);
+    at_b.call(2, "deploy", &json!({"again": true}));
+    is_waited_for(&b, true);
+    assert_eq!(waiting(&b), id, "it was not asked twice");
+    assert!(accept(&b, &id));
+    let done = at_b.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+}
+
+#[test]
+fn a_migration_is_shown_before_it_is_run() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let migrate = |more: &[&str]| {
+        let words = ["record", "migrate", "--record", &database.address];
+        let done = Command::new(PROGRAM).args(words).args(more).output();
+        let done = done.unwrap();
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let planned = migrate(&["--dry-run"]);
+    assert!(
+        planned.contains("CREATE TABLE mcp_elicit.question"),
+        "{planned}"
+    );
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'mcp_elicit'";
+    assert_eq!(server.sql(&database.name, tables).unwrap(), "0");
+    migrate(&[]);
+    assert_ne!(server.sql(&database.name, tables).unwrap(), "0");
+    assert_eq!(migrate(&["--dry-run"]), "");
+}
+
+/// Starts a gateway that is refused. Returns its exit code and its stderr.
+fn refused(state: &Path, address: &str, more: &[&str]) -> (Option<i32>, String) {
+    let options = [&["--record", address], more].concat();
+    let mut command = gateway(state, &options, &DEMO_SERVER);
+    command.env_remove("PGPASSWORD").env_remove("PGPASSFILE");
+    let done = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    (done.status.code(), said)
+}
+
+#[test]
+fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_written() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let is_refused = |address: &str, code: i32, words: &[&str]| {
+        let (found, said) = refused(&state, address, &[]);
+        assert_eq!(found, Some(code), "{address}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{address}: {word}: {said}");
+        }
+        assert!(!said.contains("s3cret"), "{said}");
+    };
+    let port = server.port();
+    let at = |user: &str, database: &str| format!("postgres://{user}@127.0.0.1:{port}/{database}");
+
+    is_refused(
+        "postgres://a@127.0.0.1:1/x",
+        3,
+        &["the record cannot be reached", "refused"],
+    );
+    is_refused(
+        "postgres://a:s3cret@127.0.0.1:1/x",
+        2,
+        &["password", "PGPASSFILE"],
+    );
+    is_refused(
+        "postgres://a@127.0.0.1:1/x?sslmode=prefer",
+        2,
+        &["verify-full"],
+    );
+    is_refused(
+        &at("postgres", "missing"),
+        3,
+        &["no such database", "createdb"],
+    );
+
+    let latin = server.database_with("ENCODING 'LATIN1'");
+    is_refused(&latin.address, 3, &["LATIN1", "--encoding=UTF8"]);
+    let schema = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mcp_elicit'";
+    assert_eq!(server.sql(&latin.name, schema).unwrap(), "0");
+
+    let foreign = server.database();
+    let other = "CREATE SCHEMA mcp_elicit; CREATE TABLE mcp_elicit.other (id int)";
+    server.sql(&foreign.name, other).unwrap();
+    is_refused(
+        &foreign.address,
+        3,
+        &["not a gateway's record", "another database"],
+    );
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'mcp_elicit'";
+    assert_eq!(server.sql(&foreign.name, tables).unwrap(), "1");
+
+    let plain = server.database();
+    server.sql("postgres", "CREATE ROLE guest LOGIN").unwrap();
+    is_refused(
+        &at("guest", &plain.name),
+        3,
+        &["no right", "CREATE SCHEMA mcp_elicit"],
+    );
+    assert_eq!(server.sql(&plain.name, schema).unwrap(), "0");
+
+    // A record, whose tables another user may not use, and of a newer version.
+    let record = server.database();
+    let mut owner = start(&state, &record);
+    owner.call(2, "deploy", &json!({}));
+    waiting(&state);
+    drop(owner);
+    let elsewhere = folder.path().join("elsewhere");
+    let (code, said) = refused(&elsewhere, &record.address, &[]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(
+        said.contains("identity.key") || said.contains("seal.key"),
+        "{said}"
+    );
+    std::fs::copy(state.join("identity.key"), elsewhere.join("identity.key")).unwrap();
+    let (code, said) = refused(&elsewhere, &record.address, &[]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("seal.key") && said.contains("copy"), "{said}");
+    let usage =
+        "GRANT USAGE ON SCHEMA mcp_elicit TO guest; GRANT SELECT ON mcp_elicit.meta TO guest";
+    server.sql(&record.name, usage).unwrap();
+    is_refused(&at("guest", &record.name), 3, &["no right", "OWNER"]);
+    let newer = "UPDATE mcp_elicit.meta SET layout = 99, readable_by = 99";
+    server.sql(&record.name, newer).unwrap();
+    is_refused(&record.address, 3, &["newer version", "99"]);
+
+    // A password.
+    server
+        .sql("postgres", "CREATE ROLE locked LOGIN PASSWORD 's3cret'; GRANT CREATE ON DATABASE postgres TO locked")
+        .unwrap();
+    let file = server.data().join("pg_hba.conf");
+    let rules = std::fs::read_to_string(&file).unwrap();
+    let locked = format!("host all locked 127.0.0.1/32 scram-sha-256\n{rules}");
+    std::fs::write(&file, locked).unwrap();
+    server.sql("postgres", "SELECT pg_reload_conf()").unwrap();
+    let address = at("locked", "postgres");
+    let asks = |_| {
+        sleep(LOOK);
+        let words = ["record", "migrate", "--dry-run", "--record", &address];
+        let done = Command::new(PROGRAM).args(words).output().unwrap();
+        !done.status.success()
+    };
+    assert!((0..LOOKS).any(asks), "the server has read its rules");
+    is_refused(
+        &address,
+        3,
+        &["asks for a password", "--record-password-file"],
+    );
+    let password = folder.path().join("password");
+    std::fs::write(&password, "wr0ng\n").unwrap();
+    let (code, said) = refused(
+        &state,
+        &address,
+        &["--record-password-file", password.to_str().unwrap()],
+    );
+    assert_eq!(code, Some(3), "{said}");
+    assert!(
+        said.contains("does not let this user in") && !said.contains("wr0ng"),
+        "{said}"
+    );
+    std::fs::write(&password, "s3cret\n").unwrap();
+    let fresh = folder.path().join("fresh");
+    let mut command = Command::new(PROGRAM);
+    command.args(["gateway", "--state"]).arg(&fresh);
+    command.args(["--inbox", "127.0.0.1:0", "--record", &address]);
+    command.arg("--record-password-file").arg(&password);
+    command.args(DEMO_SERVER).stderr(Stdio::null());
+    let mut raw = Raw::start(command);
+    raw.initialize(REVISION, &json!({}));
+    drop(raw);
+
+    // A standby.
+    server.stop();
+    std::fs::write(server.data().join("standby.signal"), "").unwrap();
+    server.start_again();
+    is_refused(&plain.address, 3, &["standby", "primary"]);
+}

@@ -1,0 +1,32 @@
+//! A build without the record on a database.
+
+use std::sync::Arc;
+
+use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::store::Store;
+use mcp_elicit_record::{Keys, LockFile};
+use tokio::sync::Notify;
+
+use super::StartError;
+use crate::config::RecordDatabase;
+
+pub(super) struct SharedRecord {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) place: LockFile,
+    pub(super) notices: Arc<Notify>,
+}
+
+#[expect(
+    clippy::unused_async,
+    reason = "the other build waits for the database"
+)]
+pub(super) async fn open(
+    _database: &RecordDatabase,
+    _keys: &Keys,
+    _folder: &mut StateFolder,
+) -> Result<SharedRecord, StartError> {
+    Err(StartError::Database {
+        why: "this program was built without PostgreSQL: build it with `--features full`"
+            .to_owned(),
+    })
+}
