@@ -65,6 +65,10 @@ check-servers *args:
     cargo build --locked -p mcp-elicit --features full
     python3 tests/real-programs/check_servers.py {{args}}
 
+# lists and searches of a record with 100,000 open questions
+record-speed *args:
+    cargo run --release --locked -p mcp-elicit-record --example lists -- {{args}}
+
 # the instructions of a call and of a question in a gateway's process, of one or several built programs
 instructions *programs:
     crates/speed/instructions.py {{programs}}

@@ -22,7 +22,7 @@ const LISTED: &str =
 
 /// The most rows that a search reads to bring them into order. A word that occurs in more is looked for in the order of
 /// the list, until the page is full.
-const MOST_SORTED: usize = 5_000;
+const MOST_SORTED: usize = 1_000;
 /// The length of the runs of characters in the index.
 const RUN: usize = 3;
 /// The most runs of a word that are looked up.
