@@ -1,7 +1,7 @@
 //! JSON in one spelling, for digests and comparisons.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -64,25 +64,30 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self, out: &mut String) -> Result<(), CallDefect> {
-        let mut members: BTreeMap<Cow<'a, str>, String> = BTreeMap::new();
+        // The values are written one after the other, and then copied in the order of their names: arguments may have
+        // millions of members.
+        let mut values = String::new();
+        let mut members: Vec<(Cow<'a, str>, Range<usize>)> = Vec::new();
         while self.peek() != Some(b'}') {
             let name = self.string()?;
             self.skip(b':');
-            let mut value = String::new();
-            self.value(&mut value)?;
-            if members.insert(name, value).is_some() {
-                return Err(CallDefect::Duplicate);
-            }
+            let start = values.len();
+            self.value(&mut values)?;
+            members.push((name, start..values.len()));
             self.skip(b',');
         }
+        members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(CallDefect::Duplicate);
+        }
         out.push('{');
-        for (at, (name, value)) in members.iter().enumerate() {
+        for (at, (name, value)) in members.into_iter().enumerate() {
             if at > 0 {
                 out.push(',');
             }
-            push_quoted(out, name);
+            push_quoted(out, &name);
             out.push(':');
-            out.push_str(value);
+            out.push_str(&values[value]);
         }
         out.push('}');
         Ok(())

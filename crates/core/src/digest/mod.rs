@@ -13,6 +13,7 @@ use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
 
 pub use self::canonical::{MAX_ARGUMENT_DEPTH, canonical, canonical_value};
+use crate::view::sanitize;
 use crate::wire::{CallDefect, CallFrame, CallKind};
 
 /// A whole SHA-256.
@@ -36,14 +37,22 @@ pub fn hex(digest: &Digest, bytes: usize) -> String {
     HEXLOWER.encode(&digest[..bytes.min(digest.len())])
 }
 
+/// The largest arguments that are brought into one spelling, in bytes: more than the longest that a person is shown, whose
+/// characters have at most four bytes. Beyond it, only time and memory would grow.
+const MAX_CANONICAL_BYTES: usize = 5 * sanitize::ARGUMENTS;
+
 /// Returns the digest of a call, in hex: equal for two calls of the same target with the same arguments, in any order
-/// and spelling.
+/// and spelling. Arguments that are too long to be shown to a person must be spelled alike, beyond 5 MiB.
 ///
 /// # Errors
 /// If the arguments have no single spelling.
 pub fn of_call(kind: CallKind, call: &CallFrame<'_>) -> Result<String, CallDefect> {
-    let arguments = call.canonical_arguments()?;
-    let digest = of_parts([kind.word(), &call.target, &arguments]);
+    let digest = match call.arguments {
+        Some(large) if large.len() > MAX_CANONICAL_BYTES => {
+            of_parts([kind.word(), &call.target, "as written", large])
+        }
+        Some(_) | None => of_parts([kind.word(), &call.target, &call.canonical_arguments()?]),
+    };
     Ok(HEXLOWER.encode(&digest))
 }
 
@@ -107,6 +116,25 @@ mod tests {
             of_call(CallKind::Tool, &call).unwrap(),
             "3d51a7d8346dc832cc8063d0d4a76f632740c3171f687232c9a263bf3c8ce183"
         );
+    }
+
+    #[test]
+    fn arguments_that_nobody_is_shown_are_digested_as_they_are_written() {
+        let digest = |arguments: &str| {
+            let frame = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+            );
+            let index = FrameIndex::read(frame.as_bytes()).unwrap();
+            of_call(CallKind::Tool, &CallFrame::read(&frame, &index).unwrap()).unwrap()
+        };
+        let long = "x".repeat(MAX_CANONICAL_BYTES);
+        let with = |rest: &str| format!(r#"{{"a":"{long}",{rest}}}"#);
+        assert_eq!(digest(&with(r#""b":1"#)), digest(&with(r#""b":1"#)));
+        assert_ne!(digest(&with(r#""b":1"#)), digest(&with(r#""b":2"#)));
+        assert_ne!(digest(&with(r#""b":1"#)), digest(&with(r#" "b":1"#)));
+        // Of a call in which a member is there twice, no one is shown anything either.
+        assert_ne!(digest(&with(r#""b":1"#)), digest(&with(r#""b":1,"b":1"#)));
+        assert_eq!(digest(r#"{"a":1,"b":2}"#), digest(r#"{ "b":2,"a":1}"#));
     }
 
     #[test]
