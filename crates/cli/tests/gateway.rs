@@ -78,6 +78,30 @@ fn a_call_is_handed_back_and_resumed() {
     assert_eq!(ended.len(), 1, "asked once: {ended:?}");
 }
 
+/// A model reads an error result as a failure of the tool.
+#[test]
+fn a_call_of_a_tool_that_no_client_has_listed_is_handed_back_as_a_plain_result() {
+    let mut listening = Command::new(PROGRAM);
+    listening.args(["demo-server", "--http", "127.0.0.1:0"]);
+    let listening = Served::start(listening, "/mcp");
+    let upstream = ["--upstream", listening.url.as_str()];
+    for (revision, server) in [
+        ("2026-07-28", &DEMO_SERVER[..]),
+        ("2026-07-28", &upstream),
+        ("2025-06-18", &upstream),
+        ("2025-11-25", &upstream),
+    ] {
+        let state = tempfile::tempdir().unwrap();
+        let options = ["--hold", "2", "--server-revision", revision];
+        let mut raw = Raw::start(gateway(state.path(), &options, server));
+        raw.initialize("2025-11-25", &json!({}));
+        raw.call(2, "deploy", &json!({}));
+        let back = raw.result(2);
+        assert!(text(&back).starts_with("Not done yet"), "{back}");
+        assert_ne!(back["result"]["isError"], true, "{revision}: {back}");
+    }
+}
+
 #[test]
 fn a_call_that_is_handed_back_has_an_exit_code_of_its_own() {
     for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {

@@ -83,6 +83,7 @@ impl Relay {
             return;
         }
         self.learn_token(key);
+        self.learn_output_schema(now, key);
         self.note_waiting(key);
         self.keep_alive(now, key);
     }

@@ -1,5 +1,6 @@
-//! The server's tools, requested by the gateway: if approvers may change arguments of a call, the form's fields come
-//! from the tool's schema, and a client need not have listed the tools.
+//! The server's tools, requested by the gateway, because a client need not have listed them: if approvers may change
+//! arguments of a call, the form's fields come from the tool's schema; and a call that is handed back is a plain result
+//! only for a tool without an output schema.
 
 use std::time::Duration;
 
@@ -8,20 +9,51 @@ use mcp_elicit_core::wire::{Id, members, message};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::parts::calls::Call;
 use crate::parts::timers::Timer;
-use crate::{CallId, Relay, Timestamp};
+use crate::{CallId, CallKind, Relay, Timestamp};
 
-/// The time limit for the server's whole list. The call waits for it, and no person is asked before.
+/// The time limit for the server's whole list. An approval waits for it, and no person is asked before.
 const TIME: Duration = Duration::from_secs(10);
 
 impl Relay {
     /// Requests the server's tools before people are asked about this call.
     pub(crate) fn list_tools_for(&mut self, now: Timestamp, call: CallId) {
-        if self.tool_listing.join(call) {
+        self.list_tools(now);
+        self.tool_listing.join(call);
+    }
+
+    /// Requests the server's tools when this call is held, if nothing tells whether its tool has an output schema. The
+    /// call does not wait for the list: it is held anyway, and what is known counts when it is handed back.
+    pub(crate) fn learn_output_schema(&mut self, now: Timestamp, call: CallId) {
+        let Some(call) = self.calls.get_mut(call) else {
+            return;
+        };
+        if call.kind() != Some(CallKind::Tool) {
+            return;
+        }
+        let tool = call.summary().map(|call| call.target.as_str());
+        if tool.is_some_and(|tool| self.catalog.wants_list_for(tool)) && self.may_request_now() {
+            self.catalog.list_requested();
+            self.list_tools(now);
+        }
+    }
+
+    /// Returns `true` if the server cannot take a request for the answer to a question of its own. On a pipe, a simple
+    /// server asks and reads its next line as the answer.
+    fn may_request_now(&self) -> bool {
+        self.settings.server_streams
+            || self.server.asks_in_results()
+            || self.calls.keys(Call::is_upstream).is_empty()
+    }
+
+    /// Requests the server's tools, unless that is in progress.
+    fn list_tools(&mut self, now: Timestamp) {
+        if self.tool_listing.is_running() {
             return;
         }
         let id = self.ask_for_tools(None);
-        self.tool_listing.begin(id, call);
+        self.tool_listing.begin(id);
         self.timers.set(now.after(TIME), Timer::ToolsListing);
     }
 

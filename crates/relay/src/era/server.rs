@@ -129,7 +129,7 @@ impl Server {
     }
 
     /// Returns `true` for a server of the rounds era: it asks in its results.
-    pub(super) fn asks_in_results(&self) -> bool {
+    pub(crate) fn asks_in_results(&self) -> bool {
         matches!(self.0, ServerEra::Rounds(_))
     }
 

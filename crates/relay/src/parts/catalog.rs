@@ -27,6 +27,8 @@ pub(crate) struct Catalog {
     /// The total size of the schemas and descriptions in `facts`.
     text_bytes: usize,
     extent: Extent,
+    /// Set if the list was requested for a held call, and has not changed since.
+    is_requested: bool,
 }
 
 /// The part of the server's list that the facts cover.
@@ -154,6 +156,18 @@ impl Catalog {
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
         self.extent = Extent::Outdated;
+        self.is_requested = false;
+    }
+
+    /// Returns `true` if the list should be requested to know whether this tool has an output schema: once, until the
+    /// list changes, because a server may not list its tools.
+    pub(crate) fn wants_list_for(&self, tool: &str) -> bool {
+        !self.is_requested && self.extent != Extent::Whole && !self.tools.contains_key(tool)
+    }
+
+    /// Records that the list is requested for a held call.
+    pub(crate) fn list_requested(&mut self) {
+        self.is_requested = true;
     }
 
     /// Records that the gateway itself has read the whole list.

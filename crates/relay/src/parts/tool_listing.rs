@@ -22,22 +22,25 @@ struct Running {
 }
 
 impl ToolListing {
-    /// Makes the call wait for the list, if it is being requested. Returns `false` if it has to be requested first.
-    pub(crate) fn join(&mut self, call: CallId) -> bool {
-        let Some(running) = &mut self.running else {
-            return false;
-        };
-        running.calls.push(call);
-        true
+    /// Makes the call wait for the list, if it is being requested.
+    pub(crate) fn join(&mut self, call: CallId) {
+        if let Some(running) = &mut self.running {
+            running.calls.push(call);
+        }
     }
 
-    /// Begins with the first page, requested under this id for this call.
-    pub(crate) fn begin(&mut self, id: Id, call: CallId) {
+    /// Begins with the first page, requested under this id. No call waits for it yet.
+    pub(crate) fn begin(&mut self, id: Id) {
         self.running = Some(Running {
             id,
             pages: 1,
-            calls: vec![call],
+            calls: Vec::new(),
         });
+    }
+
+    /// Returns `true` while the list is being requested.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
     }
 
     /// Returns `true` if a page is awaited under this id.

@@ -301,39 +301,117 @@ fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
     assert_eq!(world.relay.open(), (0, 0));
 }
 
+/// Returns an opened session with a server that has these tools, and that asks in every call. The server is reached
+/// over HTTP if `has_streams`, else over a pipe.
+fn with_tools(client: Revision, server: Revision, has_streams: bool, tools: &str) -> World {
+    let settings = RelaySettings {
+        server_streams: has_streams,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with(settings, client, Capability::NONE, server, Asks::Form);
+    world.people = None;
+    world.server.tools = serde_json::from_str(tools).unwrap();
+    world.opened()
+}
+
+/// Returns the revisions of client and server, and both transports of the server.
+fn transports() -> impl Iterator<Item = (Revision, Revision, bool)> {
+    pairs().flat_map(|(client, server)| [false, true].map(|streams| (client, server, streams)))
+}
+
+fn lists(world: &World) -> usize {
+    let is_list = |frame: &&serde_json::Value| frame["method"] == "tools/list";
+    world.server.seen.iter().filter(is_list).count()
+}
+
+/// Returns `true` if the call is handed back as an error.
+fn is_handed_back_as_error(world: &mut World) -> bool {
+    world.call();
+    world.settle();
+    world.pass_time(RelaySettings::default().hold);
+    world.settle();
+    assert!(world.client.text().starts_with("Not done yet"));
+    let (_, told) = world.client.results.last().unwrap();
+    told["result"]["isError"].as_bool().unwrap_or(false)
+}
+
+const WITHOUT_SCHEMA: &str = r#"[[],[{"name":"ask","inputSchema":{}}]]"#;
+
 /// A result without `structuredContent` breaks clients that know the tool's output schema; an error result does not.
 #[test]
 fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema() {
     for (tools, is_error) in [
-        (None, true),
         (
-            Some(r#"{"name":"ask","outputSchema":{"type":"object"}}"#),
+            r#"[[],[{"name":"ask","outputSchema":{"type":"object"}}]]"#,
             true,
         ),
-        (Some(r#"{"name":"other"}"#), true),
-        (Some(r#"{"name":"ask","inputSchema":{}}"#), false),
+        (r#"[[],[{"name":"other"}]]"#, true),
+        (WITHOUT_SCHEMA, false),
     ] {
-        for client in Revision::ALL {
-            let mut world = World::new(client, Capability::NONE, Revision::V2025_11_25, Asks::Form);
-            world.people = None;
-            let mut world = world.opened();
-            if let Some(tools) = tools {
-                let (id, call) = world.client.call();
-                world.client_sends(&call.replace("tools/call", "tools/list"));
-                world.to_server.clear();
-                world.server_sends(&format!(
-                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]}}}}"#
-                ));
+        for (client, server, has_streams) in transports() {
+            let mut world = with_tools(client, server, has_streams, tools);
+            for cursor in [0, 1] {
+                let (_, call) = world.client.call();
+                let call = call.replace("tools/call", "tools/list");
+                let cursor = format!(r#""params":{{"cursor":"{cursor}","#);
+                world.client_sends(&call.replace(r#""params":{"#, &cursor));
                 world.settle();
             }
+            let said = is_handed_back_as_error(&mut world);
+            assert_eq!(said, is_error, "{client} {server} {tools}");
+        }
+    }
+}
+
+/// A model reads an error result as a failure of the tool.
+#[test]
+fn for_a_held_call_the_gateway_requests_tools_that_no_client_has_listed_but_not_of_a_server_that_waits_for_an_answer_on_a_pipe()
+ {
+    for (client, server, has_streams) in transports() {
+        let mut world = with_tools(client, server, has_streams, WITHOUT_SCHEMA);
+        let is_safe = has_streams || server == Revision::V2026_07_28;
+        let is_error = is_handed_back_as_error(&mut world);
+        assert_eq!(is_error, !is_safe, "{client} {server} {has_streams}");
+        let pages = if is_safe { 2 } else { 0 };
+        assert_eq!(lists(&world), pages, "{client} {server} {has_streams}");
+    }
+}
+
+#[test]
+fn the_tools_are_requested_once_for_held_calls_until_the_server_says_that_they_changed() {
+    for (client, server) in pairs() {
+        let tools = r#"[[{"name":"ask","outputSchema":{"type":"object"}}],[]]"#;
+        let mut world = with_tools(client, server, true, tools);
+        assert!(is_handed_back_as_error(&mut world));
+        assert_eq!(lists(&world), 2, "{client} {server}: two pages");
+        is_handed_back_as_error(&mut world);
+        assert_eq!(lists(&world), 2, "{client} {server}: they are known");
+        world.server.tools = vec![json!([{"name": "ask"}])];
+        world.server_sends(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        assert!(!is_handed_back_as_error(&mut world));
+        assert_eq!(lists(&world), 3, "{client} {server}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_list_its_tools_is_asked_once_and_its_calls_are_held_as_any() {
+    for (client, server) in pairs() {
+        for gets_lost in [false, true] {
+            let mut world = with_tools(client, server, true, "[]");
+            if gets_lost {
+                world.drop_tool_listings();
+            }
+            for _ in 0..3 {
+                assert!(is_handed_back_as_error(&mut world));
+            }
+            assert_eq!(lists(&world), usize::from(!gets_lost));
+            let record = world.open_to_people()[0].clone();
+            assert!(world.answer(&record, Action::Accept));
+            world.settle();
             world.call();
             world.settle();
-            world.pass_time(RelaySettings::default().hold);
-            world.settle();
-            assert!(world.client.text().starts_with("Not done yet"));
-            let (_, told) = world.client.results.last().unwrap();
-            let said = told["result"]["isError"].as_bool().unwrap_or(false);
-            assert_eq!(said, is_error, "{client} {tools:?}");
+            assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+            assert_eq!(world.relay.open(), (0, 0));
         }
     }
 }

@@ -18,6 +18,13 @@ const ROUNDS: Revision = Revision::V2026_07_28;
 
 /// Returns an open session in which the test plays the client, the server and people.
 fn session(settings: RelaySettings) -> World {
+    let mut world = session_with_tool_listings(settings);
+    world.drop_tool_listings();
+    world
+}
+
+/// Returns such a session in which the test answers requests for the server's tools, too.
+fn session_with_tool_listings(settings: RelaySettings) -> World {
     let mut world = World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
     world.people = None;
     world.to_server.clear();
@@ -389,7 +396,7 @@ fn a_retry_is_judged_by_the_rules_in_force() {
 #[test]
 fn a_call_whose_arguments_an_approver_changed_is_retried_with_those_of_its_client() {
     let (settings, _) = approving(editable());
-    let mut world = session(settings);
+    let mut world = session_with_tool_listings(settings);
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let call = call(&world, 11, "delete");
     let list = sends(&mut world, &call).expect("the tools are listed");

@@ -24,6 +24,7 @@ fn rules() -> RelaySettings {
 fn session() -> World {
     let mut world = World::with(rules(), ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
     world.people = None;
+    world.drop_tool_listings();
     world.to_server.clear();
     world.to_client.clear();
     world

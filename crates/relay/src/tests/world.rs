@@ -42,6 +42,8 @@ pub(super) struct World {
     pub(super) reasons: Vec<String>,
     /// While no delivery can be written: `Some(true)` if its person is told so, and the question is open again.
     pub(super) unwritable: Option<bool>,
+    /// Set if requests for the server's tools get lost, so that a test which plays the server does not see them.
+    drops_tool_listings: bool,
     next_record: u64,
     pub(super) restarts: u32,
     /// The evidence in the audit that acts, which counted, may be no person's.
@@ -79,6 +81,7 @@ impl World {
             people: Some(Action::Accept),
             reasons: Vec::new(),
             unwritable: None,
+            drops_tool_listings: false,
             next_record: 0,
             restarts: 0,
             doubts: Vec::new(),
@@ -111,7 +114,13 @@ impl World {
         )
         .opened();
         world.people = None;
+        world.drop_tool_listings();
         world
+    }
+
+    /// From now on, requests for the server's tools get lost.
+    pub(super) fn drop_tool_listings(&mut self) {
+        self.drops_tool_listings = true;
     }
 
     pub(super) fn call(&mut self) -> u64 {
@@ -167,7 +176,9 @@ impl World {
                 Effect::ToServer {
                     frame, delivery, ..
                 } => {
-                    self.to_server.push_back(frame);
+                    if !self.drops_tool_listings || !frame.contains(r#""method":"tools/list""#) {
+                        self.to_server.push_back(frame);
+                    }
                     let accepted = delivery.map(Event::Accepted);
                     self.events.extend(accepted);
                 }
