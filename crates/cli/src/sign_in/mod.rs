@@ -147,6 +147,9 @@ pub(crate) fn failed(error: SignInError, url: &str) -> Failure {
         error @ SignInError::NotTheIssuer { .. } => failure
             .because(error)
             .hint("ask the server's operator, or correct `--issuer URL`."),
+        error @ SignInError::NoPkce { .. } => failure.because(error).hint(
+            "ask the server's operator; only if you know that this authorization server supports it, name it with `--issuer URL`.",
+        ),
         error @ SignInError::Page { .. } => failure
             .because(error)
             .hint("do not sign in at this server; tell its operator."),

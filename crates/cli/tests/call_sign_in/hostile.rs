@@ -14,17 +14,24 @@ struct Hostile {
 
 /// Serves metadata with this authorization endpoint; `{base}` in it is the issuer.
 async fn hostile(authorization: &str) -> Hostile {
+    hostile_with(authorization, &json!(["S256"])).await
+}
+
+/// Serves such metadata with these methods of PKCE; `null` leaves them out.
+async fn hostile_with(authorization: &str, methods: &Value) -> Hostile {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let tokens_asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let metadata = json!({
+    let mut metadata = json!({
         "issuer": base,
         "authorization_endpoint": authorization.replace("{base}", &base),
         "token_endpoint": format!("{base}/token"),
         "registration_endpoint": format!("{base}/register"),
         "response_types_supported": ["code"],
-        "code_challenge_methods_supported": ["S256"],
     });
+    if !methods.is_null() {
+        metadata["code_challenge_methods_supported"] = methods.clone();
+    }
     let resource = json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]});
     let challenge =
         format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource\"");
@@ -238,4 +245,44 @@ async fn a_client_s_secret_stays_with_the_issuer_of_its_first_use() {
     come_back(&mut confirmed).await;
     tokio::task::block_in_place(|| confirmed.ended());
     assert_eq!(other.tokens_asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authorization_server_that_does_not_say_that_it_supports_pkce_is_refused() {
+    for methods in [json!(null), json!([]), json!(["plain"])] {
+        let server = hostile_with("{base}/authorize", &methods).await;
+        let state = tempfile::tempdir().unwrap();
+        let refused = registered(&server, state.path(), &[]);
+        let (code, _, said) = tokio::task::block_in_place(|| refused.ended());
+        assert_eq!(code, Some(3), "{methods}: {said}");
+        assert!(
+            said.contains("PKCE") && said.contains(&server.issuer),
+            "{said}"
+        );
+        assert!(!said.contains("sign in here"), "{said}");
+
+        // A person may name an authorization server that does not publish its methods, but not one without S256.
+        let mut named = registered(&server, state.path(), &["--issuer", &server.issuer]);
+        if methods.is_null() {
+            come_back(&mut named).await;
+        }
+        let (code, _, said) = tokio::task::block_in_place(|| named.ended());
+        let asked = server.tokens_asked.lock().unwrap();
+        if methods.is_null() {
+            assert!(asked[0].contains("code_verifier="), "{said}");
+        } else {
+            assert_eq!((code, asked.len()), (Some(3), 0), "{methods}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cautions_about_the_page_of_a_sign_in_that_say_the_same_are_one() {
+    let server = hostile("https://раураl.com/authorize").await;
+    let state = tempfile::tempdir().unwrap();
+    let mut called = registered(&server, state.path(), &[]);
+    come_back(&mut called).await;
+    let (_, _, said) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(said.matches("caution:").count(), 1, "{said}");
+    assert!(said.contains("The host looks like paypal.com"), "{said}");
 }

@@ -111,6 +111,15 @@ pub enum SignInError {
         /// The issuer that the server names.
         named: String,
     },
+    /// The metadata of the authorization server do not say that it supports PKCE with S256, without which a stolen code
+    /// is enough to get a token.
+    #[error(
+        "the metadata of {issuer} do not say that it supports PKCE with S256, so a stolen code could be used"
+    )]
+    NoPkce {
+        /// The authorization server.
+        issuer: String,
+    },
     /// The person declined in the browser.
     #[error("the sign-in was declined")]
     Declined,
@@ -398,12 +407,14 @@ impl SignIn {
         Ok(manager)
     }
 
-    /// Returns the metadata of the authorization server that the server names. Every address in it is checked.
+    /// Returns the metadata of the authorization server that the server names. Every address in it is checked, and PKCE.
     async fn metadata(
         &self,
         manager: &AuthorizationManager,
     ) -> Result<AuthorizationMetadata, SignInError> {
-        let metadata = manager.resolve_metadata().await?.metadata;
+        let resolved = manager.resolve_metadata().await?;
+        let is_published = resolved.source.is_discovered();
+        let metadata = resolved.metadata;
         let registration = metadata.registration_endpoint.as_ref();
         let named = [
             (
@@ -419,7 +430,24 @@ impl SignIn {
                 page::read(address).map_err(|why| SignInError::Page { what, why })?;
             }
         }
+        // A server of 2025-03-26 without metadata has the endpoints of that revision, which requires PKCE of it.
+        if is_published {
+            self.check_pkce(&metadata)?;
+        }
         Ok(metadata)
+    }
+
+    /// Checks that the metadata name S256. They need not if the person named this authorization server: some support it
+    /// and do not publish that. A challenge is sent in any case.
+    fn check_pkce(&self, metadata: &AuthorizationMetadata) -> Result<(), SignInError> {
+        let issuer = issuer_of(metadata);
+        let wanted = self.inner.options.issuer.as_ref();
+        let is_confirmed = wanted.is_some_and(|wanted| is_same_issuer(wanted, &issuer));
+        match &metadata.code_challenge_methods_supported {
+            Some(methods) if methods.iter().any(|method| method == "S256") => Ok(()),
+            None if is_confirmed => Ok(()),
+            Some(_) | None => Err(SignInError::NoPkce { issuer }),
+        }
     }
 
     /// Checks that the server names the required issuer, and the one to which a client with a secret belongs.
