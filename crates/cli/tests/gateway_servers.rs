@@ -615,3 +615,71 @@ fn a_check_waits_for_a_download_and_says_what_no_inbox_means() {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }
 }
+
+/// A server that ignores SIGTERM and the end of its input, and so does its child. Their ids are in the file `$0`.
+const STUBBORN: &str = r#"
+trap '' TERM HUP
+sleep 1000 & echo "$!" >> "$0"; echo "$$" >> "$0"
+"#;
+
+/// Waits until none of the processes whose ids are in this file runs.
+#[cfg(target_os = "linux")]
+fn are_ended(file: &std::path::Path, at_least: usize) {
+    let is_running = |id: &&str| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap().trim_start().to_owned();
+        !state.is_empty() && !state.starts_with('Z')
+    };
+    let text = std::fs::read_to_string(file).unwrap();
+    let ids: Vec<&str> = text.lines().collect();
+    assert!(ids.len() >= at_least, "{ids:?}");
+    // A process that was killed may be seen for a moment.
+    for _ in 0..500 {
+        if !ids.iter().any(|id| is_running(id)) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!(
+        "still running: {:?}",
+        ids.iter().filter(|id| is_running(id))
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_leaves_no_server_running_that_ignores_sigterm() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("processes");
+    let code = format!("{STUBBORN}{SERVER}\nsleep 1000");
+    let server = ["--", "/bin/sh", "-c", &code, file.to_str().unwrap()];
+    let run = check(&[&server[..], &["2025-11-25", "-32601"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    are_ended(&file, 4);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_that_is_stopped_leaves_no_server_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("processes");
+    let code = format!("{STUBBORN}sleep 1000");
+    let mut check = std::process::Command::new(PROGRAM)
+        .args(["gateway", "--check", "--", "/bin/sh", "-c", &code])
+        .arg(&file)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = || std::fs::read_to_string(&file).unwrap_or_default();
+    while begun().lines().count() < 4 {
+        assert!(check.try_wait().unwrap().is_none(), "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let signal = std::process::Command::new("kill")
+        .args(["-INT", &check.id().to_string()])
+        .status();
+    assert!(signal.unwrap().success());
+    let status = check.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    are_ended(&file, 4);
+}

@@ -1,7 +1,6 @@
 //! The eras that a server speaks, and those in which it was seen to ask, for an operator who checks a configuration.
 
 use std::io;
-use std::process::Stdio;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::ConnectError;
@@ -15,7 +14,7 @@ use mcp_elicit_relay::{AskedEras, Learned};
 
 use crate::config::{Server, Target};
 use crate::server_identity::{configured_key, server_identity};
-use crate::transports::process::Program;
+use crate::transports::process::{GRACE, Process, Program};
 
 /// The result of asking a server for its eras.
 #[derive(Debug, Default)]
@@ -90,11 +89,13 @@ async fn opens(server: &Server, revision: Revision, within: Duration) -> Result<
 
 /// A connection to a server of the configuration, as a gateway would open it. Nothing is declared, so that the server
 /// asks nothing. The stderr of a program is dropped.
+///
+/// A program is ended with all its descendants, as the gateway ends it: by [`close`](Self::close), or killed when this is
+/// dropped.
 #[derive(Debug)]
 pub struct ServerConnection {
     connection: Connection<()>,
-    /// Ends when it is dropped.
-    _child: Option<tokio::process::Child>,
+    process: Option<Process>,
 }
 
 impl ServerConnection {
@@ -112,11 +113,11 @@ impl ServerConnection {
                 let connection = Connection::open(&target, client, &options).await?;
                 Ok(Self {
                     connection,
-                    _child: None,
+                    process: None,
                 })
             }
             Target::Program(program) => {
-                let (child, read, write) =
+                let (process, read, write) =
                     started(program).map_err(|source| ConnectError::Start {
                         program: program.program.to_string_lossy().into_owned(),
                         source,
@@ -124,7 +125,7 @@ impl ServerConnection {
                 let connection = Connection::over(read, write, client, &options).await?;
                 Ok(Self {
                     connection,
-                    _child: Some(child),
+                    process: Some(process),
                 })
             }
         }
@@ -135,31 +136,31 @@ impl ServerConnection {
         &self.connection
     }
 
-    /// Closes the connection, and ends the program.
+    /// Closes the connection, and ends the program: it has some time to exit by itself, and again after SIGTERM.
     pub async fn close(self) {
         self.connection.close().await;
+        let Some(process) = self.process else {
+            return;
+        };
+        let ending = tokio::task::spawn_blocking(move || process.end(Some(GRACE)));
+        if let Ok(Err(error)) = ending.await {
+            tracing::warn!(%error, "a server could not be ended");
+        }
     }
 }
 
-/// Starts a program, which ends when the returned child is dropped.
+/// Starts a program in a process group of its own.
 fn started(
     program: &Program,
 ) -> io::Result<(
-    tokio::process::Child,
+    Process,
     tokio::process::ChildStdout,
     tokio::process::ChildStdin,
 )> {
-    let mut command = tokio::process::Command::from(program.command());
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let gone = || io::Error::other("the child has no pipes");
-    let read = child.stdout.take().ok_or_else(gone)?;
-    let write = child.stdin.take().ok_or_else(gone)?;
-    Ok((child, read, write))
+    let (process, stdin, stdout) = Process::start_silent(program)?;
+    let read = tokio::process::ChildStdout::from_std(stdout)?;
+    let write = tokio::process::ChildStdin::from_std(stdin)?;
+    Ok((process, read, write))
 }
 
 /// Returns the eras in which a server was seen to ask, as the record in this folder says; `None` if there is no record.

@@ -194,25 +194,38 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let child = {
-            // Under the lock, so that a server started while all are killed is one of them.
-            let mut running = running();
-            let child = command.spawn()?;
-            running.insert(child.id());
-            child
-        };
-        let gone = || io::Error::other("the child has no pipes");
-        let mut process = Self {
-            child,
-            stderr: None,
-        };
+        let mut process = Self::spawn(command)?;
         let stderr = process.child.stderr.take().ok_or_else(gone)?;
         process.stderr = Some(StderrReader::start(stderr, server)?);
         let stdin = process.child.stdin.take().ok_or_else(gone)?;
         let stdout = process.child.stdout.take().ok_or_else(gone)?;
         Ok((process, ServerInput::new(stdin)?, stdout))
+    }
+
+    /// Starts a program whose stderr is dropped.
+    pub(crate) fn start_silent(program: &Program) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut command = program.command();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut process = Self::spawn(command)?;
+        let stdin = process.child.stdin.take().ok_or_else(gone)?;
+        let stdout = process.child.stdout.take().ok_or_else(gone)?;
+        Ok((process, stdin, stdout))
+    }
+
+    fn spawn(mut command: Command) -> io::Result<Self> {
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // Under the lock, so that a server started while all are killed is one of them.
+        let mut running = running();
+        let child = command.spawn()?;
+        running.insert(child.id());
+        Ok(Self {
+            child,
+            stderr: None,
+        })
     }
 
     /// Waits this long for a server whose input has ended; then sends SIGTERM, then kills it and its descendants. A
@@ -288,6 +301,10 @@ impl Process {
     fn signal(&self, signal: Signal) -> bool {
         signal_group(self.child.id(), signal)
     }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the child has no pipes")
 }
 
 /// Kills a server that was not ended.
