@@ -19,15 +19,15 @@ pub fn junit(report: &Report) -> Result<String, JunitError> {
     let mut all = Junit::new("mcp-elicit check");
     all.set_time(report.took);
     for suite in &report.suites {
-        let mut one = TestSuite::new(suite.name());
+        let mut one = TestSuite::new(xml_text(&suite.name()));
         for result in &suite.results {
             let mut case = TestCase::new(result.cell.to_string(), status(result));
-            case.set_classname(format!("{}.{}", suite.tool, suite.revision));
+            case.set_classname(format!("{}.{}", xml_text(&suite.tool), suite.revision));
             case.set_time(result.took);
             if result.verdict == Verdict::Fail {
                 let frames = result.frames.iter().map(|frame| {
                     let arrow = if frame.from_server { "<-" } else { "->" };
-                    format!("{arrow} {}\n", text::shown(&frame.text))
+                    format!("{arrow} {}\n", xml_text(&text::shown(&frame.text)))
                 });
                 case.set_system_out(frames.collect::<String>());
             } else if result.verdict == Verdict::Warn {
@@ -45,7 +45,24 @@ fn messages(result: &CellResult) -> String {
         .findings
         .iter()
         .map(|finding| format!("{}: {}", finding.code, text::shown(&finding.message)));
-    messages.collect::<Vec<_>>().join("; ")
+    xml_text(&messages.collect::<Vec<_>>().join("; "))
+}
+
+/// Replaces the characters that no XML 1.0 document may contain, not even escaped: readers refuse the whole file.
+fn xml_text(text: &str) -> String {
+    let is_allowed = |letter: char| {
+        let is_text = letter >= ' ' && !matches!(letter, '\u{fffe}' | '\u{ffff}');
+        is_text || matches!(letter, '\t' | '\n' | '\r')
+    };
+    text.chars()
+        .map(|letter| {
+            if is_allowed(letter) {
+                letter
+            } else {
+                '\u{fffd}'
+            }
+        })
+        .collect()
 }
 
 /// A warning is a success in JUnit, which has no such status.
@@ -63,7 +80,7 @@ fn status(result: &CellResult) -> TestCaseStatus {
         Verdict::NotAsked | Verdict::NotApplicable => {
             let mut status = TestCaseStatus::skipped();
             let why = result.why.as_deref();
-            status.set_message(why.unwrap_or("the tool asked nothing"));
+            status.set_message(xml_text(why.unwrap_or("the tool asked nothing")));
             status
         }
     }

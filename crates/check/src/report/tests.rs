@@ -80,6 +80,41 @@ fn junit_is_xml_with_one_failure() {
     assert!(!xml.contains('\u{1b}') && !xml.contains('\u{1}'), "{xml}");
 }
 
+/// The characters of XML 1.0, section 2.2.
+#[test]
+fn junit_holds_only_characters_that_xml_has_whatever_a_server_says() {
+    let odd: String = (0..=0x20)
+        .chain(0xd7ff..0xe001)
+        .chain(0xfff0..0x10001)
+        .chain([0x1fffe, 0x10fffe, 0x10ffff])
+        .filter_map(char::from_u32)
+        .collect();
+    let mut report = report();
+    report.suites[0].tool.push_str(&odd);
+    for result in &mut report.suites[0].results {
+        result.why = Some(odd.clone());
+        result.frames[0].text.push_str(&odd);
+        for finding in &mut result.findings {
+            finding.message.push_str(&odd);
+        }
+    }
+    let xml = junit(&report).unwrap();
+    let is_char = |letter: char| matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let others: Vec<char> = xml.chars().filter(|letter| !is_char(*letter)).collect();
+    assert_eq!(others, [], "{xml}");
+    for code in (0..0x20).chain([0xfffe, 0xffff]) {
+        for spelled in [
+            format!("&#{code};"),
+            format!("&#x{code:x};"),
+            format!("&#x{code:X};"),
+        ] {
+            let is_allowed = [9, 10, 13].contains(&code);
+            assert!(is_allowed || !xml.contains(&spelled), "{spelled}");
+        }
+    }
+    quick_junit::Report::deserialize_from_str(&xml).unwrap();
+}
+
 #[test]
 fn markdown_of_a_server_starts_no_markup() {
     let text = markdown(&report());
