@@ -229,7 +229,7 @@ fn address(revealed: &Revealed<'_>, summary: &Summary) -> Vec<Value> {
     let mut blocks = sections(&format!("The server asks to open this address:\n{address}"));
     let link = summary.address.as_deref().map(Link::parse);
     if let Some(Ok(link)) = link {
-        let warnings = link.warnings().iter();
+        let warnings = link.distinct_warnings();
         let warnings: Vec<_> = warnings.map(|warning| format!("• {warning}")).collect();
         blocks.extend(sections(&warnings.join("\n")));
     }
@@ -300,6 +300,23 @@ mod tests {
         let text: String = text.collect();
         assert!(text.contains("Declined by Cy at 10:00 UTC. Why:"), "{text}");
         assert!(text.contains(&why), "{text}");
+    }
+
+    #[test]
+    fn cautions_about_an_address_that_say_the_same_are_one() {
+        let address = "https://раураl.com/";
+        let link = Link::parse(address).unwrap();
+        let mut asked = summary("{}");
+        asked.form = None;
+        asked.address = Some(address.to_owned());
+        let asked = notice(asked, Event::Asked, Reveal::Arguments);
+        let message = message(&asked, OFFERS, &TimeZone::UTC);
+        let text = message.blocks.iter().map(ToString::to_string);
+        let text: String = text.collect();
+        let shown = link.distinct_warnings().count();
+        assert!(shown < link.warnings().len());
+        assert_eq!(text.matches('•').count(), shown, "{text}");
+        assert!(text.contains("The host looks like paypal.com"), "{text}");
     }
 
     #[test]

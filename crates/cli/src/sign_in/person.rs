@@ -91,7 +91,7 @@ fn show(pending: &PendingSignIn) {
         output::harmless(link.host().ascii()),
         output::harmless(pending.issuer())
     ));
-    for warning in link.warnings() {
+    for warning in link.distinct_warnings() {
         let is_ours = matches!(warning, LinkWarning::NestedUrl { parameter, .. } if OUR_URLS.contains(&parameter.as_str()));
         if !is_ours && warning.level() > WarningLevel::Note {
             output::say(format_args!(

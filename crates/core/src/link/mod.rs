@@ -170,6 +170,29 @@ impl Link {
         &self.warnings
     }
 
+    /// Returns the warnings for a person, without those whose advice a graver one gives: a host that looks like another
+    /// one also mixes scripts, and has letters that can be mistaken.
+    ///
+    /// ```
+    /// use mcp_elicit_core::link::Link;
+    ///
+    /// # fn main() -> Result<(), mcp_elicit_core::link::LinkError> {
+    /// let link = Link::parse("https://аpple.com/")?; // with a Cyrillic letter
+    /// assert!(link.distinct_warnings().count() < link.warnings().len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn distinct_warnings(&self) -> impl Iterator<Item = &LinkWarning> {
+        let any = |is: fn(&LinkWarning) -> bool| self.warnings.iter().any(is);
+        let looks_like = any(|warning| matches!(warning, LinkWarning::LooksLike { .. }));
+        let mixes = any(|warning| matches!(warning, LinkWarning::MixedScripts { .. }));
+        self.warnings.iter().filter(move |warning| match warning {
+            LinkWarning::MixedScripts { .. } => !looks_like,
+            LinkWarning::International { .. } => !looks_like && !mixes,
+            _ => true,
+        })
+    }
+
     /// Returns the warnings about URLs that a server must not send: a person's data, credentials and pre-authenticated
     /// URLs ("Safe URL Handling", 1 and 2 for servers).
     pub fn refused_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
@@ -266,6 +289,40 @@ mod tests {
             );
             assert_eq!(link.sent(), text);
         }
+    }
+
+    #[test]
+    fn of_warnings_that_say_the_same_a_person_reads_the_gravest() {
+        let codes = |link: &Link| -> Vec<_> {
+            let warnings = link.distinct_warnings();
+            warnings.map(LinkWarning::code).collect()
+        };
+        for (address, said, unsaid) in [
+            (
+                "https://раураl.com/",
+                "looks-like",
+                ["mixed-scripts", "international-name"],
+            ),
+            (
+                "https://müllер.example/",
+                "mixed-scripts",
+                ["looks-like", "international-name"],
+            ),
+            (
+                "https://müller.example/",
+                "international-name",
+                ["looks-like", "mixed-scripts"],
+            ),
+        ] {
+            let link = Link::parse(address).expect(address);
+            let codes = codes(&link);
+            assert!(codes.contains(&said), "{address}: {codes:?}");
+            assert!(!unsaid.iter().any(|code| codes.contains(code)), "{codes:?}");
+        }
+        // No other warning is left out.
+        let link = Link::parse("http://user@example.com:81/?u=https://x.example/&token=1")
+            .expect("a link");
+        assert!(link.distinct_warnings().eq(link.warnings()));
     }
 
     #[test]

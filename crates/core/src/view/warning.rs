@@ -1,4 +1,4 @@
-use crate::link::{LinkWarning, WarningLevel};
+use crate::link::WarningLevel;
 use crate::secrecy::{self, Confidence};
 
 use super::{QuestionBody, QuestionView, sanitize};
@@ -33,8 +33,8 @@ pub fn warnings(question: &QuestionView) -> Vec<Warning> {
                 }
             })
             .collect(),
-        QuestionBody::Url(link) => distinct(link.warnings())
-            .into_iter()
+        QuestionBody::Url(link) => link
+            .distinct_warnings()
             .map(|caution| Warning {
                 text: sanitize::line(&caution.to_string(), sanitize::LABEL * 2),
                 level: caution.level(),
@@ -42,18 +42,4 @@ pub fn warnings(question: &QuestionView) -> Vec<Warning> {
             })
             .collect(),
     }
-}
-
-/// Returns the warnings without those whose advice a graver one gives: a host that looks like another one also mixes
-/// scripts, and has letters that can be mistaken.
-fn distinct(warnings: &[LinkWarning]) -> Vec<&LinkWarning> {
-    let any = |is: fn(&LinkWarning) -> bool| warnings.iter().any(is);
-    let looks_like = any(|warning| matches!(warning, LinkWarning::LooksLike { .. }));
-    let mixes = any(|warning| matches!(warning, LinkWarning::MixedScripts { .. }));
-    let is_new = |warning: &&LinkWarning| match warning {
-        LinkWarning::MixedScripts { .. } => !looks_like,
-        LinkWarning::International { .. } => !looks_like && !mixes,
-        _ => true,
-    };
-    warnings.iter().filter(is_new).collect()
 }
