@@ -213,6 +213,17 @@ fn a_call_without_a_tool_names_the_list() {
 }
 
 #[test]
+fn an_address_without_its_scheme_is_told_what_to_write() {
+    let run = sandbox::run(&["call", "t", "--url", "127.0.0.1:9/mcp"], b"");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("write `--url http://127.0.0.1:9/mcp`"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn lines_of_a_message_are_marked_and_a_cut_answer_is_not_sent() {
     let args = ["call", "deploy", "--plain", "--", ME, "demo-server"];
     let run = sandbox::run(&args, b"staging\n");

@@ -1,4 +1,4 @@
-//! Checks that the tests named in SECURITY.md and the threat model exist, so that no promise is without a test.
+//! Checks that each promise in the tables of SECURITY.md and the threat model names a test, and that the named tests exist.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::collections::BTreeSet;
@@ -33,17 +33,70 @@ fn source(folder: &Path, all: &mut String) {
     }
 }
 
+/// The names of the tests in a source text.
+fn tests(source: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut is_test = false;
+    for line in source.lines().map(str::trim) {
+        let function = line.strip_prefix("async ").unwrap_or(line);
+        if let Some(rest) = function.strip_prefix("fn ") {
+            let name = rest.split(['(', '<']).next().unwrap();
+            if is_test {
+                names.insert(name);
+            }
+            is_test = false;
+        } else if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        }
+    }
+    names
+}
+
+/// The last cells of the rows of tables whose last column names tests.
+fn proofs(text: &str) -> Vec<&str> {
+    let mut cells = Vec::new();
+    let mut names_tests = None;
+    for line in text.lines() {
+        let Some(row) = line.trim().strip_prefix('|') else {
+            names_tests = None;
+            continue;
+        };
+        let last = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
+        match names_tests {
+            None => names_tests = Some(last.contains("test")),
+            Some(true) if !last.starts_with("---") => cells.push(last),
+            Some(_) => {}
+        }
+    }
+    cells
+}
+
 #[test]
 fn every_test_that_a_promise_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut all = String::new();
     source(&root.join("crates"), &mut all);
+    let tests = tests(&all);
     for file in ["SECURITY.md", "docs/threat-model.md"] {
         let text = fs::read_to_string(root.join(file)).unwrap();
-        let named = named(&text);
-        assert!(named.len() > 10, "{file}: {named:?}");
-        for name in named {
-            assert!(all.contains(&format!("fn {name}(")), "{file} names {name}");
+        let names = named(&text);
+        assert!(names.len() > 10, "{file}: {names:?}");
+        for name in names {
+            assert!(tests.contains(&*name), "{file} names {name}");
+        }
+        let proofs = proofs(&text);
+        assert!(proofs.len() > 10, "{file}: {proofs:?}");
+        for proof in proofs {
+            let is_file = |code: &str| {
+                code.strip_suffix(".rs").is_some() && root.join("crates").join(code).is_file()
+                    || code.strip_prefix("fuzz/").is_some_and(|target| {
+                        root.join("fuzz/targets")
+                            .join(format!("{target}.rs"))
+                            .is_file()
+                    })
+            };
+            let is_proof = !named(proof).is_empty() || proof.split('`').any(is_file);
+            assert!(is_proof, "{file} has a promise without a test: {proof}");
         }
     }
 }

@@ -14,11 +14,11 @@ struct Hostile {
 
 /// Serves metadata with this authorization endpoint; `{base}` in it is the issuer.
 async fn hostile(authorization: &str) -> Hostile {
-    hostile_with(authorization, &json!(["S256"])).await
+    hostile_with(authorization, &json!({})).await
 }
 
-/// Serves such metadata with these methods of PKCE; `null` leaves them out.
-async fn hostile_with(authorization: &str, methods: &Value) -> Hostile {
+/// Serves such metadata with these members; `null` leaves one out.
+async fn hostile_with(authorization: &str, members: &Value) -> Hostile {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let tokens_asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -28,9 +28,14 @@ async fn hostile_with(authorization: &str, methods: &Value) -> Hostile {
         "token_endpoint": format!("{base}/token"),
         "registration_endpoint": format!("{base}/register"),
         "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
     });
-    if !methods.is_null() {
-        metadata["code_challenge_methods_supported"] = methods.clone();
+    for (name, value) in members.as_object().unwrap() {
+        let metadata = metadata.as_object_mut().unwrap();
+        match value {
+            Value::Null => metadata.remove(name),
+            value => metadata.insert(name.clone(), value.clone()),
+        };
     }
     let resource = json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]});
     let challenge =
@@ -135,6 +140,26 @@ async fn no_page_of_another_kind_is_shown_or_opened() {
         assert_eq!(ended.status.code(), Some(3), "{address}: {said}");
         assert!(!said.contains("sign in here"), "{address}: {said}");
         assert_eq!(opened(&opener), "", "{address}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_endpoint_of_another_kind_gets_a_code_or_a_secret() {
+    for name in ["token_endpoint", "registration_endpoint", "issuer"] {
+        for address in [
+            "file:///etc/passwd",
+            "http://e.test/token",
+            "http://10.0.0.1/token",
+            "https://accounts.google.com@127.0.0.1:9/",
+        ] {
+            let server = hostile_with("{base}/authorize", &json!({name: address})).await;
+            let state = tempfile::tempdir().unwrap();
+            let refused = registered(&server, state.path(), &[]);
+            let (code, _, said) = tokio::task::block_in_place(|| refused.ended());
+            assert_eq!(code, Some(3), "{name} {address}: {said}");
+            assert!(!said.contains("sign in here"), "{name} {address}: {said}");
+            assert!(server.tokens_asked.lock().unwrap().is_empty());
+        }
     }
 }
 
@@ -250,7 +275,8 @@ async fn a_client_s_secret_stays_with_the_issuer_of_its_first_use() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_authorization_server_that_does_not_say_that_it_supports_pkce_is_refused() {
     for methods in [json!(null), json!([]), json!(["plain"])] {
-        let server = hostile_with("{base}/authorize", &methods).await;
+        let members = json!({"code_challenge_methods_supported": methods});
+        let server = hostile_with("{base}/authorize", &members).await;
         let state = tempfile::tempdir().unwrap();
         let refused = registered(&server, state.path(), &[]);
         let (code, _, said) = tokio::task::block_in_place(|| refused.ended());
