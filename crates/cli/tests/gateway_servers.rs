@@ -635,7 +635,7 @@ fn are_ended(file: &std::path::Path, at_least: usize) {
     assert!(ids.len() >= at_least, "{ids:?}");
     // A process that was killed may be seen for a moment.
     for _ in 0..500 {
-        if !ids.iter().any(|id| is_running(id)) {
+        if !ids.iter().any(is_running) {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
