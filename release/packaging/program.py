@@ -69,9 +69,9 @@ def run(*command: str | Path, **options) -> str:
 
 
 class Program:
-    """A program that was built for one platform, without its symbols."""
+    """A program that was built for one platform, without its symbols; on Linux with a list of its crates inside."""
 
-    def __init__(self, path: Path, platform: Platform):
+    def __init__(self, path: Path, platform: Platform, crates: bytes):
         self.platform = platform
         with tempfile.TemporaryDirectory() as folder:
             stripped = Path(folder) / platform.program
@@ -79,10 +79,13 @@ class Program:
                 stripped = path
             else:
                 run("strip", "-o", stripped, path)
+            if platform.os == "linux":
+                # A digest of what the linker wrote, symbols included, whose names differ from build to build.
+                run("objcopy", "--remove-section", ".note.gnu.build-id", stripped)
+                put_crates_inside(stripped, crates)
             self.data = stripped.read_bytes()
             self.manual_pages, self.completions = self._described(stripped)
             self.dynamic = run("readelf", "--dynamic", "--version-info", "--wide", stripped) if platform.os == "linux" else ""
-            self.audit = crates_inside(stripped) if platform.os == "linux" else None
 
     def _described(self, path: Path) -> tuple[Tree, Tree]:
         """Returns the manual pages and the completions, from the program's own commands."""
@@ -128,12 +131,26 @@ class Program:
         return ", ".join([f"libc6 (>= {self.glibc[0]}.{self.glibc[1]})", *others])
 
 
-def crates_inside(path: Path) -> dict | None:
-    """Returns the list of crates inside an ELF program (cargo auditable), or nothing if it has none."""
+CRATES_SECTION = ".dep-v0"
+
+
+def put_crates_inside(path: Path, crates: bytes):
+    """Adds a list of crates to an ELF program, in place of the one that it may have."""
+    # `cargo auditable` would do it while it builds, but its own path is then a part of the names of our crates, so that no
+    # two folders build the same program.
     with tempfile.TemporaryDirectory() as folder:
         section = Path(folder) / "section"
-        done = subprocess.run(["objcopy", "--dump-section", f".dep-v0={section}", str(path), f"{folder}/copy"], capture_output=True)
-        return json.loads(zlib.decompress(section.read_bytes())) if done.returncode == 0 and section.exists() else None
+        section.write_bytes(zlib.compress(crates, 9))
+        run("objcopy", "--remove-section", CRATES_SECTION, path)
+        run("objcopy", "--add-section", f"{CRATES_SECTION}={section}", "--set-section-flags", f"{CRATES_SECTION}=readonly,data", path)
+
+
+def crates_inside(path: Path) -> dict:
+    """Returns the list of crates inside an ELF program."""
+    with tempfile.TemporaryDirectory() as folder:
+        section = Path(folder) / "section"
+        run("objcopy", "--dump-section", f"{CRATES_SECTION}={section}", path, f"{folder}/copy")
+        return json.loads(zlib.decompress(section.read_bytes()))
 
 
 def readme() -> str:

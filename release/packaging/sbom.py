@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from functools import cache
 from urllib.parse import quote
 
 from .files import Packing
@@ -11,27 +12,16 @@ from .program import REPOSITORY, ROOT, Platform, run, version
 
 def make(platform: Platform, packing: Packing) -> bytes:
     """Returns the list with licences, digests and dependencies; what only builds or tests the program is not in it."""
-    options = ["--locked", "--manifest-path", ROOT / "crates/cli/Cargo.toml", "--features", "full"]
-    metadata = json.loads(run("cargo", "metadata", "--format-version", "1", "--filter-platform", platform.target, *options))
-    # `cargo metadata` joins the features that tests ask for; `cargo tree` names exactly what is linked.
-    tree = run("cargo", "tree", "--edges", "normal", "--prefix", "none", "--target", platform.target, *options)
-    linked = set(re.findall(r"^(\S+) v(\S+)", tree, re.MULTILINE))
+    packages, edges, main = linked(platform)
     checksums = {
         (package["name"], package["version"]): package.get("checksum")
         for package in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     }
-    packages = {package["id"]: package for package in metadata["packages"] if (package["name"], package["version"]) in linked}
     components = {identifier: component(package, checksums) for identifier, package in packages.items()}
-    main = next(identifier for identifier, package in packages.items() if package["name"] == "mcp-elicit")
-    edges = []
-    for node in metadata["resolve"]["nodes"]:
-        if node["id"] in components:
-            to = [
-                components[dependency["pkg"]]["bom-ref"]
-                for dependency in node["deps"]
-                if dependency["pkg"] in components and any(kind["kind"] is None for kind in dependency["dep_kinds"])
-            ]
-            edges.append({"ref": components[node["id"]]["bom-ref"], "dependsOn": sorted(to)})
+    dependencies = [
+        {"ref": components[identifier]["bom-ref"], "dependsOn": sorted(components[to]["bom-ref"] for to in edges[identifier])}
+        for identifier in packages
+    ]
     root = {**components.pop(main), "type": "application"}
     document = {
         "bomFormat": "CycloneDX",
@@ -43,9 +33,48 @@ def make(platform: Platform, packing: Packing) -> bytes:
             "properties": [{"name": "cdx:rustc:sbom:target:triple", "value": platform.target}],
         },
         "components": sorted(components.values(), key=lambda each: each["bom-ref"]),
-        "dependencies": sorted(edges, key=lambda each: each["ref"]),
+        "dependencies": sorted(dependencies, key=lambda each: each["ref"]),
     }
     return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def inside(platform: Platform) -> bytes:
+    """Returns the same list as `cargo auditable` writes it into a program, where scanners look for it."""
+    packages, edges, main = linked(platform)
+    order = sorted(packages, key=lambda identifier: (packages[identifier]["name"], packages[identifier]["version"]))
+    places = {identifier: place for place, identifier in enumerate(order)}
+    listed = []
+    for identifier in order:
+        package = packages[identifier]
+        entry = {"name": package["name"], "version": package["version"], "source": "crates.io" if package["source"] else "local"}
+        if edges[identifier]:
+            entry["dependencies"] = sorted(places[to] for to in edges[identifier])
+        if identifier == main:
+            entry["root"] = True
+        listed.append(entry)
+    return json.dumps({"packages": listed}, separators=(",", ":")).encode()
+
+
+@cache
+def linked(platform: Platform) -> tuple[dict, dict, str]:
+    """Returns the packages that are linked by their ids, the ids on which each depends, and the id of the program."""
+    options = ["--locked", "--manifest-path", ROOT / "crates/cli/Cargo.toml", "--features", "full"]
+    metadata = json.loads(run("cargo", "metadata", "--format-version", "1", "--filter-platform", platform.target, *options))
+    # `cargo metadata` joins the features that tests ask for; `cargo tree` names exactly what is linked.
+    tree = run("cargo", "tree", "--edges", "normal", "--prefix", "none", "--target", platform.target, *options)
+    named = set(re.findall(r"^(\S+) v(\S+)", tree, re.MULTILINE))
+    packages = {package["id"]: package for package in metadata["packages"] if (package["name"], package["version"]) in named}
+    main = next(identifier for identifier, package in packages.items() if package["name"] == "mcp-elicit")
+    edges = {
+        node["id"]: {
+            dependency["pkg"]
+            for dependency in node["deps"]
+            if dependency["pkg"] in packages and any(kind["kind"] is None for kind in dependency["dep_kinds"])
+        }
+        for node in metadata["resolve"]["nodes"]
+        if node["id"] in packages
+    }
+    return packages, edges, main
 
 
 def file_name(platform: Platform) -> str:
