@@ -342,3 +342,27 @@ fn journal_is_empty(folder: &Path) -> bool {
         .unwrap()
         .all(|entry| entry.unwrap().file_name() == "lock")
 }
+
+#[test]
+fn an_address_with_a_secret_is_no_argument_of_a_program() {
+    let text = r#"{"mcpServers": {
+  "query": {"url": "https://e.example/mcp?tenant=a&Api-Key=hush-hush"},
+  "user": {"url": "https://u:hush-hush@e.example/mcp"},
+  "variable": {"url": "https://e.example/mcp?access_token=${env:HUSH}"},
+  "plain": {"url": "https://e.example/mcp?project_ref=abc@d"}
+}}"#;
+    let home = Home::new(&[(CURSOR, text)]);
+    let done = home.setup(&["--all", "--yes"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(!done.out.contains("hush-hush"), "{done:?}");
+    assert!(done.out.contains("what may be a secret"), "{done:?}");
+    let changed = home.read(CURSOR);
+    assert_eq!(changed.matches("gateway").count(), 1, "{changed}");
+    assert!(changed.contains("\"--upstream\", \"https://e.example/mcp?project_ref=abc@d\""));
+    for line in text
+        .lines()
+        .filter(|line| line.to_lowercase().contains("hush"))
+    {
+        assert!(changed.contains(line), "{changed}");
+    }
+}

@@ -77,6 +77,18 @@ const RESERVED: [&str; 6] = [
     "connection",
 ];
 
+/// Words in the names of URL parameters that carry secrets.
+const SECRETS: [&str; 8] = [
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "auth",
+    "credential",
+    "signature",
+];
+
 /// Members that make a client sign in at a server by itself.
 const OWN_SIGN_IN: [&str; 5] = [
     "auth",
@@ -363,6 +375,13 @@ fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
     if url.contains("{{") {
         return Err("its address differs for each user".to_owned());
     }
+    if has_secret(url) {
+        return Err(
+            "its address holds what may be a secret, which every user of this machine could read among the arguments of the \
+             gateway: give it as a header"
+                .to_owned(),
+        );
+    }
     if let Some(own) = OWN_SIGN_IN
         .iter()
         .find(|member| entry.get(member).is_some())
@@ -404,6 +423,22 @@ fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
         ));
     }
     Ok(url.to_owned())
+}
+
+/// Returns `true` for an address with a user name or password, or with a parameter whose name is that of a secret. A
+/// variable that the client replaces counts too: the gateway's arguments would have its value.
+fn has_secret(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let names = query
+        .split(['&', ';', '#'])
+        .filter_map(|part| part.split('=').next());
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        SECRETS.iter().any(|word| name.contains(word))
+    };
+    rest[..end].contains('@') || names.into_iter().any(is_secret)
 }
 
 /// Returns the beginning of the gateway's arguments for a server of this name.
@@ -530,12 +565,7 @@ fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Ve
         });
     }
     let has_headers = entry.get(&names.headers).is_some();
-    let has_userinfo = url
-        .split("://")
-        .nth(1)
-        .and_then(|rest| rest.split('/').next())
-        .is_some_and(|host| host.contains('@'));
-    if !has_headers && !has_userinfo && token.is_none() {
+    if !has_headers && token.is_none() {
         args.push("--sign-in".to_owned());
     }
     if let (Some(stdio), Some(_)) = (&names.stdio_type, entry.get("type")) {
