@@ -54,7 +54,7 @@ impl Exposition {
         };
     }
 
-    /// Adds a number with any labels, whose values are escaped.
+    /// Adds a number with any labels, whose values are escaped; control characters are replaced.
     ///
     /// ```
     /// use mcp_elicit_core::exposition::{Exposition, MetricType};
@@ -75,6 +75,8 @@ impl Exposition {
                     '\\' => self.0.push_str("\\\\"),
                     '"' => self.0.push_str("\\\""),
                     '\n' => self.0.push_str("\\n"),
+                    // A terminal that shows the text would obey it.
+                    control if control.is_control() => self.0.push('\u{fffd}'),
                     other => self.0.push(other),
                 }
             }
@@ -121,5 +123,20 @@ impl Exposition {
     /// Returns the text.
     pub fn into_text(self) -> String {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_one_line_that_no_terminal_obeys() {
+        let mut text = Exposition::default();
+        text.labelled("calls", &[("server", "a\u{1b}[2J\r\n\u{9b}31m")], 1);
+        assert_eq!(
+            text.into_text(),
+            "calls{server=\"a\u{fffd}[2J\u{fffd}\\n\u{fffd}31m\"} 1\n"
+        );
     }
 }

@@ -105,6 +105,10 @@ fn show(pending: &PendingSignIn) {
 
 /// Asks whether to open the page, and opens it. A person who does not agree can copy the address.
 fn ask_and_open(address: &str, answered: oneshot::Sender<()>) {
+    // Nothing that was typed before the address was shown is an answer.
+    #[cfg(unix)]
+    let _as_it_is =
+        rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     let mut err = anstream::stderr();
     let _shown = write!(err, "open it in the browser? [y/n] ").and_then(|()| err.flush());
     let mut line = String::new();

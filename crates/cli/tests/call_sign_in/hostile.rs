@@ -168,11 +168,12 @@ async fn no_endpoint_of_another_kind_gets_a_code_or_a_secret() {
 async fn a_page_is_opened_only_after_the_person_agreed() {
     use mcp_elicit_testkit::pty::{Terminal, command};
 
-    for (answer, expected) in [
-        ("y\r", true),
-        ("n\r", false),
-        ("\r", false),
-        ("yess\r", false),
+    for (before, answer, expected) in [
+        ("", "y\r", true),
+        ("", "n\r", false),
+        ("", "\r", false),
+        ("", "yess\r", false),
+        ("y\r", "n\r", false),
     ] {
         let server = hostile("{base}/authorize").await;
         let (state, opener) = (tempfile::tempdir().unwrap(), opener());
@@ -182,6 +183,8 @@ async fn a_page_is_opened_only_after_the_person_agreed() {
             called.arg(state.path());
             called.env("PATH", path_with(&opener));
             let mut terminal = Terminal::start(called, 100, 30);
+            // What is typed before the address is shown answers nothing.
+            terminal.press(before);
             terminal.wait_for("open it in the browser?");
             let shown = terminal.seen();
             assert!(shown.contains("sign in here: http://127.0.0.1:"), "{shown}");

@@ -2,13 +2,13 @@
 //! issued them; a server that names another one must not get the secret sent there (2026-07-28, authorization).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::store::replace;
+use super::store::{lock, replace};
 
 /// Issuers by client id, then by the server's URL.
 type Issuers = BTreeMap<String, BTreeMap<String, String>>;
@@ -82,15 +82,7 @@ impl Registrations {
     }
 
     fn lock(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let path = self.folder.join("clients.lock");
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        file.lock()?;
-        Ok(file)
+        lock(&self.folder.join("clients.lock"))
     }
 
     fn read(&self) -> io::Result<Saved> {

@@ -90,26 +90,31 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Waits for the lock of a file, on a thread that may block.
 async fn locked(path: PathBuf) -> io::Result<File> {
-    let locked = tokio::task::spawn_blocking(move || {
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        file.lock()?;
-        Ok::<_, io::Error>(file)
-    });
+    let locked = tokio::task::spawn_blocking(move || lock(&path));
     locked.await.map_err(io::Error::other)?
+}
+
+/// Waits for the lock of a file, which is created if there is none.
+pub(super) fn lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let file = for_owner(&mut options).open(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// Creates a file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
+    for_owner(&mut options).open(path)
+}
+
+/// Makes what is created readable by its owner only, on Unix.
+fn for_owner(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 #[async_trait]

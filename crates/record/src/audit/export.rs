@@ -1,5 +1,8 @@
 //! Audit events as comma-separated values (RFC 4180), for spreadsheets.
 
+use std::borrow::Cow;
+
+use mcp_elicit_core::view::sanitize::hides_or_reorders;
 use serde_json::Value;
 
 use super::spelling::{AuditedEvent, Member};
@@ -62,21 +65,11 @@ fn text(value: &Value) -> String {
 }
 
 /// Adds a cell. Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula, also
-/// if it is in quotes.
-///
-/// A control character, which a terminal would obey, is spelled out.
+/// if it is in quotes. A character that a terminal would obey, that is invisible or that reorders its neighbours is
+/// spelled out.
 fn push_cell(line: &mut String, value: &str) {
-    let acts = |c: char| c.is_control() && !matches!(c, '\t' | '\r' | '\n');
-    if value.contains(acts) {
-        let spelled: String = value
-            .chars()
-            .map(|c| match c {
-                c if acts(c) => c.escape_unicode().to_string(),
-                c => c.to_string(),
-            })
-            .collect();
-        return push_cell(line, &spelled);
-    }
+    let spelled = spelled_out(value);
+    let value = spelled.as_ref();
     let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let needs_quotes = is_formula || value.contains([',', '"', '\r', '\n']);
     if !needs_quotes {
@@ -96,6 +89,30 @@ fn push_cell(line: &mut String, value: &str) {
     line.push('"');
 }
 
+fn spelled_out(value: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| {
+        matches!(c, '\t' | '\r' | '\n')
+            || !(c.is_control()
+                || hides_or_reorders(c)
+                || matches!(
+                    c,
+                    '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
+                ))
+    };
+    if value.chars().all(is_plain) {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(value.len() + 8);
+    for c in value.chars() {
+        if is_plain(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_unicode());
+        }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +129,7 @@ mod tests {
             ("@SUM(A1)", "\"'@SUM(A1)\""),
             ("\t=1", "\"'\t=1\""),
             ("a\r\nb", "\"a\r\nb\""),
+            ("a\u{202e}b\u{2028}é\u{ad}", "a\\u{202e}b\\u{2028}é\\u{ad}"),
             ("a\u{1b}]0;x\u{7},", "\"a\\u{1b}]0;x\\u{7},\""),
             ("", ""),
         ] {
