@@ -90,7 +90,15 @@ pub(crate) fn words(
 pub(crate) fn waiting_words(progress: &VoteProgress) -> String {
     let asked = clock(progress.asked_at);
     let times = match progress.until {
-        Some(until) => format!("asked {asked}, until {} UTC", clock(until)),
+        Some(until) => {
+            let day = |at: Timestamp| at.as_millis() / DAY;
+            let later = match day(until).saturating_sub(day(progress.asked_at)) {
+                0 => String::new(),
+                1 => " the next day".to_owned(),
+                days => format!(" {days} days later"),
+            };
+            format!("asked {asked}, until {} UTC{later}", clock(until))
+        }
         None => format!("asked {asked} UTC"),
     };
     format!("Waiting for approval by {} ({times})", progress.missing)
@@ -127,8 +135,38 @@ pub(crate) fn waiting_mark(question: &str, progress: &VoteProgress) -> Value {
     })
 }
 
+/// A day, in milliseconds.
+const DAY: u64 = 24 * 60 * 60_000;
+
 /// Returns the time of day in UTC: `20:08`.
 fn clock(at: Timestamp) -> String {
     let minutes = at.as_millis() / 60_000 % (24 * 60);
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_approval_on_another_day_says_so() {
+        const HOUR: u64 = 60 * 60_000;
+        let told = |hours: u64| {
+            waiting_words(&VoteProgress {
+                missing: "1 of security".to_owned(),
+                votes: 0,
+                need: 1,
+                asked_at: Timestamp::from_millis(DAY + 17 * HOUR),
+                until: Some(Timestamp::from_millis(DAY + (17 + hours) * HOUR)),
+            })
+        };
+        for (hours, end) in [
+            (2, "until 19:00 UTC)"),
+            (8, "until 01:00 UTC the next day)"),
+            (24, "until 17:00 UTC the next day)"),
+            (72, "until 17:00 UTC 3 days later)"),
+        ] {
+            assert!(told(hours).ends_with(end), "{}", told(hours));
+        }
+    }
 }

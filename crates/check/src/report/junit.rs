@@ -22,7 +22,11 @@ pub fn junit(report: &Report) -> Result<String, JunitError> {
         let mut one = TestSuite::new(xml_text(&suite.name()));
         for result in &suite.results {
             let mut case = TestCase::new(result.cell.to_string(), status(result));
-            case.set_classname(format!("{}.{}", xml_text(&suite.tool), suite.revision));
+            case.set_classname(format!(
+                "{}.{}",
+                xml_text(&text::shown(&suite.tool)),
+                suite.revision
+            ));
             case.set_time(result.took);
             if result.verdict == Verdict::Fail {
                 let frames = result.frames.iter().map(|frame| {
@@ -80,7 +84,9 @@ fn status(result: &CellResult) -> TestCaseStatus {
         Verdict::NotAsked | Verdict::NotApplicable => {
             let mut status = TestCaseStatus::skipped();
             let why = result.why.as_deref();
-            status.set_message(xml_text(why.unwrap_or("the tool asked nothing")));
+            status.set_message(xml_text(&text::shown(
+                why.unwrap_or("the tool asked nothing"),
+            )));
             status
         }
     }

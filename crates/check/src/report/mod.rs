@@ -78,9 +78,9 @@ impl Report {
 }
 
 impl Suite {
-    /// Returns the name of the suite.
+    /// Returns the name of the suite, on one line.
     pub fn name(&self) -> String {
-        format!("{} on {}", self.tool, self.revision)
+        format!("{} on {}", text::shown(&self.tool), self.revision)
     }
 }
 

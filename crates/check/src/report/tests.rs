@@ -137,3 +137,14 @@ fn an_allowed_code_causes_no_verdict_and_is_listed() {
         "effect-without-accept"
     );
 }
+
+#[test]
+fn a_tool_s_name_is_on_one_line_of_every_report() {
+    let mut report = report();
+    report.suites[0].tool = "t\r\n::error ::x\u{2028}## y\u{202e}z".to_owned();
+    for text in [text(&report), markdown(&report), junit(&report).unwrap()] {
+        let begins = |line: &str| line.trim_start().starts_with("::") || line.starts_with("## y");
+        assert!(!text.lines().any(begins), "{text}");
+        assert!(!text.contains(['\u{2028}', '\u{202e}']), "{text}");
+    }
+}

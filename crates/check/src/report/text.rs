@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use mcp_elicit_core::view::sanitize::hides_or_reorders;
+
 use super::{Report, Suite};
 use crate::finding::Verdict;
 use crate::judge::CellResult;
@@ -82,12 +84,18 @@ fn write_result(out: &mut String, suite: &Suite, result: &CellResult) {
     }
 }
 
-/// Returns a server's text without control characters, cut.
+/// Returns a server's text on one line, without control characters and those that hide or reorder others, cut.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(LONGEST)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .map(|letter| match letter {
+            '\u{2028}' | '\u{2029}' => ' ',
+            letter if letter.is_control() => ' ',
+            '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
+            letter if hides_or_reorders(letter) => '\u{fffd}',
+            letter => letter,
+        })
         .collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push_str("...");

@@ -24,6 +24,7 @@ use mcp_elicit_check::{
 };
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_core::fault::with_causes;
+use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_gateway::kill_servers;
 use serde_json::Value;
@@ -246,7 +247,7 @@ impl Run {
             if accept.asked.is_empty() {
                 say(format_args!(
                     "{} on {} asked nothing{}",
-                    harmless(&job.tool),
+                    sanitize::line(&job.tool, sanitize::LABEL),
                     job.revision,
                     why_not(&accept)
                 ));
@@ -267,7 +268,11 @@ impl Run {
         let seen = pool::each(threads, &waiting, |(at, cell)| {
             let seen = self.cell(*cell, &jobs[*at], Some(&all_learned[*at]));
             progress.step(
-                &format!("{} on {}", jobs[*at].tool, jobs[*at].revision),
+                &format!(
+                    "{} on {}",
+                    sanitize::line(&jobs[*at].tool, sanitize::LABEL),
+                    jobs[*at].revision
+                ),
                 *cell,
             );
             seen

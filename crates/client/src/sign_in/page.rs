@@ -1,5 +1,7 @@
 //! The page of an authorization server that a person may be sent to.
 
+use std::net::IpAddr;
+
 use mcp_elicit_core::link::{Link, LinkError, LinkPolicy, LinkWarning};
 
 /// The longest address of such a page, in bytes: it holds scopes, a challenge and a state.
@@ -34,11 +36,18 @@ pub(super) fn read(address: &str) -> Result<Link, PageError> {
     if !link.url().username().is_empty() || link.url().password().is_some() {
         return Err(PageError::UserInfo);
     }
-    let is_local = link.warnings().contains(&LinkWarning::Loopback);
-    if link.scheme() != "https" && !is_local {
+    if link.scheme() != "https" && !is_local(&link) {
         return Err(PageError::PlainHttp);
     }
     Ok(link)
+}
+
+/// Returns `true` for this machine: its addresses, and the one name for them. Names such as `x.localhost` are looked up in
+/// the network by some systems.
+fn is_local(link: &Link) -> bool {
+    let host = link.url().host_str().unwrap_or_default();
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    link.warnings().contains(&LinkWarning::Loopback) && (is_address || host == "localhost")
 }
 
 #[cfg(test)]
@@ -88,6 +97,8 @@ mod tests {
             "http://e.test/a",
             "http://192.168.1.4/a",
             "http://localhost.evil.example/",
+            "http://x.localhost/",
+            "http://localhost./",
         ] {
             assert_eq!(read(address).err(), Some(PageError::PlainHttp), "{address}");
         }

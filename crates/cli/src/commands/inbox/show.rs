@@ -6,6 +6,8 @@ use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
 use mcp_elicit_inbox::api::model::{AnswerResponse, ListedQuestion, ListedTool, WholeQuestion};
 
+use serde_json::{Map, Value};
+
 use crate::failure::Failure;
 use crate::output;
 
@@ -163,7 +165,7 @@ fn lines(whole: &WholeQuestion) -> Vec<String> {
         ),
     );
     let is_approval = question.approval;
-    let mut example = String::new();
+    let mut required = Vec::new();
     if let Some(url) = &whole.url {
         add("link", sanitize::line(url, sanitize::DESCRIPTION));
     }
@@ -175,7 +177,7 @@ fn lines(whole: &WholeQuestion) -> Vec<String> {
         .map(FieldView::from_field)
     {
         if field.required {
-            example.extend([" ", &*sanitize::line(&field.name, sanitize::LABEL), "=..."]);
+            required.push(field.name.clone());
         }
         // The fields of an approval are arguments of the call.
         let name = if is_approval { "may change" } else { "field" };
@@ -200,7 +202,7 @@ fn lines(whole: &WholeQuestion) -> Vec<String> {
         } else {
             ""
         };
-        let accept = format!("mcp-elicit inbox accept {id}{flag}{example}");
+        let accept = format!("mcp-elicit inbox accept {id}{flag}{}", example(&required));
         let page = question.link.as_deref();
         if let Some(rule) = &question.rule {
             // Each person whom a rule asks answers under their own name.
@@ -219,6 +221,28 @@ fn lines(whole: &WholeQuestion) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Returns the arguments of a command that answers these fields. A server chooses their names, and a person or a program may
+/// paste the command into a shell.
+fn example(required: &[String]) -> String {
+    let is_plain = |name: &String| {
+        name.starts_with(char::is_alphanumeric)
+            && name.chars().count() <= sanitize::LABEL
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+            && sanitize::line(name, sanitize::LABEL) == *name
+    };
+    if required.iter().all(is_plain) {
+        return required.iter().map(|name| format!(" {name}=...")).collect();
+    }
+    let object: Map<String, Value> = required
+        .iter()
+        .map(|name| (name.clone(), Value::from("...")))
+        .collect();
+    let object = sanitize::json(&Value::from(object).to_string());
+    format!(" {}", shell_words::quote(&object))
 }
 
 /// Returns the server's claims about the tool of a call that waits for approval, each with its label.
@@ -359,7 +383,7 @@ fn listed(options: &[Pick]) -> String {
 #[cfg(test)]
 mod tests {
     use serde::de::DeserializeOwned;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -371,6 +395,36 @@ mod tests {
             all[name] = value.clone();
         }
         serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn a_command_to_copy_is_one_command_whatever_the_fields_are_called() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            example(&names)
+        };
+        assert_eq!(of(&[]), "");
+        assert_eq!(of(&["env", "é_1.a-b"]), " env=... é_1.a-b=...");
+        for name in [
+            "x; touch f; echo ",
+            "$(x)",
+            "`x`",
+            "'; x; '",
+            "a\nb",
+            "a=b",
+            "",
+            "-x",
+            "*",
+            "~",
+            "a\u{202e}b",
+        ] {
+            let command = of(&["env", name]);
+            let words = shell_words::split(&command).unwrap();
+            assert_eq!(words.len(), 1, "{command}");
+            let read: Value = serde_json::from_str(&words[0]).unwrap();
+            assert_eq!(read, json!({"env": "...", name: "..."}), "{command}");
+            assert!(!command.contains(['\n', '\u{202e}']), "{command}");
+        }
     }
 
     #[test]
