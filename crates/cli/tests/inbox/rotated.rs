@@ -159,7 +159,9 @@ fn as_before(state: &Path) {
     let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
     file.execute_batch(
         "UPDATE question SET arguments = substr(arguments, 13), content = substr(content, 13); DROP TABLE seal_check; \
-         DROP TABLE api_token; DROP TABLE blocked_caller; DROP TABLE used; DROP TABLE shared; DROP TABLE shared_version; PRAGMA user_version = 11",
+         DROP TABLE api_token; DROP TABLE blocked_caller; DROP TABLE used; DROP TABLE shared; DROP TABLE shared_version; \
+         DROP TABLE running_call; DROP INDEX call_same; DROP TRIGGER question_text_purged; DROP TABLE question_search; \
+         DROP TABLE question_text; DROP TRIGGER telling_addressed; PRAGMA user_version = 11",
     )
     .unwrap();
     file.close().unwrap();

@@ -235,7 +235,10 @@ fn example(required: &[String]) -> String {
             && sanitize::line(name, sanitize::LABEL) == *name
     };
     if required.iter().all(is_plain) {
-        return required.iter().map(|name| format!(" {name}=...")).collect();
+        return required
+            .iter()
+            .flat_map(|name| [" ", name.as_str(), "=..."])
+            .collect();
     }
     let object: Map<String, Value> = required
         .iter()
