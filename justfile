@@ -69,6 +69,14 @@ check-servers *args:
 record-speed *args:
     cargo run --release --locked -p mcp-elicit-record --example lists -- {{args}}
 
+# replicas of one PostgreSQL record killed while people answer; MCP_ELICIT_SEED repeats the choices of an earlier run
+replica-kills kills="500" calls="200":
+    MCP_ELICIT_REPLICA_KILLS={{kills}} MCP_ELICIT_CALLS_OPEN={{calls}} cargo test --locked -p mcp-elicit --features full --test inbox replicas_killed -- --nocapture
+
+# the time from an answer at one gateway to the result of the call at another; `--release` for the optimised program
+replica-latency answers="1000" *args:
+    MCP_ELICIT_LATENCIES={{answers}} cargo test --locked -p mcp-elicit --features full {{args}} --test inbox replicas::latency -- --nocapture
+
 # the instructions of a call and of a question in a gateway's process, of one or several built programs
 instructions *programs:
     crates/speed/instructions.py {{programs}}

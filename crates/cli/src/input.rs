@@ -2,13 +2,76 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, Read, stdin};
+use std::io::{BufRead, Read, Write as _, stdin};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use mcp_elicit_core::text::without_mark;
 
 use crate::failure::Failure;
+
+/// The time after a question in which nobody has read it yet, so that a line cannot answer it.
+const TIME_TO_READ: Duration = Duration::from_millis(300);
+/// The most bytes of a typed line that are kept.
+const LONGEST_TYPED: usize = 4096;
+
+/// Asks on the terminal, and returns the line that a person typed there; empty at the end of the input. What was typed
+/// before the question could be read is no answer, and it is asked again.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub(crate) fn typed_answer(question: &str) -> std::io::Result<String> {
+    let mut err = anstream::stderr();
+    loop {
+        discard_typed();
+        write!(err, "{question}")?;
+        err.flush()?;
+        let shown = now();
+        let Some(line) = typed_line(&mut stdin().lock())? else {
+            return Ok(String::new());
+        };
+        if now().duration_since(shown) >= TIME_TO_READ {
+            return Ok(line);
+        }
+        writeln!(
+            err,
+            "  ! That came before you could read this: type it again."
+        )?;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the time of a typed line")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Discards what was typed at the terminal and not read so far. The rest of a pipe stays.
+fn discard_typed() {
+    #[cfg(unix)]
+    let _as_it_is = rustix::termios::tcflush(stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+/// Reads a line. The rest of what the system returned with it, at a terminal that edits no lines, is dropped. `None` at
+/// the end.
+fn typed_line(source: &mut impl BufRead) -> std::io::Result<Option<String>> {
+    let mut line = Vec::new();
+    loop {
+        let chunk = source.fill_buf()?;
+        if chunk.is_empty() {
+            return Ok(None);
+        }
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        if line.len() < LONGEST_TYPED {
+            line.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
+        }
+        let all = chunk.len();
+        source.consume(all);
+        if end.is_some() {
+            return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+        }
+    }
+}
 
 /// The largest part that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
@@ -123,6 +186,17 @@ pub(crate) fn next_line(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_comes_with_a_typed_line_is_dropped() {
+        // Each part is what one read returns.
+        let parts = b"y\nyes\nn".chain(&b"o\n"[..]);
+        let mut source = std::io::BufReader::new(parts);
+        let mut next = || typed_line(&mut source).expect("memory can be read");
+        assert_eq!(next().as_deref(), Some("y"));
+        assert_eq!(next().as_deref(), Some("o"));
+        assert_eq!(next(), None);
+    }
 
     #[test]
     fn lines_are_bounded_and_what_follows_is_still_read() {

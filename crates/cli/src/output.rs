@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-use mcp_elicit_core::view::sanitize::hides_or_reorders;
+use mcp_elicit_core::view::sanitize::acts_on_a_screen;
 use mcp_elicit_forms::terminal::Charset;
 use serde::Serialize;
 
@@ -169,14 +169,17 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Escapes the characters of JSON that act on a terminal. The meaning stays the same, since they occur in strings only.
-fn harmless_json(json: &str) -> Cow<'_, str> {
-    if !json.contains(acts_on_a_terminal) {
+/// Escapes the characters of JSON that act on a terminal. The meaning stays the same, since they occur in strings only;
+/// whitespace between values becomes a space.
+pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(acts_on_a_screen) {
         return Cow::Borrowed(json);
     }
     json.chars()
         .fold(String::new(), |mut text, c| {
-            if acts_on_a_terminal(c) {
+            if matches!(c, '\t' | '\r' | '\n') {
+                text.push(' ');
+            } else if acts_on_a_screen(c) {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     // Writing to a string cannot fail.
                     let _written = write!(text, "\\u{unit:04x}");
@@ -189,26 +192,15 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Returns `true` if a character moves the cursor, is invisible or reverses the direction of the text.
-fn acts_on_a_terminal(c: char) -> bool {
-    // Beside what forms show by its number: marks of direction, and what ends a line.
-    c.is_control()
-        || hides_or_reorders(c)
-        || matches!(
-            c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{fe0e}'
-        )
-}
-
 /// Makes untrusted text harmless for a terminal: control characters and those that reverse the direction of the text
 /// are spelled out.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(acts_on_a_terminal) {
+    if !text.contains(acts_on_a_screen) {
         return Cow::Borrowed(text);
     }
     text.chars()
         .map(|c| {
-            if acts_on_a_terminal(c) {
+            if acts_on_a_screen(c) {
                 c.escape_unicode().to_string()
             } else {
                 c.to_string()
@@ -292,7 +284,7 @@ mod tests {
         let value = serde_json::json!({"text": "a\u{9b}31m\u{202e}b\u{200b}\u{1b}ü"});
         let written = value.to_string();
         let harmless = super::harmless_json(&written);
-        assert!(!harmless.contains(super::acts_on_a_terminal), "{harmless}");
+        assert!(!harmless.contains(super::acts_on_a_screen), "{harmless}");
         assert!(harmless.contains('ü'));
         let read: serde_json::Value = serde_json::from_str(&harmless).expect("it is JSON");
         assert_eq!(read, value);

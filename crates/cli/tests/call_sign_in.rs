@@ -15,6 +15,8 @@ mod http_browser;
 mod gateway;
 #[path = "call_sign_in/hostile.rs"]
 mod hostile;
+#[path = "call_sign_in/mixed_up.rs"]
+mod mixed_up;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;

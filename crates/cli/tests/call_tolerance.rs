@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 /// A server in the shell: `$1` is written before the answer to `initialize`, whose result is `$2`; `$3` are the members of
@@ -493,4 +494,150 @@ fn responses_over_http_are_read_however_they_are_wrapped() {
             run.stderr
         );
     }
+}
+
+/// Returns the response of a server over HTTP that repeats the credentials `said` where the case says so.
+fn repeat(case: &str, said: &str, body: &str) -> Response {
+    let request: Value = serde_json::from_str(body).expect("a message");
+    let (id, method) = (&request["id"], request["method"].as_str());
+    let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": said, "data": {"said": said}}});
+    let sent = |value: &Value| ([(CONTENT_TYPE, "application/json")], value.to_string());
+    let challenge = |status, words: String| {
+        (status, [("www-authenticate", words)], error.to_string()).into_response()
+    };
+    match (method, case) {
+        (Some("initialize"), "a refused connection") => return sent(&error).into_response(),
+        (Some("initialize"), _) => {
+            let mut result = opened();
+            if case == "a revision" {
+                result["protocolVersion"] = said.into();
+            }
+            return sent(&json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response();
+        }
+        (Some("tools/call"), _) => {}
+        _ if id.is_null() => return StatusCode::ACCEPTED.into_response(),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    }
+    let token = said.split(' ').nth(1).unwrap_or_default();
+    match case {
+        "an error" => sent(&error).into_response(),
+        "a challenge" => challenge(
+            StatusCode::UNAUTHORIZED,
+            format!("Bearer error_description=\"{said}\""),
+        ),
+        "a scope" => challenge(
+            StatusCode::FORBIDDEN,
+            format!("Bearer error=\"insufficient_scope\", scope=\"{token}\""),
+        ),
+        "a redirect" => (
+            StatusCode::FOUND,
+            [("location", format!("http://{token}.example/"))],
+        )
+            .into_response(),
+        "a media type" => ([(CONTENT_TYPE, token.to_owned())], "{}").into_response(),
+        "a member" => {
+            let result = json!({"content": said, "isError": said});
+            sent(&json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+        }
+        _ => {
+            let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}});
+            let other = match case {
+                "an id" => json!({"jsonrpc": "2.0", "id": said, "result": {}}),
+                _ => json!({"line": said}),
+            };
+            let events = format!("data: {other}\n\ndata: {done}\n\n");
+            ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
+        }
+    }
+}
+
+#[test]
+fn credentials_that_a_server_repeats_are_in_no_error_and_no_warning() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    for case in [
+        "an error",
+        "a refused connection",
+        "a revision",
+        "a challenge",
+        "a scope",
+        "a redirect",
+        "a media type",
+        "a member",
+        "an id",
+        "a line",
+    ] {
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .expect("a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let app = axum::Router::new().route(
+            "/mcp",
+            post(move |headers: http::HeaderMap, body: String| async move {
+                let value = |name| headers[name].to_str().expect("text").to_owned();
+                let said = format!("{} {}", value("authorization"), value("x-key"));
+                repeat(case, &said, &body)
+            }),
+        );
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        for json in [false, true] {
+            let mut call = std::process::Command::new(env!("CARGO_BIN_EXE_mcp-elicit"));
+            call.args(["call", "t", "--url", &url, "--token-env", "TOKEN"])
+                .args(["--header-env", "X-Key=KEY"])
+                .args(json.then_some("--json"))
+                .env_clear()
+                .env("TOKEN", "mek-token-0123456789-abcdef")
+                .env("KEY", "hdr-hunter2-0123456789")
+                .stdin(std::process::Stdio::null());
+            let run = call.output().expect("the binary starts");
+            let (stdout, stderr) = (
+                String::from_utf8_lossy(&run.stdout).to_lowercase(),
+                String::from_utf8_lossy(&run.stderr).to_lowercase(),
+            );
+            assert!(!stderr.is_empty() || json, "{case} says something");
+            // A result is the server's, and goes to stdout as it is.
+            let shown = if case == "a member" {
+                &stderr
+            } else {
+                &format!("{stdout}{stderr}")
+            };
+            for secret in ["mek-toke", "hdr-hunt"] {
+                assert!(!shown.contains(secret), "{case}: {shown}");
+            }
+        }
+    }
+}
+
+/// Answers as a server that pings without end in its call, and takes no answer.
+async fn ping_without_end(body: String) -> Response {
+    let request: Value = serde_json::from_str(&body).expect("a message");
+    match request["method"].as_str() {
+        Some("tools/call") => {
+            let pings = (0..30_000).map(|number| {
+                let ping = json!({"jsonrpc": "2.0", "id": format!("p{number}"), "method": "ping"});
+                Ok::<_, std::convert::Infallible>(format!("data: {ping}\n\n"))
+            });
+            let events = futures::stream::iter(pings).chain(futures::stream::pending());
+            let body = axum::body::Body::from_stream(events);
+            ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
+        }
+        None => std::future::pending().await,
+        Some(_) => respond(&body, "application/json", |message| {
+            message.to_string().into_bytes()
+        }),
+    }
+}
+
+#[test]
+fn a_server_over_http_that_asks_faster_than_it_takes_answers_is_left() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let listener = runtime
+        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+        .expect("a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let app = axum::Router::new().route("/mcp", post(ping_without_end));
+    runtime.spawn(async move { axum::serve(listener, app).await });
+    let run = sandbox::run(&["call", "t", "--url", &url], b"");
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    let why = "the server does not read what it is sent: more than 16777216 bytes wait for it";
+    assert!(run.stderr.contains(why), "{}", run.stderr);
 }

@@ -122,6 +122,36 @@ fn each_finding_has_its_code_and_the_next_command() {
             wrapped(&["--upstream", "https://x/mcp", "--sign-in"]),
             "mcp-elicit gateway --upstream https://x/mcp --sign-in --check",
         ),
+        (
+            "not-wrapped",
+            "problem",
+            json!({"command": PROGRAM, "args": ["demo-server", "mcp-elicit", "gateway"]}),
+            "mcp-elicit setup cursor 'a b'",
+        ),
+        (
+            "risky-option",
+            "warning",
+            wrapped(&["--answer-command", "/tmp/yes", "--", PROGRAM]),
+            "take `--answer-command` from its arguments, unless you want it",
+        ),
+        (
+            "risky-option",
+            "warning",
+            wrapped(&["--inbox", "off", "--", PROGRAM]),
+            "take `--inbox off` from its arguments, unless you want it",
+        ),
+        (
+            "risky-option",
+            "warning",
+            wrapped(&["--insecure", "--", PROGRAM]),
+            "take `--insecure` from its arguments, unless you want it",
+        ),
+        (
+            "risky-option",
+            "warning",
+            wrapped(&["--presence=any", "--", PROGRAM]),
+            "take `--presence any` from its arguments, unless you want it",
+        ),
     ];
     for (code, level, entry, next) in cases {
         let home = tempfile::tempdir().unwrap();
@@ -137,6 +167,65 @@ fn each_finding_has_its_code_and_the_next_command() {
         assert_eq!(exit, i32::from(level == "problem"), "{code}: {report}");
         assert!(shown.contains(code) && shown.contains(next), "{shown}");
     }
+}
+
+#[test]
+fn a_project_that_puts_its_own_program_or_settings_before_a_server_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    let tool = project.join("tools/mcp-elicit");
+    fs::create_dir_all(tool.parent().unwrap()).unwrap();
+    fs::copy(PROGRAM, &tool).unwrap();
+    let real = tool.canonicalize().unwrap();
+    let other = |command: &str| json!({"command": command, "args": ["gateway", "--", PROGRAM, "demo-server"]});
+    let mut preloaded = wrapped(&["--", PROGRAM, "demo-server"]);
+    preloaded["env"] = json!({"LD_PRELOAD": "./x.so"});
+    let settings = "presence = \"any\"\n[servers.s]\ncommand = [\"true\"]\nanswer-with = \"command\"\nanswer-command = [\"yes\"]\n";
+    let servers = json!({
+        "relative": other("./tools/mcp-elicit"),
+        "whole": other(real.to_str().unwrap()),
+        "preloaded": preloaded,
+        "settings": wrapped(&["--config", "evil.toml"]),
+    });
+    let files = [
+        (
+            "project/.mcp.json",
+            json!({"mcpServers": servers}).to_string(),
+        ),
+        ("project/evil.toml", settings.to_owned()),
+    ];
+    let (exit, report, shown) = doctor(home.path(), &files);
+    let found: Vec<_> = findings(&report)
+        .into_iter()
+        .map(|(code, _, server, _)| (code, server))
+        .collect();
+    for (code, server) in [
+        ("not-wrapped", "relative"),
+        ("not-wrapped", "whole"),
+        ("foreign-code", "preloaded"),
+        ("risky-option", "settings"),
+    ] {
+        let expected = (code.to_owned(), server.to_owned());
+        assert!(found.contains(&expected), "{code} {server}: {found:?}");
+    }
+    assert_eq!(exit, 1, "{report}");
+    for setting in ["`answer-command`", "`presence = \"any\"`"] {
+        assert!(shown.contains(setting), "{shown}");
+    }
+}
+
+#[test]
+fn an_address_of_the_record_that_cannot_be_read_is_a_problem() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join("state/record.address")).unwrap();
+    let (exit, report, shown) = doctor(home.path(), &[]);
+    let found = findings(&report);
+    assert!(
+        found.iter().any(|(code, ..)| code == "record-unknown"),
+        "{found:?}"
+    );
+    assert_eq!(exit, 1);
+    assert!(shown.contains("move it away"), "{shown}");
 }
 
 #[test]
@@ -198,7 +287,8 @@ fn a_home_in_order_has_no_problem() {
     let (exit, report, shown) = doctor(
         home.path(),
         &[cursor(
-            &json!({"a": wrapped(&["--", PROGRAM, "demo-server"])}),
+            // An option of the server is none of the gateway.
+            &json!({"a": wrapped(&["--presence", "page", "--", PROGRAM, "demo-server", "--insecure"])}),
         )],
     );
     assert_eq!(exit, 0, "{report}");

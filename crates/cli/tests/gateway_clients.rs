@@ -166,9 +166,12 @@ fn clients_that_declare_and_cannot_ask_have_their_questions_answered_in_the_inbo
         assert_eq!(client.until_held(&mut raw), 0, "{:?}", client.says);
         answered_in_inbox(&raw, state.path(), 3);
         drop(raw);
-        let audit = audit(state.path());
+        let mut audit = audit(state.path());
+        // The second call may ask before the delivery of the first is noted.
+        let of_first = audit[0]["entry"]["id"].clone();
+        audit.retain(|link| link["entry"]["id"] == of_first);
         let one = ["asked", "client-not-a-person", "answered", "delivered"];
-        assert_eq!(words(&audit)[..4], one, "{audit:?}");
+        assert_eq!(words(&audit), one, "{audit:?}");
     }
 }
 

@@ -81,6 +81,31 @@ fn a_question_in_a_database_is_answered_and_its_answer_delivered() {
 }
 
 #[test]
+fn another_role_that_owns_the_schema_is_named_at_the_start() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let made = "CREATE ROLE keeper; CREATE ROLE tenant LOGIN; CREATE SCHEMA mcp_elicit AUTHORIZATION keeper; \
+        GRANT ALL ON SCHEMA mcp_elicit TO tenant";
+    server.sql(&database.name, made).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let said = || {
+        let address = database.address.replacen("postgres@", "tenant@", 1);
+        refused(state.path(), &address, &[]).1
+    };
+    let warned = said();
+    assert!(
+        warned.contains("another role owns") && warned.contains("keeper"),
+        "{warned}"
+    );
+    let mended = "ALTER SCHEMA mcp_elicit OWNER TO tenant";
+    server.sql(&database.name, mended).unwrap();
+    let quiet = said();
+    assert!(!quiet.contains("another role owns"), "{quiet}");
+}
+
+#[test]
 fn an_answer_survives_the_gateway_being_killed() {
     let Some(server) = PostgresServer::shared() else {
         return;
@@ -189,7 +214,7 @@ fn a_migration_is_shown_before_it_is_run() {
     assert_eq!(migrate(&["--dry-run"]), "");
 }
 
-/// Starts a gateway that is refused. Returns its exit code and its stderr.
+/// Starts a gateway without a client. Returns its exit code and its stderr.
 fn refused(state: &Path, address: &str, more: &[&str]) -> (Option<i32>, String) {
     let options = [&["--record", address], more].concat();
     let mut command = gateway(state, &options, &DEMO_SERVER);
@@ -336,6 +361,23 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
     let mut raw = Raw::start(command);
     raw.initialize(REVISION, &json!({}));
     drop(raw);
+    // A server that wants the password itself, or proves nothing, may be anybody who listens there.
+    for (method, words) in [
+        ("password", "asks for the password itself"),
+        ("trust", "did not ask for the password"),
+    ] {
+        let rule = format!("host all locked 127.0.0.1/32 {method}\n{rules}");
+        std::fs::write(&file, rule).unwrap();
+        server.sql("postgres", "SELECT pg_reload_conf()").unwrap();
+        let says = |_| {
+            sleep(LOOK);
+            let options = ["--record-password-file", password.to_str().unwrap()];
+            let (code, said) = refused(&fresh, &address, &options);
+            assert!(!said.contains("s3cret"), "{said}");
+            code == Some(3) && said.contains(words) && said.contains("scram-sha-256")
+        };
+        assert!((0..LOOKS).any(says), "{method}");
+    }
 
     // A standby.
     server.stop();

@@ -37,6 +37,75 @@ fn a_gateway_in_which_nobody_can_answer_is_refused() {
 }
 
 #[test]
+fn a_record_that_is_no_address_is_refused_without_its_text() {
+    let wrong = "host=127.0.0.1 user=elicit password=sekretpw";
+    for log in [&[][..], &["--log", "json"]] {
+        let run = gateway(&[&["--check", "--record", wrong], log].concat());
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        let shown = [run.stdout, run.stderr].concat();
+        assert!(shown.contains("`--record` names no store"), "{shown}");
+        assert!(shown.contains("postgres://USER@HOST"), "{shown}");
+        assert!(!shown.contains("sekretpw"), "{shown}");
+    }
+}
+
+#[test]
+fn no_command_guesses_where_the_record_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().to_str().expect("UTF-8");
+    let made = sandbox::run(
+        &[
+            "tokens",
+            "make",
+            "ci",
+            "--scope",
+            "list",
+            "--no-person",
+            "--state",
+            state,
+        ],
+        b"",
+    );
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    // A folder in the place of the address; an empty file.
+    let at = folder.path().join("record.address");
+    for is_folder in [true, false] {
+        if is_folder {
+            std::fs::create_dir(&at).expect("a folder");
+        } else {
+            std::fs::remove_dir(&at).expect("no folder");
+            std::fs::write(&at, "").expect("a file");
+        }
+        for words in [
+            &["tokens", "list"][..],
+            &["tokens", "make", "b", "--scope", "list", "--no-person"],
+            &["tokens", "block", "https://id.example", "x"],
+            &["audit"],
+            &["grants", "list"],
+            &["keys", "rotate"],
+            &["record", "stats"],
+            &["channels", "failed"],
+            &["inbox", "list"],
+            &["inbox", "open"],
+            &["inbox", "watch"],
+            &["inbox", "rotate"],
+            &["backup", "copy"],
+            &["gateway", "--inbox", "off"],
+        ] {
+            let mut words = [words, &["--state", state]].concat();
+            if words[0] == "gateway" {
+                words.extend(["--", ME, "demo-server"]);
+            }
+            let run = sandbox::run(&words, b"");
+            let shown = [run.stdout, run.stderr].concat();
+            assert_eq!(run.code, Some(2), "{words:?}: {shown}");
+            assert!(shown.contains("record.address"), "{words:?}: {shown}");
+            assert!(shown.contains("move it away"), "{words:?}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn an_address_that_is_not_of_this_machine_is_named_as_the_reason() {
     // TEST-NET-1: no machine has it.
     let run = gateway(&["--inbox", "off", "--insecure", "--listen", "192.0.2.1:4099"]);
@@ -340,7 +409,10 @@ fn a_mistake_in_a_file_is_told_in_the_words_of_the_file() {
         run.stderr
     };
     let said = start(&format!("listen = \"{at}\"\ninbox = \"127.0.0.1:0\""));
-    assert!(said.contains("as `inbox` or `listen` in "), "{said}");
+    assert!(
+        said.contains("as `inbox`, `listen` or `peer-listen` in "),
+        "{said}"
+    );
     assert!(
         !said.contains("--listen") && !said.contains("inbox: "),
         "{said}"

@@ -40,9 +40,13 @@ fn bash_completes_commands_and_options() {
     // As the shell does when Tab is pressed: the registered function gets the command, the word and the one before it.
     let line = "registered=$(complete -p mcp-elicit); registered=${registered#*-F }; COMP_WORDS=(mcp-elicit \"$@\"); \
                 COMP_CWORD=$#; ${registered%% *} mcp-elicit \"${@: -1}\" \"${COMP_WORDS[$# - 1]}\"; echo \"${COMPREPLY[*]}\"";
+    // In a file: the script is longer than an argument may be.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script");
+    std::fs::write(&file, format!("{}\n{line}", text(&script.stdout))).unwrap();
     let ask = |words: &[&str]| {
         let run = Command::new("bash")
-            .args(["-c", &format!("{}\n{line}", text(&script.stdout)), "bash"])
+            .arg(&file)
             .args(words)
             .output()
             .unwrap();

@@ -349,7 +349,16 @@ fn an_address_with_a_secret_is_no_argument_of_a_program() {
   "query": {"url": "https://e.example/mcp?tenant=a&Api-Key=hush-hush"},
   "user": {"url": "https://u:hush-hush@e.example/mcp"},
   "variable": {"url": "https://e.example/mcp?access_token=${env:HUSH}"},
-  "plain": {"url": "https://e.example/mcp?project_ref=abc@d"}
+  "function": {"url": "https://e.example/mcp?code=hush-hush"},
+  "sas": {"url": "https://e.example/mcp?sv=1&sig=hush-hush"},
+  "shared": {"url": "https://e.example/mcp?SAS=hush-hush"},
+  "pat": {"url": "https://e.example/mcp?pat=hush-hush"},
+  "jwt": {"url": "https://e.example/mcp?jwt=hush-hush"},
+  "bearer": {"url": "https://e.example/mcp?bearer=hush-hush"},
+  "session": {"url": "https://e.example/mcp?session=hush-hush"},
+  "fragment": {"url": "https://e.example/mcp#token=hush-hush"},
+  "plain": {"url": "https://e.example/mcp?project_ref=abc@d"},
+  "encoded": {"url": "https://e.example/mcp?country_code=de&design=a"}
 }}"#;
     let home = Home::new(&[(CURSOR, text)]);
     let done = home.setup(&["--all", "--yes"]);
@@ -357,8 +366,9 @@ fn an_address_with_a_secret_is_no_argument_of_a_program() {
     assert!(!done.out.contains("hush-hush"), "{done:?}");
     assert!(done.out.contains("what may be a secret"), "{done:?}");
     let changed = home.read(CURSOR);
-    assert_eq!(changed.matches("gateway").count(), 1, "{changed}");
+    assert_eq!(changed.matches("gateway").count(), 2, "{changed}");
     assert!(changed.contains("\"--upstream\", \"https://e.example/mcp?project_ref=abc@d\""));
+    assert!(changed.contains("\"--upstream\", \"https://e.example/mcp?country_code=de&design=a\""));
     for line in text
         .lines()
         .filter(|line| line.to_lowercase().contains("hush"))

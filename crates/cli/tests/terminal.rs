@@ -233,18 +233,98 @@ fn plain_asks_line_by_line_where_a_screen_could_be() {
         let mut terminal = call(&args);
         terminal.wait_for("Environment:");
         only_lines(&terminal);
-        terminal.press_for("mars\n", "not in the list");
+        terminal.type_line("mars\n", "not in the list");
         terminal.press_for("?\n", ":decline  say no to the whole question");
         terminal.press_for("stag\n", "Note:");
         terminal.press_for(":back\n", "Environment [staging]:");
         terminal.press_for("\n", "Note:");
         terminal.press_for("for now\n", "Send this?");
         only_lines(&terminal);
-        terminal.press("yes\n");
+        terminal.type_line("yes\n", "Deployed to staging (for now)");
         assert_eq!(terminal.ended(), 0);
-        terminal.wait_for("Deployed to staging (for now)");
         assert!(terminal.is_given_back());
     }
+}
+
+/// Lines typed before a question is shown cannot be meant for it, whether nothing was asked then or another question.
+#[test]
+fn plain_takes_no_line_that_was_typed_before_the_question() {
+    for question in [
+        r#"{"mode":"url","elicitationId":"e","url":"https://accounts.example.com/start","message":"Q?"}"#,
+        r#"{"message":"Q?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}}"#,
+        r#"{"message":"Q?","requestedSchema":{"type":"object","properties":{}}}"#,
+    ] {
+        // The server asks only when a file is there.
+        let folder = tempfile::tempdir().unwrap();
+        let now = folder.path().join("now");
+        let ask = format!(
+            r#"{{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{question}}}"#
+        );
+        let then = format!(
+            "until test -e {now}; do sleep 0.05; done; echo '{ask}'; read a; echo \"$a\" > {now}; \
+             echo '{ask}'; read a",
+            now = now.display()
+        );
+        let script = script(&then);
+        let mut terminal = call(&["go", "--plain", "--", "/bin/sh", "-c", &script]);
+        // The connection is reported before the call, in which nothing is shown until the question.
+        terminal.wait_for("connected");
+        terminal.press("y\nyes\ny\nyes\nyes\n");
+        std::fs::write(&now, "").unwrap();
+        let seen = terminal.press_for("", ":decline to say no");
+        assert!(!seen.contains("answered accept"), "{seen}");
+        // It ends with an act of now, which reaches no further question.
+        terminal.type_line(":decline\n:decline\n", "answered decline");
+        terminal.press("\x03");
+        terminal.ended();
+        let answer = std::fs::read_to_string(&now).unwrap();
+        assert!(answer.contains("decline"), "{question}: {answer}");
+    }
+}
+
+/// A yes or no.
+const DELETE: &str = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Delete all?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}}}'; read r"#;
+
+/// A paste over a slow line comes in parts. Lines that come before a review can have been read do not agree to it.
+#[test]
+fn plain_takes_no_line_that_comes_with_the_review() {
+    let plain = ["go", "--plain", "--", "/bin/sh", "-c", &script(DELETE)];
+    let is_early = |_| {
+        let mut terminal = call(&plain);
+        terminal.wait_for(":decline to say no");
+        terminal.type_line("y\n", "Send this?");
+        // A busy machine may leave a person's time between the two.
+        let seen = terminal.press_for("yes\n", "answer): yes\n");
+        if !seen.contains("type it again") {
+            return false;
+        }
+        assert!(!seen.contains("answered"), "{seen}");
+        terminal.type_line("yes\n", "answered accept");
+        assert_eq!(terminal.ended(), 0);
+        true
+    };
+    assert!((0..5).any(is_early));
+}
+
+/// A program that ended in the middle may leave a terminal without line editing, at which one read gives many lines.
+#[test]
+fn plain_takes_one_line_of_a_paste_at_a_terminal_without_line_editing() {
+    let mut command = pty::command("/bin/sh");
+    command.args(["-c", r#"stty -icanon min 1; exec "$@""#, "sh", ME, "call"]);
+    command.args(["go", "--plain", "--", "/bin/sh", "-c", &script(DELETE)]);
+    command.env("PATH", "/bin:/usr/bin");
+    command.env("MCP_ELICIT_STATE", "/dev/null/state");
+    let mut terminal = Terminal::start(command, 90, 30);
+    terminal.wait_for(":decline to say no");
+    let seen = terminal.type_line("y\nyes\nyes\n", "Send this?");
+    assert!(!seen.contains("answered"), "{seen}");
+    let seen = terminal.type_line(
+        "no such word\n",
+        "Send this? (yes, or a number to change that answer): no such word",
+    );
+    assert!(!seen.contains("answered"), "{seen}");
+    terminal.type_line("yes\n", "answered accept");
+    assert_eq!(terminal.ended(), 0);
 }
 
 #[test]
@@ -257,7 +337,11 @@ fn plain_says_no_in_words() {
     ] {
         let mut terminal = call(&["deploy", "--plain", "--", ME, "demo-server"]);
         terminal.wait_for("Environment:");
-        terminal.press(word);
+        if word.ends_with('\n') {
+            terminal.type_line(word, "answered");
+        } else {
+            terminal.press(word);
+        }
         assert_eq!(terminal.ended(), code, "{word:?}");
         assert!(terminal.is_given_back());
     }
@@ -272,9 +356,8 @@ fn plain_says_when_no_browser_could_be_opened() {
         seen.contains("https://accounts.example.com/start"),
         "{seen}"
     );
-    terminal.press("yes\n");
+    let seen = terminal.type_line("yes\n", "over");
     assert_eq!(terminal.ended(), 0);
-    let seen = terminal.wait_for("over");
     assert!(
         seen.contains("No browser could be opened; copy the address above"),
         "{seen}"
@@ -293,18 +376,17 @@ fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
     let plain = ["go", "--plain", "--", "/bin/sh", "-c", &script(PASSWORD)];
     let mut terminal = call(&plain);
     terminal.wait_for("Type allow");
-    terminal.press_for("allow\n", "what you type now is not shown");
+    terminal.type_line("allow\n", "what you type now is not shown");
     let seen = terminal.press_for("hunter2\n", "Send this?");
     assert!(!seen.contains("hunter"), "{seen}");
-    terminal.press("yes\n");
+    assert!(!terminal.type_line("yes\n", "over").contains("hunter"));
     assert_eq!(terminal.ended(), 0);
-    assert!(!terminal.wait_for("over").contains("hunter"));
     assert!(terminal.is_given_back());
 
     for signal in ["-TERM", "-INT", "-HUP"] {
         let mut terminal = call(&plain);
         terminal.wait_for("Type allow");
-        terminal.press_for("allow\n", "what you type now is not shown");
+        terminal.type_line("allow\n", "what you type now is not shown");
         assert!(!terminal.is_given_back(), "the terminal shows nothing");
         let process = terminal.process().expect("it runs").to_string();
         let sent = Command::new("kill").args([signal, &process]).status();
@@ -334,8 +416,8 @@ fn a_locale_without_utf_8_gets_nothing_but_ascii() {
         let ascii = |seen: &str| assert!(seen.is_ascii(), "{options:?}: {seen}");
         if options.contains(&"--plain") {
             ascii(&terminal.wait_for("Stra<U+00DF>e [<U+65E5><U+672C>]:"));
-            terminal.press_for("\n", "Send this?");
-            terminal.press("yes\n");
+            terminal.type_line("\n", "Send this?");
+            terminal.type_line("yes\n", "vor<U+00FC>ber");
         } else if options.len() == 1 {
             ascii(&terminal.wait_for("Esc cancel"));
             ascii(&terminal.press_for(ENTER, "Your answer"));

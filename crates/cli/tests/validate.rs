@@ -239,6 +239,16 @@ fn a_batch_streams() {
 }
 
 #[test]
+fn an_id_of_a_batch_acts_on_no_terminal() {
+    let input = "{\"id\":{\"a\":\t\"x\u{202e}\u{200b}\u{2028}y\"},\"schema\":{},\"content\":{}}\n";
+    let ran = run(&["validate", "--batch"], input.as_bytes());
+    let hidden = ['\t', '\u{202e}', '\u{200b}', '\u{2028}'];
+    assert!(!ran.stdout.contains(hidden), "{}", ran.stdout);
+    let line: serde_json::Value = serde_json::from_str(&ran.stdout).expect("one line of JSON");
+    assert_eq!(line["id"]["a"], "x\u{202e}\u{200b}\u{2028}y");
+}
+
+#[test]
 fn a_batch_answers_each_line_before_the_next_comes() {
     use std::io::{BufRead as _, BufReader, Write};
     use std::process::{Command, Stdio};

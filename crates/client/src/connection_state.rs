@@ -2,6 +2,7 @@
 //! will announce.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::view;
@@ -44,9 +45,19 @@ struct Begun {
 pub(crate) struct Interruption {
     came: CancellationToken,
     why: Mutex<Option<QuestionError>>,
+    over_the_limit: AtomicUsize,
 }
 
+/// The most questions of one call that are refused for a limit; the next one ends the call. A server that does not heed
+/// the errors would otherwise ask for as long as its stream is open.
+const MOST_OVER_THE_LIMIT: usize = 30;
+
 impl Interruption {
+    /// Records that a question of the call was refused for a limit. Returns `true` if the call has to end for that.
+    pub(crate) fn is_over_the_limit_too_often(&self) -> bool {
+        self.over_the_limit.fetch_add(1, Ordering::Relaxed) >= MOST_OVER_THE_LIMIT
+    }
+
     pub(crate) fn interrupt(&self, why: QuestionError) {
         self.lock().get_or_insert(why);
         self.came.cancel();

@@ -209,10 +209,14 @@ impl<H> ElicitingClient<H> {
             Ok(answer) => Ok(result_of(answer)),
             Err(refusal) => {
                 let error = refusal.to_error(self.line.revision());
-                if refusal.ends_the_call()
-                    && let Some(interruption) = interruption
-                {
-                    interruption.interrupt(refusal);
+                if let Some(interruption) = interruption {
+                    let ends = match &refusal {
+                        QuestionError::TooMuch(_) => interruption.is_over_the_limit_too_often(),
+                        other => other.ends_the_call(),
+                    };
+                    if ends {
+                        interruption.interrupt(refusal);
+                    }
                 }
                 Err(error)
             }

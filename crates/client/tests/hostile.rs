@@ -9,7 +9,7 @@ use mcp_elicit_client::connection::TransportError;
 use mcp_elicit_client::responder::{Callback, Defaults, Script};
 use mcp_elicit_client::{
     CallError, CallOptions, ClientSettings, ConnectError, ConnectOptions, Connection, Question,
-    QuestionQueue,
+    QuestionError, QuestionQueue,
 };
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_forms::view;
@@ -71,7 +71,11 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
         server.result(&request["id"], json!({"content": []})).await;
     };
     let (called, ()) = tokio::join!(call(&connection), serving);
-    assert!(called.is_ok());
+    // A server that does not heed the errors is left.
+    assert!(
+        matches!(called, Err(CallError::Question(QuestionError::TooMuch(_)))),
+        "{called:?}"
+    );
     assert_eq!(most.load(Ordering::SeqCst), 1, "shown at once");
     assert_eq!(person.pending(), Vec::new());
 }

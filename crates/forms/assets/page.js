@@ -69,6 +69,7 @@ var form = document.querySelector("form[data-question]");
 var all = (selector, root = document) => [...root.querySelectorAll(selector)];
 var claimTimer = 0;
 var watching = false;
+presses();
 remember();
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
 for (const only of all("[data-js]")) only.hidden = false;
@@ -98,6 +99,37 @@ function remember() {
     }
   } catch {
   }
+}
+function presses() {
+  const state = document.body.dataset;
+  let timer = 0;
+  const cameUp = () => {
+    state.fresh = "";
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      delete state.fresh;
+    }, 600);
+  };
+  const refuse = (event) => {
+    const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
+    const form2 = acts?.closest("form[method=post], dialog");
+    if (!form2 || !("fresh" in state)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const said = form2.querySelector("[data-early]") ?? form2.appendChild(document.createElement("p"));
+    said.dataset.early = "";
+    said.className = "hint";
+    said.setAttribute("role", "alert");
+    said.textContent = "Nothing was pressed: this page had only just come up. Press again.";
+  };
+  cameUp();
+  addEventListener("pageshow", cameUp);
+  addEventListener("focus", cameUp);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) cameUp();
+  });
+  document.addEventListener("click", refuse, true);
+  document.addEventListener("submit", refuse, true);
 }
 function localTimes(root) {
   const format = new Intl.DateTimeFormat(document.documentElement.lang, {

@@ -108,6 +108,14 @@ fn callers(caller: &str, keys: Option<&ApiTokens>) -> Vec<String> {
     names
 }
 
+/// Returns the time that people write as a day, a time, or a span before now.
+///
+/// # Errors
+/// If the text is none of these.
+pub fn earliest(text: &str, now: Timestamp) -> Result<Timestamp, UnreadableTime> {
+    time(text, now, false)
+}
+
 /// Returns a time as people write it; the end of a day if it `includes` that day.
 fn time(text: &str, now: Timestamp, includes: bool) -> Result<Timestamp, UnreadableTime> {
     let wrong = || UnreadableTime(text.to_owned());

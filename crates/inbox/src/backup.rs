@@ -6,7 +6,8 @@
 //! | `restore` | the restore into an empty folder, in which nothing takes effect a second time |
 //!
 //! The record is copied as it is at one moment; the keys and the other files are copied after it, so that they open what
-//! is in the copy. Addresses and locks belong to running processes and are left out.
+//! is in the copy. A record in a database is copied into a file like the one of a folder, and either is restored into a
+//! folder or a database. Addresses and locks belong to running processes and are left out.
 
 mod manifest;
 mod restore;
@@ -19,21 +20,25 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::ChainCheck;
 use mcp_elicit_record::encryption::{Encryption, random_id};
-use mcp_elicit_record::store::{CopiedRecord, Sqlite, StateTables, StoreError};
+use mcp_elicit_record::store::{
+    CopiedRecord, DatabaseRecord, Sqlite, StateTables, StoreError, both_sides, record_parts,
+};
 use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
 
 pub use self::manifest::{BackedUpFile, Manifest};
 pub use self::restore::{Restore, Restored, restore};
+use crate::direct_record::keys_of_database;
 use crate::login::table::EARLIER;
-use crate::state_folder::StateFolder;
+use crate::state_folder::{RECORD_ADDRESS, StateFolder};
 
 /// The record.
 pub(super) const RECORD: &str = "record.sqlite";
 /// The files of an earlier version, whose contents are moved into the record.
 const OLD_FILES: [&str; 2] = ["api.tokens", "inbox.logins"];
 /// The files beside the record that a backup has, if the folder has them.
-pub(super) const FILES: [&str; 5] = [
+pub(super) const FILES: [&str; 6] = [
+    RECORD_ADDRESS,
     "seal.key",
     "identity.key",
     "inbox.token",
@@ -84,6 +89,9 @@ pub enum BackupError {
     /// There is no backup in the folder.
     #[error("{} has no {}: it is not a complete backup", .0.display(), manifest::NAME)]
     NoBackup(PathBuf),
+    /// There is no record in the backup, and it was to be restored into a database.
+    #[error("{} has no record", .0.display())]
+    NoRecord(PathBuf),
     /// A newer version made the backup.
     #[error("the backup was made by a newer version ({version})")]
     Newer {
@@ -134,14 +142,21 @@ pub async fn back_up(
     let unfinished = NewFolder::create(to)?;
     let mut files = Vec::new();
     // Before the record: if their contents are moved meanwhile, the copy has them twice, and a restore once.
-    let in_use = old_files(&folder.record()).map_err(BackupError::file(folder.path()))?;
+    let in_use = if folder.database().is_some() {
+        Vec::new()
+    } else {
+        old_files(&folder.record()).map_err(BackupError::file(folder.path()))?
+    };
     for name in in_use {
         let (from, copy) = (folder.path().join(name), unfinished.path().join(name));
         copy_file(&from, &copy).map_err(BackupError::file(&from))?;
         files.push(digest_of(&copy, name)?);
     }
-    if folder.record().exists() {
-        let copy = unfinished.path().join(RECORD);
+    let copy = unfinished.path().join(RECORD);
+    if let Some(database) = folder.database() {
+        copy_database(database.as_ref(), folder, &copy).await?;
+        files.push(digest_of(&copy, RECORD)?);
+    } else if folder.record().exists() {
         Sqlite::copy(&folder.record(), &copy).await?;
         files.push(digest_of(&copy, RECORD)?);
     }
@@ -161,6 +176,25 @@ pub async fn back_up(
     manifest.write(unfinished.path())?;
     unfinished.rename(to)?;
     Ok(CheckedBackup { manifest, record })
+}
+
+/// Writes the record in a database, as it is at one moment, into a new file.
+async fn copy_database(
+    database: &dyn DatabaseRecord,
+    folder: &StateFolder,
+    to: &Path,
+) -> Result<(), BackupError> {
+    let keys = keys_of_database(folder)?;
+    let copy = Sqlite::at(to).with_keys(&keys);
+    copy.ready().await?;
+    let (parts, rest) = record_parts();
+    let (sent, received) = tokio::join!(database.send_parts(keys, parts), copy.receive_parts(rest));
+    // Moves the log into the file.
+    let closed = copy.close().await;
+    both_sides(sent, received)?;
+    closed?;
+    let synced = File::open(to).and_then(|file| file.sync_all());
+    synced.map_err(BackupError::file(to))
 }
 
 /// Returns the names of the files of an earlier version that were not moved into this record.
@@ -227,6 +261,11 @@ pub(super) fn make_parent(path: &Path) -> Result<(), BackupError> {
 /// If it is not a backup, is damaged, or was made by a newer version.
 pub async fn check(backup: &Path) -> Result<CheckedBackup, BackupError> {
     let manifest = Manifest::read(backup)?;
+    let sign_in = backup.join(SIGN_IN);
+    if fs::symlink_metadata(&sign_in).is_ok_and(|about| !about.is_dir()) {
+        let why = format!("{SIGN_IN} is a link or a file, not a folder");
+        return Err(BackupError::Damaged(why));
+    }
     for expected in &manifest.files {
         let path = backup.join(&expected.name);
         let length = state_file::open_to_read(&path).and_then(|file| file.metadata());

@@ -79,7 +79,7 @@ pub enum InboxError {
         /// The address.
         at: String,
     },
-    /// No gateway serves the inbox of this state folder, and it has no readable record.
+    /// No gateway serves the inbox of this state folder, and its record is not in it.
     #[error("no gateway runs on the state folder {folder}, and it has no record")]
     NothingThere {
         /// The state folder.
@@ -197,7 +197,15 @@ impl InboxClient {
             return Ok(running);
         }
         let named = || folder.path().display().to_string();
-        if !folder.record().exists() {
+        let noted = folder
+            .record_address()
+            .map_err(|error| InboxError::Record {
+                folder: named(),
+                source: error.into(),
+            })?;
+        // Without the database that was noted, a record in the folder is an earlier one.
+        let is_elsewhere = noted.is_some() && folder.database().is_none();
+        if is_elsewhere || !folder.has_record() {
             return Err(InboxError::NothingThere { folder: named() });
         }
         match direct_record::api(folder).await {
@@ -574,6 +582,24 @@ mod tests {
         assert_eq!(page.waiting, 0);
         assert!(!inbox.is_running());
         gateway.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_earlier_record_in_the_folder_is_not_taken_for_the_one_in_a_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(folder.path());
+        drop(direct_record::record(&folder).await.unwrap());
+        assert!(InboxClient::find(&folder).await.is_ok());
+        let address = "postgres://elicit@db.example/elicit";
+        folder.write_record_address(Some(address)).unwrap();
+        let found = InboxClient::find(&folder).await.map(|_| ());
+        assert!(
+            matches!(found, Err(InboxError::NothingThere { .. })),
+            "{found:?}"
+        );
+        std::fs::write(folder.path().join("record.address"), "").unwrap();
+        let found = InboxClient::find(&folder).await.map(|_| ());
+        assert!(matches!(found, Err(InboxError::Record { .. })), "{found:?}");
     }
 
     #[tokio::test]

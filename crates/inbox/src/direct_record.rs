@@ -11,8 +11,9 @@ use super::api::{self, Access};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::{Details, Event};
-use mcp_elicit_record::store::Sqlite;
-use mcp_elicit_record::{LockFile, Record, clock};
+use mcp_elicit_record::encryption::Encryption;
+use mcp_elicit_record::store::{Sqlite, StoreError};
+use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record, clock};
 
 /// The interval at which changes of gateways without an inbox are checked.
 const HEARING: Duration = Duration::from_millis(400);
@@ -64,7 +65,7 @@ pub async fn note_all(
     folder: &StateFolder,
     events: &[(Event, Details<'_>)],
 ) -> Result<(), OpenRecordError> {
-    if events.is_empty() || !folder.record().exists() {
+    if events.is_empty() || !folder.has_record() {
         return Ok(());
     }
     let record = record(folder).await?;
@@ -75,15 +76,55 @@ pub async fn note_all(
     Ok(())
 }
 
-/// Opens the record of this folder beside running gateways. This process counts as one of them while it holds the
+/// Opens the record of this folder, or of its database, beside running gateways. This process counts as one of them while it holds the
 /// record.
 ///
 /// # Errors
 /// If the record or its keys cannot be used.
 pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
-    let keys = folder.key_files().open().await?;
+    if let Some(database) = folder.database() {
+        database.recognize().await?;
+        let keys = keys(folder).await?;
+        let (store, lease) = database.open(keys.clone()).await?;
+        return Ok(Record::new(store, keys, lease, clock::now));
+    }
+    let keys = keys(folder).await?;
     let store = Sqlite::at(&folder.record()).with_keys(&keys);
     store.ready().await?;
     let lease = LockFile::acquire(&folder.leases())?;
     Ok(Record::new(Arc::new(store), keys, lease, clock::now))
+}
+
+/// Returns the keys in this folder. Those of a record in a database must be there; others are made if the record is new.
+///
+/// # Errors
+/// If a key is missing that the record needs, or a file cannot be used.
+pub async fn keys(folder: &StateFolder) -> Result<Keys, OpenRecordError> {
+    if folder.database().is_none() {
+        return Ok(folder.key_files().open().await?);
+    }
+    Ok(keys_of_database(folder)?)
+}
+
+/// Returns the keys in this folder, which must be there.
+///
+/// # Errors
+/// If one is missing, or a file cannot be used.
+pub(super) fn keys_of_database(folder: &StateFolder) -> Result<Keys, StoreError> {
+    let encryption = Encryption::read(&folder.seal())?;
+    let identity = IdentityKey::read(&folder.identity())?;
+    match (encryption, identity) {
+        (Some(encryption), Some(identity)) => Ok(Keys {
+            encryption,
+            identity,
+        }),
+        _ => Err(StoreError::Refused {
+            why: format!(
+                "{} does not have both keys of the record, seal.key and identity.key",
+                folder.path().display()
+            ),
+            next: "name the state folder of a gateway of this record with `--state DIR`, or copy both keys from there."
+                .to_owned(),
+        }),
+    }
 }

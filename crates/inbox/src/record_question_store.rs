@@ -66,6 +66,9 @@ fn left_out(bytes: usize) -> String {
 /// The form for a question of which a list shows only the message.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
+/// The most people whose names a word of a search may stand for.
+const MOST_CALLED: usize = 20;
+
 /// The questions of one record.
 pub struct RecordQuestionStore {
     record: Arc<Record>,
@@ -212,9 +215,17 @@ impl RecordQuestionStore {
         Ok(row.filter(|(_, sight)| *sight > Sight::Nothing))
     }
 
-    /// Returns the words of a search, with the keys of callers that they name.
+    /// Returns the words of a search, with the keys of callers and the people that they name.
     pub(crate) fn words(&self, text: &str) -> Vec<SearchWord> {
-        let words = SearchWord::all_in(text);
+        let mut words = SearchWord::all_in(text);
+        if let Some(now) = self.people_now().filter(|_| !words.is_empty()) {
+            let with_people = words.into_iter().map(|word| {
+                let people = now.people_called(word.text(), MOST_CALLED);
+                let people: Vec<String> = people.into_iter().map(str::to_owned).collect();
+                word.or_people(people.iter().map(String::as_str))
+            });
+            words = with_people.collect();
+        }
         let keys = self.key_names.as_ref().filter(|_| !words.is_empty());
         let Some(keys) = keys.and_then(|keys| keys.list().ok()) else {
             return words;

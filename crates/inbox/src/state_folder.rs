@@ -9,6 +9,7 @@
 //! | `inbox.token` | the token of other programs for the API at that address |
 //! | `push.key` | the key of web push |
 //! | `record.sqlite` | the record, and what gateways and commands share: hashes of the tokens created for programs, blocked callers, the people who logged in, the signed-in browsers |
+//! | `record.address` | the address of the database that has the record instead |
 //! | `api.tokens`, `inbox.logins`, `inbox.sessions` | the same in a folder of an earlier version, until it is moved; then a notice |
 //! | `inbox.presence` | the setting that only pages may answer |
 
@@ -25,14 +26,15 @@ use super::api_tokens::ApiTokens;
 use super::login::table;
 use super::login::table::Logins;
 use super::sessions::{self, SharedSessions};
-use mcp_elicit_record::store::StateTables;
 use mcp_elicit_record::store::api_tokens::ApiTokenStore;
 use mcp_elicit_record::store::shared_rows::SharedRowStore;
+use mcp_elicit_record::store::{DatabaseRecord, StateTables};
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
 /// The prefixes of file names in a state folder.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "record.sqlite",
+    RECORD_ADDRESS,
     "seal.key",
     "identity.key",
     "inbox.",
@@ -43,6 +45,8 @@ const NAMES: [&str; 7] = [
 
 /// The name of the record.
 const RECORD: &str = "record.sqlite";
+/// The name of the file with the address of the record's database.
+pub(crate) const RECORD_ADDRESS: &str = "record.address";
 
 /// Files that identify a folder as one of ours.
 const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
@@ -54,6 +58,8 @@ pub struct StateFolder {
     /// Opened once for all clones.
     tokens: Arc<dyn ApiTokenStore>,
     shared: Arc<dyn SharedRowStore>,
+    /// The record, if it is in a database.
+    database: Option<Arc<dyn DatabaseRecord>>,
 }
 
 /// The right to serve the inbox of a state folder. It ends with the process, in any way.
@@ -115,6 +121,7 @@ impl StateFolder {
             path: path.to_owned(),
             tokens: tables.clone(),
             shared: tables,
+            database: None,
         }
     }
 
@@ -125,6 +132,74 @@ impl StateFolder {
             tokens: tables.clone(),
             shared: tables,
             ..self
+        }
+    }
+
+    /// Uses the record in a database, with its tables, instead of a record in the folder.
+    #[must_use]
+    pub fn with_database(self, database: Arc<dyn DatabaseRecord>) -> Self {
+        Self {
+            tokens: database.tokens(),
+            shared: database.shared_rows(),
+            database: Some(database),
+            ..self
+        }
+    }
+
+    /// Returns the record in a database, if that is used.
+    pub fn database(&self) -> Option<&Arc<dyn DatabaseRecord>> {
+        self.database.as_ref()
+    }
+
+    /// Returns `true` if there is a record: a file, or a database.
+    pub fn has_record(&self) -> bool {
+        self.database.is_some() || self.record().exists()
+    }
+
+    /// Stores the address of the database in which the record is, or that it is in the folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, and those of [`record_address`](Self::record_address).
+    pub fn write_record_address(&self, address: Option<&str>) -> io::Result<()> {
+        let file = self.path.join(RECORD_ADDRESS);
+        let known = self.record_address()?;
+        match address {
+            Some(address) if known.as_deref() == Some(address) => Ok(()),
+            Some(address) => state_file::replace(&file, format!("{address}\n").as_bytes()),
+            None => match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                Ok(()) | Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Returns the address of the database in which the last gateway of the folder had its record; `None` if it was in the
+    /// folder.
+    ///
+    /// # Errors
+    /// If something else is in the place of the address: the record could be anywhere.
+    pub fn record_address(&self) -> io::Result<Option<String>> {
+        let file = self.path.join(RECORD_ADDRESS);
+        let unreadable = |kind: io::ErrorKind, why: String| {
+            let (folder, file) = (self.path.display(), file.display());
+            let why = format!(
+                "{file} should have the address of the record's database, and {why}; move it away if the record is in {folder}, else write \
+                 the address into it as a file of yours"
+            );
+            io::Error::new(kind, why)
+        };
+        let text = match state_file::read_text(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => {
+                read.map_err(|error| unreadable(error.kind(), format!("cannot be read ({error})")))?
+            }
+        };
+        match text.trim() {
+            "" => Err(unreadable(
+                io::ErrorKind::InvalidData,
+                "is empty".to_owned(),
+            )),
+            address => Ok(Some(address.to_owned())),
         }
     }
 
@@ -530,6 +605,38 @@ mod tests {
         assert!(state.presence().is_err(), "never taken for `any`");
     }
 
+    #[test]
+    fn a_record_is_in_the_folder_only_if_no_address_was_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        let at = folder.path().join("record.address");
+        let address = "postgres://elicit@db.example/elicit";
+        assert_eq!(state.record_address().unwrap(), None);
+        state.write_record_address(Some(address)).unwrap();
+        assert_eq!(state.record_address().unwrap().as_deref(), Some(address));
+        state.write_record_address(None).unwrap();
+        assert_eq!(state.record_address().unwrap(), None);
+        fs::create_dir(&at).unwrap();
+        let refused = |content: Option<&[u8]>| {
+            let refused = state.record_address().unwrap_err().to_string();
+            assert!(
+                refused.contains("record.address") && refused.contains("move it away"),
+                "{refused}"
+            );
+            // A gateway leaves it as it is, wherever its own record is.
+            for own in [None, Some(address)] {
+                assert!(state.write_record_address(own).is_err(), "{own:?}");
+            }
+            assert_eq!(fs::read(&at).ok().as_deref(), content);
+        };
+        refused(None);
+        fs::remove_dir(&at).unwrap();
+        for content in [&b"\n"[..], b"postgres://\xff"] {
+            fs::write(&at, content).unwrap();
+            refused(Some(content));
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_folder_of_another_user_is_left_to_them() {
@@ -643,6 +750,7 @@ mod tests {
             "record.sqlite-wal",
             "seal.key",
             "identity.key",
+            "record.address",
             "inbox.token",
             "inbox.address",
             "inbox.people",

@@ -79,6 +79,16 @@ pub(super) enum Attempt {
 impl Record {
     /// Changes the row of this id, and reads it again as long as other changes are first.
     pub(super) async fn apply(&self, id: &str, change: &RowChange) -> Result<Verdict, RecordError> {
+        self.apply_to_those(id, change, |_| true).await
+    }
+
+    /// The same, for rows of which this is `true`.
+    pub(super) async fn apply_to_those(
+        &self,
+        id: &str,
+        change: &RowChange,
+        may: impl Fn(&Row) -> bool + Send,
+    ) -> Result<Verdict, RecordError> {
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;
         while tries.next().is_some() {
@@ -89,6 +99,9 @@ impl Record {
             let Some(row) = row else {
                 return Ok(Verdict::Gone);
             };
+            if !may(&row) {
+                return Ok(Verdict::Late(Box::new(row)));
+            }
             if self.is_exclusive_elsewhere(&row) {
                 match (change, waits.next()) {
                     // That gateway records itself who has seen its questions.

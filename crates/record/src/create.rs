@@ -89,7 +89,12 @@ impl Record {
         {
             let id = row.id.clone();
             match self.adopt(row).await {
-                Ok(Some(taken)) => return Ok(taken),
+                Ok(Some(taken)) => {
+                    if let Some(live) = self.live().get_mut(&id) {
+                        live.is_adopting = false;
+                    }
+                    return Ok(taken);
+                }
                 // Another gateway was first: the question is asked again, beside it.
                 Ok(None) => drop(self.live().remove(&id)),
                 Err(fault) => {
@@ -189,7 +194,9 @@ impl Record {
         }
         rows.sort_by_key(|row| row.lifecycle.is_open());
         if !rows.is_empty() {
-            self.lock_file.refresh().await;
+            // The call comes again at once after its gateway has ended, and people would be asked twice.
+            let owners = rows.iter().map(|row| row.owner.as_str());
+            self.lock_file.decide(owners).await;
         }
         for row in rows {
             let elsewhere =
@@ -201,6 +208,7 @@ impl Record {
             if let Entry::Vacant(free) = self.live().entry(row.id.clone()) {
                 let mut live = Live::new(live.question, &live.tell, binding);
                 live.progress = VoteProgress::of(&row);
+                live.is_adopting = true;
                 free.insert(live);
                 return Ok(Some(row));
             }

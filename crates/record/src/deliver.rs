@@ -124,6 +124,10 @@ impl Record {
             let Some(known) = known else {
                 return Ok(None);
             };
+            // A gateway that stood still may find that its question was taken over, and another call waits for it.
+            if !self.lock_file.is_mine(&known.row.owner) {
+                return Ok(None);
+            }
             let Some(taken) = self.take(known, self.is_promised(id))? else {
                 return Ok(None);
             };

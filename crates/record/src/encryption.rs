@@ -30,6 +30,11 @@ const NAMED: [u8; 4] = *b"\x02key";
 /// The size of a key's id in bytes.
 const KEY_ID: usize = 8;
 
+/// The beginning of a sealed value that names its key, in hex.
+const NAMED_HEX: &str = "026b6579";
+/// The member of a team with a sealed text in hex. In any other text its quotes are escaped.
+const SEALED_TEXT: &str = "\"text\":\"";
+
 /// The id of a key, by which sealed values name it. It says nothing else about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId([u8; KEY_ID]);
@@ -84,6 +89,15 @@ impl SealedWith {
             None => self.any = true,
         }
     }
+}
+
+/// Returns the sealed values in a team's JSON, in hex.
+pub(crate) fn sealed_texts(team: &str) -> impl Iterator<Item = &str> {
+    let texts = team.split(SEALED_TEXT).skip(1);
+    let texts = texts.filter_map(|text| text.split('"').next());
+    // Retained arguments and answers are members of other names.
+    let named = team.split('"').filter(|part| part.starts_with(NAMED_HEX));
+    texts.chain(named)
 }
 
 /// Returns the named key of a sealed value, and the rest.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{Encryption, Keys, encryption};
 use crate::state_file;
+use crate::store::sqlite::{BESIDE, beside};
 use crate::store::{KeyedContents, Sqlite, StateTables, StoreError};
 
 /// The most records that are set aside.
@@ -123,13 +124,8 @@ impl KeyFiles {
             .map(|number| self.record.with_extension(format!("{number}.sqlite")))
             .find(|path| !path.exists());
         let path = aside.ok_or_else(|| io::Error::other("no name is free"))?;
-        for suffix in ["-wal", "-shm"] {
-            let name = |path: &Path| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(suffix);
-                PathBuf::from(name)
-            };
-            match fs::rename(name(&self.record), name(&path)) {
+        for suffix in BESIDE {
+            match fs::rename(beside(&self.record, suffix), beside(&path, suffix)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 moved => moved?,
             }

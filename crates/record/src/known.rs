@@ -36,6 +36,8 @@ pub(super) struct Live {
     pub(super) promise: Option<oneshot::Sender<Promised>>,
     /// The version of the row, still open, that was last read for changes of others.
     pub(super) heard: Option<u64>,
+    /// `true` while the row may still be another gateway's.
+    pub(super) is_adopting: bool,
     /// Locked by the code that writes an answer by itself, and by the code that delivers it.
     turn: Arc<Mutex<()>>,
 }
@@ -54,6 +56,7 @@ impl Live {
             progress: None,
             promise: None,
             heard: None,
+            is_adopting: false,
             turn: Arc::default(),
         }
     }
@@ -326,34 +329,38 @@ impl Record {
     }
 
     pub(super) async fn write_held_in_turn(&self, id: &str) -> Result<(), RecordError> {
-        let held = self.live().get(id).and_then(|live| live.known.clone());
-        let Some(held) = held.filter(|known| known.is_held()) else {
-            return Ok(());
+        // The promise is this write's, also if the question does not wait here any more when it ends.
+        let (held, promise) = {
+            let mut live = self.live();
+            let Some(live) = live.get_mut(id) else {
+                return Ok(());
+            };
+            let held = live.known.clone().filter(|known| known.is_held());
+            let Some(held) = held else {
+                return Ok(());
+            };
+            (held, live.promise.take())
         };
         let written = self.write_answer(id, held).await;
-        let mut live = self.live();
-        // A question that ended meanwhile was reported.
-        let Some(live) = live.get_mut(id) else {
-            return written.map(drop);
-        };
-        match written {
+        let (known, promised, done) = match written {
             Ok((verdict, row)) => {
                 let row = row.filter(Row::is_at_client);
-                live.known = row.map(|row| Box::new(KnownRow::stored(row)));
-                if let Some(promise) = live.promise.take() {
-                    let _the_person_has_left = promise.send(Ok(verdict));
-                }
-                Ok(())
+                let known = row.map(|row| Box::new(KnownRow::stored(row)));
+                (Some(known), Ok(verdict), Ok(()))
             }
             Err(fault) => {
                 // The person is told, and may answer again; a client's answer stays.
-                if let Some(promise) = live.promise.take() {
-                    live.known = None;
-                    let _the_person_has_left = promise.send(Err(RecordError::NotWritten));
-                }
-                Err(fault)
+                let known = promise.is_some().then_some(None);
+                (known, Err(RecordError::NotWritten), Err(fault))
             }
+        };
+        if let (Some(known), Some(live)) = (known, self.live().get_mut(id)) {
+            live.known = known;
         }
+        if let Some(promise) = promise {
+            let _the_person_has_left = promise.send(promised);
+        }
+        done
     }
 
     /// Writes the answer to the known row, which is returned, or else to the row in the store.

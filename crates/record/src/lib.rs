@@ -27,6 +27,7 @@
 //! | [`candidates`] | the calls that a question may belong to |
 //! | `presence` | the presence of other gateways, and of questions that they left |
 //! | `parsed` | a cache of parsed questions |
+//! | [`peers`] | the gateways of a shared record that take each other's requests |
 //! | [`principal`] | the names of callers |
 //! | [`identity`] | identities: server, caller, call and question |
 //! | `scopes` | a cache of the scopes of sessions |
@@ -60,6 +61,7 @@ mod not_a_person;
 mod not_shown;
 pub mod outbox;
 mod parsed;
+pub mod peers;
 mod presence;
 pub mod principal;
 pub mod refusals;
@@ -90,7 +92,9 @@ use mcp_elicit_core::question::ParsedQuestion;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-use crate::store::{ChainKey, Filter, ListQuery, Page, Row, Store, StoreError, Write, Writer};
+use crate::store::{
+    ChainKey, Filter, ListQuery, Page, Purge, Row, Store, StoreError, Write, Writer,
+};
 pub use apply::Applied;
 use caller_bound::OpenQuestions;
 pub use commit::Durability;
@@ -356,6 +360,26 @@ impl Record {
         details: &audit::Details<'_>,
     ) -> Result<(), RecordError> {
         self.note(details.entry(event, self.now())).await
+    }
+
+    /// Deletes ended questions before their time, and returns their number. The audit gets the number first, and who
+    /// did it; the entries about the questions stay.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn purge(&self, purge: Purge, by: &str) -> Result<usize, RecordError> {
+        let count = self.store.purgeable(purge.clone()).await?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let reason = format!("ended questions: {count}");
+        let details = audit::Details {
+            principal: purge.principal.as_deref(),
+            reason: Some(&reason),
+            ..audit::Details::by(by)
+        };
+        self.audit_details(audit::Event::Purged, &details).await?;
+        Ok(self.store.purge(purge).await?)
     }
 
     /// Adds an audit entry that belongs to no change of a row.

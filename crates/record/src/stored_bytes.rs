@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use crate::principal::Principal;
-use crate::store::{Row, Store as _};
+use crate::store::{Body, Row, Store as _};
 use crate::{Record, RecordError};
 
 /// The limits, in bytes.
@@ -39,7 +39,8 @@ impl Default for StorageLimits {
     }
 }
 
-/// The bytes of a row besides its texts of any length: names, times and entries of the audit, roughly.
+/// The least bytes of a row besides its arguments, its answer and its question: names, times and entries of the audit,
+/// roughly. A row with longer names counts them.
 pub(crate) const ROW: u64 = 1_024;
 /// The time after which the store adds up its rows again, in milliseconds.
 const AGAIN: u64 = 10 * 60 * 1_000;
@@ -52,7 +53,28 @@ impl Row {
         let sealed = [&self.arguments, &self.content];
         let sealed: usize = sealed.into_iter().flatten().map(Vec::len).sum();
         let params = self.params.as_ref().map_or(0, String::len);
-        ROW + u64::try_from(sealed + params).unwrap_or(u64::MAX)
+        let row = self.body.text_bytes().max(ROW);
+        row.saturating_add(u64::try_from(sealed + params).unwrap_or(u64::MAX))
+    }
+}
+
+impl Body {
+    /// Returns the bytes of its texts, most of which are written by the server or the client.
+    fn text_bytes(&self) -> u64 {
+        let perhaps = [
+            &self.address,
+            &self.elicitation_id,
+            &self.server_info,
+            &self.client_info,
+            &self.target,
+            &self.unchecked,
+        ];
+        let lists = [&self.others, &self.fields, &self.cautions];
+        let texts = [&self.server, &self.message, &self.principal].into_iter();
+        let texts = texts.chain(perhaps.into_iter().flatten());
+        let texts = texts.chain(lists.into_iter().flatten());
+        let bytes: usize = texts.map(String::len).sum();
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
 

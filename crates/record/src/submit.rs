@@ -13,6 +13,7 @@ use super::known::{Answer, KnownRow, Live, Promised};
 use super::row::RowChange;
 use super::{Applied, Durability, Record, RecordError, Verdict};
 use crate::RecordEvent;
+use crate::store::Row;
 
 /// The time that a session has to deliver a person's answer before it is written by itself: the server may not read
 /// anything.
@@ -21,7 +22,7 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(2);
 impl Record {
     /// Records that a person has seen the question.
     pub async fn mark_shown(&self, id: &str) -> Result<(), RecordError> {
-        self.step(id, Transition::Show).await.map(drop)
+        self.step(id, Transition::Show, |_| true).await.map(drop)
     }
 
     /// Submits a person's action; the first one wins.
@@ -111,7 +112,10 @@ impl Record {
             () = tokio::time::sleep(DELIVERY_WAIT) => {}
         }
         self.write_held(id).await?;
-        kept.try_recv().ok().transpose()
+        // A write that is under way has taken the promise with it.
+        let left = self.live().get_mut(id).and_then(|live| live.promise.take());
+        drop(left);
+        kept.await.ok().transpose()
     }
 
     /// Holds a person's answer and notifies the session; the receiver gets the result.
@@ -194,8 +198,12 @@ impl Record {
         self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
         // If it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
+        // A question that another gateway has taken over is its call's. Only a round that was asked elsewhere ends here
+        // without having waited here.
+        let was_here = live.is_some();
         let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
-        let ended = self.step(id, ending.transition()).await?;
+        let may = |row: &Row| !was_here || self.lock_file.is_mine(&row.owner);
+        let ended = self.step(id, ending.transition(), may).await?;
         if let (Verdict::Won, Some((mark, binding))) = (ended, left) {
             self.presence.holds_none(&binding, mark);
         }
@@ -203,7 +211,12 @@ impl Record {
     }
 
     /// Makes a transition without an answer: in memory if this gateway has the question exclusively, else in the store.
-    async fn step(&self, id: &str, transition: Transition) -> Result<Verdict, RecordError> {
+    async fn step(
+        &self,
+        id: &str,
+        transition: Transition,
+        may: impl Fn(&Row) -> bool + Send,
+    ) -> Result<Verdict, RecordError> {
         if let Some(verdict) = self.step_exclusive(id, &transition, None) {
             self.hand_on(id, false);
             self.flush().await?;
@@ -213,7 +226,8 @@ impl Record {
             // It counts as answered for every reader.
             return Ok(Verdict::Won);
         }
-        self.apply(id, &RowChange::step(transition)).await
+        let change = RowChange::step(transition);
+        self.apply_to_those(id, &change, may).await
     }
 }
 

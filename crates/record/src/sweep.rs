@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::row::RowChange;
 use super::{Record, RecordError, Retention};
-use crate::store::{Filter, Page, Row, Store as _};
+use crate::store::{Filter, Page, Purge, Row, Store as _};
 
 /// The number of due rows read in one round.
 const MAX_DUE: usize = 10_000;
@@ -53,7 +53,8 @@ impl Record {
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
         self.tidy_calls().await?;
-        self.store.purge(Timestamp::from_millis(before)).await?;
+        let ended = Purge::before(Timestamp::from_millis(before));
+        self.store.purge(ended).await?;
         self.add_up_when_due().await
     }
 
@@ -129,6 +130,14 @@ impl Record {
             let Some(row) = self.find(&id).await? else {
                 continue;
             };
+            let phase = row.lifecycle.phase();
+            if !self.lock_file.is_mine(&row.owner) {
+                // Taken over while this gateway stood still: the call here would wait for ever. An answer that a person
+                // has just given here counts for the call of the other gateway.
+                self.write_held(&id).await?;
+                self.notify_taken_over(&id);
+                continue;
+            }
             self.note_progress(&row);
             // An answer is reported until its delivery begins.
             if row.lifecycle.is_open()
@@ -136,7 +145,6 @@ impl Record {
             {
                 live.heard = Some(row.lifecycle.version());
             }
-            let phase = row.lifecycle.phase();
             if phase.action().is_some() && row.lifecycle.delivered_at().is_none() {
                 self.notify_answered(&id, None);
             } else if !phase.is_open() && phase.action().is_none() {
@@ -145,6 +153,20 @@ impl Record {
         }
         self.presence.has_read();
         Ok(())
+    }
+
+    fn notify_taken_over(&self, id: &str) {
+        let taken_over = {
+            let mut live = self.live();
+            let is_here = live.get(id).is_some_and(|live| !live.is_adopting);
+            if is_here { live.remove(id) } else { None }
+        };
+        if let Some(live) = taken_over {
+            let _the_session_is_gone = live.tell.send(RecordEvent::Ended {
+                question: live.question,
+                ending: Ending::CallEnded,
+            });
+        }
     }
 
     fn notify_ended(&self, id: &str, phase: Phase) {

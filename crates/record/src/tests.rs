@@ -17,6 +17,7 @@ mod combined;
 mod not_a_person;
 mod reads;
 mod refused;
+mod released;
 mod stored_bytes;
 mod team;
 mod validity;

@@ -37,6 +37,10 @@ impl Relay {
             let why = "a request's id must be a string or a number";
             return self.effects.reject_under(frame.stream(), None, -32600, why);
         }
+        if let Some(defect) = calls::too_long_target(*frame) {
+            let refusal = ErrorResponse::new(-32602, defect.to_string());
+            return self.effects.reject(frame, &refusal);
+        }
         match method {
             method::INITIALIZE => return self.client_initializes(frame),
             method::DISCOVER => return self.client_discovers(frame),
@@ -306,8 +310,10 @@ impl Relay {
     }
 
     pub(crate) fn client_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
+        // A response without an id of a request answers nothing. A server may take it for the answer to its question, which
+        // a rule may have given to others: one looks the id up as text, another takes the next response.
         let Some(id) = frame.id() else {
-            return ClientForward::AsIs(None);
+            return ClientForward::Handled;
         };
         if let Some(key) = self.answered_question(&id) {
             self.client_replies(now, key, frame);

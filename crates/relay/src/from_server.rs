@@ -21,6 +21,9 @@ const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     last: false,
 };
 
+/// The longest id of a server's request, in bytes of JSON: ids are remembered until the request is answered.
+const MAX_ID: usize = 1_024;
+
 impl Relay {
     pub(crate) fn server_request(
         &mut self,
@@ -36,6 +39,13 @@ impl Relay {
             self.effects.tell_server(refusal.to_unknown(), None);
             return ServerForward::Handled;
         };
+        if id.as_json().len() > MAX_ID {
+            tracing::warn!(server = %self.settings.server, "refused a request of the server, whose id is too long");
+            let why = format!("a request's id may have {MAX_ID} bytes: this one is longer");
+            let refusal = ErrorResponse::new(-32600, why);
+            self.effects.tell_server(refusal.to_unknown(), None);
+            return ServerForward::Handled;
+        }
         if method == method::CREATE {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;

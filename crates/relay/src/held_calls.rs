@@ -55,7 +55,7 @@ impl Relay {
             return;
         }
         let client = self.client.name().unwrap_or_default();
-        self.settings.client_waits.learn(client, waited);
+        self.settings.client_waits.learn(&client, waited);
     }
 
     /// Records that the client of this call, which is detached, has given it up: other calls do not wait for it.

@@ -69,12 +69,13 @@ impl Relay {
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
         let revision = self.server.revision_or_latest();
+        // Before any work that grows with its form or the open calls, and before the log names it. A question that is
+        // refused below counts too.
+        self.limits.admit(now, &request, &self.asks, revision)?;
         let checked = match check(&request) {
             Ok(checked) => checked,
             Err(fault) => self.unread(&request, fault, &origin, call, frame.is_some())?,
         };
-        // Before any work that grows with the open calls. A question that is refused below counts too.
-        self.limits.admit(now, &request, &self.asks, revision)?;
         // Each call that it may belong to must be shown in full.
         if let Some(defect) = self.calls.defect_in(&attribution.candidates()) {
             let why = format!(

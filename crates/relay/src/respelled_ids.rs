@@ -11,6 +11,9 @@ use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::{AskId, Relay, ServerForward, Timestamp};
 
+/// The most digits of an id that a log shows.
+const LONGEST_NUMBER: usize = 20;
+
 impl Relay {
     /// Handles a response of the server whose id names no open request as it is written.
     pub(crate) fn unmatched_response(
@@ -64,9 +67,9 @@ impl Relay {
     /// the same id: no other response can be meant for it.
     fn report_unmatched(&mut self, now: Timestamp, id: &Id) {
         if self.turns.has_given_up_call() {
-            tracing::debug!(server = %self.settings.server, %id, "dropped a response to no open request");
+            tracing::debug!(server = %self.settings.server, id = shown_id(id), "dropped a response to no open request");
         } else if self.odd_ids.reports_unmatched() {
-            tracing::warn!(server = %self.settings.server, %id, "dropped a response: no open request has its id; a response must repeat the id of its request");
+            tracing::warn!(server = %self.settings.server, id = shown_id(id), "dropped a response: no open request has its id; a response must repeat the id of its request");
         }
         if *id != Id::number(0) {
             return;
@@ -94,5 +97,39 @@ impl Relay {
             }
             self.asks.by_client_id(&id.in_other_type()?)
         })
+    }
+}
+
+/// Returns what a log shows of an id that a server chose. A server may repeat a credential in a text, so only numbers are
+/// shown.
+fn shown_id(id: &Id) -> String {
+    let text = id.as_json();
+    let digits = text.trim_matches('"');
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && digits.len() <= LONGEST_NUMBER {
+        text.to_owned()
+    } else {
+        format!("a text of {} bytes", text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_shows_no_text_that_a_server_put_into_an_id() {
+        for (id, shown) in [
+            ("7", "7"),
+            ("\"7\"", "\"7\""),
+            ("\"Bearer hunter2\"", "a text of 16 bytes"),
+            ("\"\"", "a text of 2 bytes"),
+        ] {
+            let raw = serde_json::value::RawValue::from_string(id.to_owned()).expect("JSON");
+            let id = Id::read(&raw).expect("an id");
+            assert_eq!(shown_id(&id), shown);
+        }
+        let long = Id::text(&"9".repeat(5_000));
+        assert_eq!(shown_id(&long), "a text of 5002 bytes");
     }
 }

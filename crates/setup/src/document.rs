@@ -1,6 +1,7 @@
 //! A configuration file in memory: its servers, and planned changes with their check.
 
 use std::ops::Range;
+use std::path::Path;
 
 use crate::clients::Client;
 use crate::edit::{self, Edit, Editor, Literal, Op};
@@ -145,6 +146,15 @@ impl Document {
             root,
             servers,
         })
+    }
+
+    /// Treats it as a file of the project in this folder: a program in the folder is the project's, and not the gateway.
+    #[must_use]
+    pub fn of_project(mut self, folder: &Path) -> Self {
+        for server in &mut self.servers {
+            server.refuse_program_in(folder);
+        }
+        self
     }
 
     /// Returns its servers, in its order.

@@ -33,4 +33,4 @@ pub use document::{
     Wish,
 };
 pub use parse::{Format, SyntaxError};
-pub use servers::{Server, State};
+pub use servers::{Server, State, foreign_code};

@@ -1,5 +1,7 @@
 //! The servers in a configuration file, and the changes that put the gateway before one.
 
+use std::path::Path;
+
 use crate::clients::{Client, Entry};
 use crate::edit::{Literal, Op};
 use crate::tree::{Member, Node, Step, Value, line_of};
@@ -61,6 +63,41 @@ impl Server {
         &self.state
     }
 
+    /// Counts a gateway's program in this folder of a project as any other program, also one that a link leads to, or that
+    /// a package runner finds in the project.
+    pub(crate) fn refuse_program_in(&mut self, folder: &Path) {
+        let State::Wrapped {
+            launcher,
+            program,
+            args,
+        } = &self.state
+        else {
+            return;
+        };
+        let real = folder.canonicalize().ok();
+        let is_in = |word: &str| {
+            let word = Path::new(word);
+            word.starts_with(folder)
+                || word.is_absolute()
+                    && real.as_ref().is_some_and(|real| {
+                        let found = word.canonicalize();
+                        found.is_ok_and(|found| found.starts_with(real))
+                    })
+        };
+        let node = ["npx", "npm", "bunx", "bun", "pnpx", "pnpm", "yarn"];
+        let runs_packages = launcher
+            .iter()
+            .filter_map(|word| program_name(word))
+            .any(|name| node.contains(&name));
+        let is_found = launcher.iter().any(|word| is_in(word)) || is_in(program);
+        if !(is_found || runs_packages && has_own_packages(folder)) {
+            return;
+        }
+        let program = std::slice::from_ref(program);
+        let command = [launcher.as_slice(), program, args.as_slice()].concat();
+        self.state = State::Program { command };
+    }
+
     /// Returns `true` if the client does not use it now.
     pub fn is_disabled(&self) -> bool {
         self.is_disabled
@@ -77,7 +114,7 @@ const RESERVED: [&str; 6] = [
     "connection",
 ];
 
-/// Words in the names of URL parameters that carry secrets.
+/// Words that are in the names of URL parameters with secrets.
 const SECRETS: [&str; 8] = [
     "key",
     "token",
@@ -88,6 +125,9 @@ const SECRETS: [&str; 8] = [
     "credential",
     "signature",
 ];
+
+/// Whole names of URL parameters with secrets, which are too short to be looked for in other names.
+const SECRET_NAMES: [&str; 7] = ["code", "sig", "sas", "pat", "jwt", "bearer", "session"];
 
 /// Members that make a client sign in at a server by itself.
 const OWN_SIGN_IN: [&str; 5] = [
@@ -346,16 +386,234 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
     })
 }
 
-/// Returns the index of the gateway's program in a command: as it is, or started by a launcher.
-fn gateway_at(words: &[String]) -> Option<usize> {
-    let is_ours = |word: &str| {
-        let file = word.rsplit(['/', '\\']).next().unwrap_or(word);
-        let file = file.split('@').next().unwrap_or(file);
-        file.strip_suffix(".exe").unwrap_or(file) == "mcp-elicit"
+/// A kind of program that starts the program in its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Launcher {
+    /// Downloads a package, and starts its program.
+    Package,
+    /// The shell of Windows.
+    Cmd,
+    /// Changes the environment.
+    Env,
+    /// Changes the priority.
+    Nice,
+}
+
+/// Programs that start the program in their arguments, with the words that have to follow the program's name. Those that
+/// start what a project has are not among them.
+const LAUNCHERS: [(&str, &[&str], Launcher); 13] = [
+    ("npx", &[], Launcher::Package),
+    ("bunx", &[], Launcher::Package),
+    ("pnpx", &[], Launcher::Package),
+    ("uvx", &[], Launcher::Package),
+    ("npm", &["exec"], Launcher::Package),
+    ("pnpm", &["dlx"], Launcher::Package),
+    ("yarn", &["dlx"], Launcher::Package),
+    ("bun", &["x"], Launcher::Package),
+    ("uv", &["tool", "run"], Launcher::Package),
+    ("pipx", &["run"], Launcher::Package),
+    ("cmd", &[], Launcher::Cmd),
+    ("env", &[], Launcher::Env),
+    ("nice", &[], Launcher::Nice),
+];
+
+impl Launcher {
+    /// Returns its options without a value. With any other option, the launcher counts as an unknown program: some run
+    /// another command than the one that follows.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Package => &[
+                "--",
+                "-y",
+                "--yes",
+                "-q",
+                "--quiet",
+                "-s",
+                "--silent",
+                "--bun",
+                "--offline",
+            ],
+            Self::Cmd => &["/c", "/C", "/d", "/D", "/s", "/S"],
+            Self::Env => &["--", "-i"],
+            Self::Nice => &["--"],
+        }
+    }
+
+    /// Returns `true` if this option may have this value.
+    fn accepts(self, option: &str, value: &str) -> bool {
+        match (self, option) {
+            (Self::Package, "-p" | "--package" | "--from") => is_own_package(value),
+            (Self::Package, "--python") => !value.contains(['/', '\\']),
+            (Self::Nice, "-n" | "--adjustment") => true,
+            _ => false,
+        }
+    }
+}
+
+/// The name of the program, and of its packages.
+const PROGRAM: &str = "mcp-elicit";
+
+/// Returns `true` for the name of the gateway's package, with or without a version. What follows `@` could name another
+/// package, or a folder.
+fn is_own_package(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '^' | '~');
+    match word.split_once('@') {
+        None => word == PROGRAM,
+        Some((name, version)) => {
+            name == PROGRAM && !version.is_empty() && version.chars().all(plain)
+        }
+    }
+}
+
+/// Returns `true` for a variable that can lead to another program of the same name, or put code into it.
+fn changes_programs(variable: &str) -> bool {
+    let name = variable.to_ascii_uppercase();
+    let starts = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP"];
+    ["PATH", "NODE_OPTIONS"].contains(&name.as_str())
+        || starts.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns the variable of a server's environment that puts code into the gateway or its launcher, or leads to a program of
+/// the same name in a folder of the project; `None` if there is none.
+pub fn foreign_code<'v>(
+    launcher: &[String],
+    program: &str,
+    variables: &'v [(String, String)],
+) -> Option<&'v str> {
+    let by_name = !launcher
+        .first()
+        .map_or(program, String::as_str)
+        .contains(['/', '\\']);
+    let is_foreign = |name: &str, value: &str| match name.to_ascii_uppercase().as_str() {
+        "PATH" => by_name && (value.is_empty() || leads_elsewhere(value)),
+        "NODE_OPTIONS" => !launcher.is_empty() && loads_code(value),
+        "LD_LIBRARY_PATH" | "DYLD_LIBRARY_PATH" | "DYLD_FALLBACK_LIBRARY_PATH" => {
+            !value.is_empty() && leads_elsewhere(value)
+        }
+        name => ["LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"].contains(&name),
     };
-    words
-        .windows(2)
-        .position(|pair| is_ours(&pair[0]) && pair[1] == "gateway")
+    let mut all = variables.iter();
+    let found = all.find(|(name, value)| is_foreign(name, value))?;
+    Some(&found.0)
+}
+
+/// Returns `true` for a list of folders of which one depends on the folder that the program is started in: a relative one,
+/// one that is left empty, or one of the kernel's views of a process.
+fn leads_elsewhere(folders: &str) -> bool {
+    let is_windows = folders.contains(';') || folders.contains(":\\");
+    let usual = ["$PATH", "${PATH}", "${env:PATH}", "%PATH%"];
+    let mut folders = folders.split(if is_windows { ';' } else { ':' });
+    folders
+        .any(|folder| !usual.contains(&folder) && (!is_whole(folder) || is_view_of_process(folder)))
+}
+
+/// Returns `true` for a path through which the kernel shows a process, such as the folder that it was started in.
+fn is_view_of_process(path: &str) -> bool {
+    let mut parts = path.split(['/', '\\']).filter(|part| !part.is_empty());
+    path.starts_with(['/', '\\'])
+        && parts
+            .next()
+            .is_some_and(|first| ["proc", "dev"].contains(&first))
+}
+
+/// Returns `true` for options of Node that load code, however they are quoted.
+fn loads_code(options: &str) -> bool {
+    let long = ["require", "import", "loader"];
+    let mut words = options.split_whitespace();
+    long.iter().any(|word| options.contains(word))
+        || words.any(|word| word.trim_matches(['"', '\'']).starts_with("-r"))
+}
+
+/// Returns `true` if a package runner that is started in this folder may run something that the project has, or ask a
+/// registry that the project names.
+fn has_own_packages(folder: &Path) -> bool {
+    let bin = format!("node_modules/.bin/{PROGRAM}");
+    let package = format!("node_modules/{PROGRAM}");
+    folder.ancestors().any(|above| {
+        let has = |name: &str| above.join(name).symlink_metadata().is_ok();
+        has(&bin) || has(&package)
+    }) || [".npmrc", "bunfig.toml", ".yarnrc.yml", ".yarnrc"]
+        .iter()
+        .any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// Returns the index of the gateway's program in a command: as it is, or started by known launchers. A program that only
+/// names the gateway in its arguments is not the gateway, nor is one of the same name in a relative folder, which may be the
+/// project's.
+fn gateway_at(words: &[String]) -> Option<usize> {
+    let mut at = 0;
+    let mut last = None;
+    loop {
+        let word = words.get(at)?;
+        let is_own = match last {
+            Some(Launcher::Package) => is_own_package(word),
+            _ => is_own_program(word),
+        };
+        if is_own {
+            return (words.get(at + 1)? == "gateway").then_some(at);
+        }
+        if last == Some(Launcher::Package) {
+            return None;
+        }
+        let name = program_name(word)?;
+        let rest = &words[at + 1..];
+        let (_, follows, launcher) = LAUNCHERS.iter().find(|(launcher, follows, _)| {
+            *launcher == name
+                && follows.len() <= rest.len()
+                && rest.iter().zip(*follows).all(|(word, known)| word == known)
+        })?;
+        last = Some(*launcher);
+        at += 1 + follows.len();
+        loop {
+            let word = words.get(at)?.as_str();
+            if launcher.flags().contains(&word) {
+                at += 1;
+            } else if word.starts_with('-') {
+                let (option, value, length) = match word.split_once('=') {
+                    Some((option, value)) => (option, value, 1),
+                    None => (word, words.get(at + 1)?.as_str(), 2),
+                };
+                launcher.accepts(option, value).then_some(())?;
+                at += length;
+            } else if let (Launcher::Env, Some((variable, _))) = (launcher, word.split_once('=')) {
+                (!changes_programs(variable)).then_some(())?;
+                at += 1;
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+/// Returns `true` for the gateway's program, by its name or its whole path.
+fn is_own_program(word: &str) -> bool {
+    program_name(word) == Some(PROGRAM)
+}
+
+/// Returns the name of a program that is named alone or by its whole path; `None` for a path that depends on a folder.
+fn program_name(word: &str) -> Option<&str> {
+    let Some((folder, file)) = word.rsplit_once(['/', '\\']) else {
+        return Some(without_ending(word));
+    };
+    let mut parts = folder.split(['/', '\\']);
+    let is_plain = is_whole(word) && parts.all(|part| !matches!(part, "." | ".."));
+    (is_plain && !is_view_of_process(word)).then(|| without_ending(file))
+}
+
+/// Returns `true` for a path that begins at the root, on Unix or Windows, or in the person's home.
+fn is_whole(path: &str) -> bool {
+    let homes = ["~/", "$HOME/", "${HOME}/", "${env:HOME}/", "${userHome}/"];
+    let is_drive = |drive: &[u8]| matches!(drive, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    path.starts_with(['/', '\\'])
+        || is_drive(path.as_bytes())
+        || homes.iter().any(|home| path.starts_with(home))
+}
+
+/// Returns the name of a file without the ending of programs on Windows.
+fn without_ending(file: &str) -> &str {
+    let endings = [".exe", ".cmd"];
+    let known = endings.iter().find_map(|ending| file.strip_suffix(ending));
+    known.unwrap_or(file)
 }
 
 fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
@@ -430,13 +688,13 @@ fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
 fn has_secret(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let query = rest.split_once('?').map_or("", |(_, query)| query);
-    let names = query
-        .split(['&', ';', '#'])
+    let names = rest
+        .split(['?', '&', ';', '#'])
+        .skip(1)
         .filter_map(|part| part.split('=').next());
     let is_secret = |name: &str| {
         let name = name.to_ascii_lowercase();
-        SECRETS.iter().any(|word| name.contains(word))
+        SECRET_NAMES.contains(&name.as_str()) || SECRETS.iter().any(|word| name.contains(word))
     };
     rest[..end].contains('@') || names.into_iter().any(is_secret)
 }

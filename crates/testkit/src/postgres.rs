@@ -156,6 +156,39 @@ impl PostgresServer {
         );
     }
 
+    /// Stops all its processes where they are: the machine goes on, and keeps its connections.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn hang(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets processes go on that [`hang`](Self::hang) has stopped.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
+        let first = file.lines().next().expect("its process").to_owned();
+        let children = std::fs::read_dir("/proc")
+            .expect("/proc")
+            .filter_map(|entry| {
+                let process = entry.ok()?.file_name().into_string().ok()?;
+                let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+                let (_, rest) = stat.rsplit_once(')')?;
+                (rest.split_whitespace().nth(1) == Some(&first)).then_some(process)
+            });
+        let mut all = vec![first.clone()];
+        all.extend(children);
+        let sent = Command::new("kill").arg(signal).args(&all).status();
+        assert!(sent.is_ok_and(|done| done.success()), "kill {signal}");
+    }
+
     /// Creates a database of its own.
     ///
     /// # Panics
@@ -169,9 +202,21 @@ impl PostgresServer {
     /// # Panics
     /// If that fails.
     pub fn database_with(&self, options: &str) -> TestDatabase {
+        self.database_from("template0", options)
+    }
+
+    /// Creates a copy of a database to which nobody is connected.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn copy_of(&self, database: &TestDatabase) -> TestDatabase {
+        self.database_from(&database.name, "")
+    }
+
+    fn database_from(&self, template: &str, options: &str) -> TestDatabase {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("record_{}_{number}", std::process::id());
-        let create = format!("CREATE DATABASE {name} TEMPLATE template0 {options}");
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template} {options}");
         self.sql("postgres", &create).expect("a database");
         let address = format!("postgres://postgres@127.0.0.1:{}/{name}", self.port);
         TestDatabase { address, name }
@@ -182,10 +227,22 @@ impl PostgresServer {
     /// # Errors
     /// If it fails.
     pub fn sql(&self, database: &str, text: &str) -> io::Result<String> {
+        self.psql(database, "-c", text)
+    }
+
+    /// Runs a file of `psql` as the owner of the server, and returns the output.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn sql_file(&self, database: &str, file: &Path) -> io::Result<String> {
+        self.psql(database, "-f", &file.to_string_lossy())
+    }
+
+    fn psql(&self, database: &str, option: &str, text: &str) -> io::Result<String> {
         let done = Command::new(self.programs.join("psql"))
             .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1"])
             .args(["-h", "127.0.0.1", "-U", "postgres"])
-            .args(["-p", &self.port.to_string(), "-d", database, "-c", text])
+            .args(["-p", &self.port.to_string(), "-d", database, option, text])
             .output()?;
         if done.status.success() {
             return Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned());

@@ -21,6 +21,12 @@ pub use vt100::{Color, Screen};
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_POLLS: usize = 3_000;
 
+/// The time after a text in which no person can have read it, with a good margin, and the notice of lines that came within it.
+const TIME_TO_READ: Duration = Duration::from_millis(400);
+const EARLY: &str = "type it again";
+/// The text on a full screen whose question has only just appeared, so that no key counts yet.
+const UNREAD: &str = "Read first";
+
 /// A terminal of a given size, and the child process that asks on it.
 pub struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
@@ -90,13 +96,22 @@ impl Terminal {
         at(self.screen.lock().unwrap().screen())
     }
 
-    /// Waits until the screen shows `text`, and returns the screen.
+    /// Waits until the screen shows `text` and keys count, and returns the screen.
     pub fn wait_for(&self, text: &str) -> String {
+        self.wait_until(text, |seen| !seen.contains(UNREAD))
+    }
+
+    /// Waits until the screen shows `text`, where keys may not count yet, and returns the screen.
+    pub fn wait_for_first(&self, text: &str) -> String {
+        self.wait_until(text, |_| true)
+    }
+
+    fn wait_until(&self, text: &str, holds: impl Fn(&str) -> bool) -> String {
         let mut before = String::new();
         for _ in 0..MAX_POLLS {
             let seen = self.seen();
             // A frame may arrive in pieces: it is complete when two readings are equal.
-            if seen == before && seen.contains(text) {
+            if seen == before && seen.contains(text) && holds(&seen) {
                 return seen;
             }
             before = seen;
@@ -115,6 +130,28 @@ impl Terminal {
     pub fn press_for(&mut self, keys: &str, text: &str) -> String {
         self.press(keys);
         self.wait_for(text)
+    }
+
+    /// Types a line once a person can have read the text before it, and waits until the screen shows `text`. A line that
+    /// was too early after all is typed again.
+    pub fn type_line(&mut self, line: &str, text: &str) -> String {
+        let early = |seen: &str| seen.matches(EARLY).count();
+        for _ in 0..10 {
+            thread::sleep(TIME_TO_READ);
+            let before = early(&self.seen());
+            self.press(line);
+            for _ in 0..MAX_POLLS {
+                let seen = self.seen();
+                if seen.contains(text) {
+                    return self.wait_for(text);
+                }
+                if early(&seen) > before {
+                    break;
+                }
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
+        panic!("never saw {text:?}; the screen is:\n{}", self.seen());
     }
 
     /// Changes the size of the window.

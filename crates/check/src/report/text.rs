@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mcp_elicit_core::view::sanitize::hides_or_reorders;
+use mcp_elicit_core::view::sanitize::acts_on_a_screen;
 
 use super::{Report, Suite};
 use crate::finding::Verdict;
@@ -92,8 +92,7 @@ pub(super) fn shown(text: &str) -> String {
         .map(|letter| match letter {
             '\u{2028}' | '\u{2029}' => ' ',
             letter if letter.is_control() => ' ',
-            '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
-            letter if hides_or_reorders(letter) => '\u{fffd}',
+            letter if acts_on_a_screen(letter) => '\u{fffd}',
             letter => letter,
         })
         .collect();

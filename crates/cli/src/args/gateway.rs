@@ -1,5 +1,6 @@
 //! The arguments of `gateway`, and the configuration that they make.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
@@ -11,9 +12,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, value_parser};
 use http::header::AUTHORIZATION;
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, MAX_FRAME, Program,
-    RecordDatabase, RestartSettings, SecretText, Server, Target, UpstreamCredentials,
-    UpstreamSignIn, bounds, is_origin, retention, unset_variables,
+    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
+    PeerSettings, Program, RecordDatabase, RecordPassword, RestartSettings, SecretText, Server,
+    Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::stored_bytes::StorageLimits;
@@ -21,7 +22,7 @@ use mcp_elicit_relay::RelaySettings;
 
 use crate::args::headers::HeaderArgs;
 use crate::args::profiles::{ProfileArgs, duration};
-use crate::args::program::of_answer_command;
+use crate::args::program::{of_answer_command, of_password_command};
 use crate::args::server::Protocol;
 use crate::args::token::TokenArgs;
 use crate::failure::Failure;
@@ -60,10 +61,29 @@ pub(crate) struct GatewayArgs {
     #[arg(help_heading = "Clients", long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
+    /// With `--listen` and a record in PostgreSQL: take requests of sessions here that other gateways of the record get, at
+    /// this address, and forward theirs
+    #[arg(
+        help_heading = "Clients",
+        long,
+        value_name = "ADDRESS",
+        requires = "listen"
+    )]
+    peer_listen: Option<SocketAddr>,
+
+    /// The host and port at which other gateways reach `--peer-listen` [default: its address]
+    #[arg(
+        help_heading = "Clients",
+        long,
+        value_name = "HOST:PORT",
+        requires = "peer_listen"
+    )]
+    peer_address: Option<String>,
+
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "keep_answers", "keep_results", "keep_ended", "share_child", "server_revision",
+        "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "peer_listen", "peer_address", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
+        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "share_child", "server_revision",
         "insecure", "auth",
     ])]
     pub(crate) config: Option<PathBuf>,
@@ -215,6 +235,16 @@ pub(crate) struct GatewayArgs {
     #[arg(help_heading = "Record", long, value_name = "FILE")]
     record_password_file: Option<PathBuf>,
 
+    /// A program that prints the password of the record's database, with its arguments, quoted as in a shell. It is run for
+    /// each new connection
+    #[arg(
+        help_heading = "Record",
+        long,
+        value_name = "COMMAND",
+        conflicts_with = "record_password_file"
+    )]
+    record_password_command: Option<String>,
+
     /// The folder of the record, its key and the inbox's token
     #[arg(help_heading = "Record", long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -316,6 +346,8 @@ enum Record {
     Memory,
     /// A database.
     Database(String),
+    /// Another text, which is not kept: it may contain a password.
+    Unknown,
 }
 
 impl fmt::Debug for Record {
@@ -325,31 +357,37 @@ impl fmt::Debug for Record {
             Self::Sqlite => "Sqlite",
             Self::Memory => "Memory",
             Self::Database(_) => "Database(..)",
+            Self::Unknown => "Unknown",
         })
     }
 }
 
-/// Reads `--record`. An address is checked later, by a reader whose errors do not show it.
-fn record_of(text: &str) -> Result<Record, &'static str> {
-    match text {
-        "sqlite" => Ok(Record::Sqlite),
-        "memory" => Ok(Record::Memory),
-        _ if RecordDatabase::is_address(text) => Ok(Record::Database(text.to_owned())),
-        _ => Err("it is `sqlite`, `memory` or `postgres://USER@HOST:PORT/DATABASE`"),
-    }
+/// Reads `--record`. An address is checked later, by a reader whose errors do not show it, and any other text is refused
+/// there: an error from here would show it.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a reader of clap's returns a result"
+)]
+fn record_of(text: &str) -> Result<Record, Infallible> {
+    Ok(match text {
+        "sqlite" => Record::Sqlite,
+        "memory" => Record::Memory,
+        _ if RecordDatabase::is_address(text) => Record::Database(text.to_owned()),
+        _ => Record::Unknown,
+    })
 }
 
 /// Returns the database of this address.
 ///
 /// # Errors
 /// If it is no address of a database, or the password's file cannot be used.
-#[cfg(feature = "full")]
 pub(crate) fn record_database(
     address: &str,
     password_file: Option<&Path>,
+    password_command: Option<&str>,
 ) -> Result<RecordDatabase, Failure> {
-    let record = record_of(address).unwrap_or(Record::Sqlite);
-    let database = database_of(record, password_file)?;
+    let Ok(record) = record_of(address);
+    let database = database_of(record, password_file, password_command)?;
     database.ok_or_else(|| {
         Failure::usage("`--record` names no database")
             .hint("write `--record postgres://USER@HOST:PORT/DATABASE`.")
@@ -360,12 +398,20 @@ pub(crate) fn record_database(
 fn database_of(
     record: Record,
     password_file: Option<&Path>,
+    password_command: Option<&str>,
 ) -> Result<Option<RecordDatabase>, Failure> {
     let address = match record {
         Record::Database(address) => address,
-        Record::Sqlite | Record::Memory if password_file.is_some() => {
+        Record::Unknown => {
+            return Err(Failure::usage("the value of `--record` names no store").hint(
+                "write `sqlite`, `memory` or `postgres://USER@HOST:PORT/DATABASE`, with the password in a file.",
+            ));
+        }
+        Record::Sqlite | Record::Memory
+            if password_file.is_some() || password_command.is_some() =>
+        {
             return Err(Failure::usage(
-                "`--record-password-file` is for a record in a database: `--record postgres://..`",
+                "a password is for a record in a database: `--record postgres://..`",
             ));
         }
         Record::Sqlite | Record::Memory => return Ok(None),
@@ -377,7 +423,12 @@ fn database_of(
         let secret = read.map_err(|error| unusable().because(error))?;
         secret.ok_or_else(unusable)
     });
-    Ok(Some(RecordDatabase::new(address, password.transpose()?)))
+    let password = password.transpose()?.map(RecordPassword::Text);
+    let password = match password_command {
+        Some(line) => Some(RecordPassword::Command(of_password_command(line)?)),
+        None => password,
+    };
+    Ok(Some(RecordDatabase::new(address, password)))
 }
 
 /// The format of the log.
@@ -433,11 +484,35 @@ impl GatewayArgs {
                     .hint("write it like 127.0.0.1:7878, or `off`.")
             })?),
         };
+        let database = database_of(
+            self.record.clone(),
+            self.record_password_file.as_deref(),
+            self.record_password_command.as_deref(),
+        )?;
+        let peers = PeerSettings::read(
+            self.peer_listen,
+            self.peer_address.clone(),
+            database.is_some(),
+        );
+        let peers = peers.map_err(|fault| {
+            Failure::usage("other gateways could not reach this one")
+                .because(fault)
+                .hint(
+                    "write `--listen ADDRESS --record postgres://.. --peer-listen 10.0.0.5:8443`.",
+                )
+        })?;
+        let without_database = |mut program: Program| {
+            if database.is_some() {
+                program.inherits = Inherits::AllButDatabase;
+            }
+            program
+        };
         let command = self
             .answer_command
             .as_deref()
             .map(of_answer_command)
-            .transpose()?;
+            .transpose()?
+            .map(without_database);
         let (answer_with, answering) = config::AnswerWith::from(self.answer_with)
             .resolve(command, inbox.is_some())
             .map_err(|fault| {
@@ -461,7 +536,10 @@ impl GatewayArgs {
         };
         let mut profiles = self.profiles.read(None)?;
         profiles.set_doubt(self.doubt);
-        let target = self.target()?;
+        let target = match self.target()? {
+            Target::Program(program) => Target::Program(without_database(program)),
+            other @ Target::Url(_) => other,
+        };
         let credentials = match &target {
             Target::Url(at) if at.has_own_authorization() => UpstreamCredentials::Operator,
             Target::Url(_) | Target::Program(_) => UpstreamCredentials::default(),
@@ -480,7 +558,8 @@ impl GatewayArgs {
             open_login: None,
             state: self.state,
             in_memory: self.record == Record::Memory,
-            database: database_of(self.record, self.record_password_file.as_deref())?,
+            database,
+            peers,
             plain: self.plain,
             insecure: self.insecure,
             auth: match self.auth {
@@ -689,8 +768,6 @@ fn bound<N: TryFrom<u64>>(option: &str, text: &str) -> Result<Option<N>, Failure
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_gateway::config::Inherits;
-
     use super::*;
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod gateway;
 pub(crate) mod headers;
 pub(crate) mod profiles;
 pub(crate) mod program;
+pub(crate) mod record_location;
 pub(crate) mod server;
 pub(crate) mod token;
 

@@ -6,9 +6,18 @@ use crate::failure::Failure;
 
 /// Returns the program and arguments of `--answer-command`, quoted as in a shell.
 pub(crate) fn of_answer_command(line: &str) -> Result<Program, Failure> {
+    program_of("--answer-command", line)
+}
+
+/// Returns the program and arguments of `--record-password-command`, quoted as in a shell.
+pub(crate) fn of_password_command(line: &str) -> Result<Program, Failure> {
+    program_of("--record-password-command", line)
+}
+
+fn program_of(option: &str, line: &str) -> Result<Program, Failure> {
     let words = shell_words::split(line).unwrap_or_default();
     Program::from_words(words).ok_or_else(|| {
-        Failure::usage("`--answer-command` names no program").hint("a quote may be open in it.")
+        Failure::usage(format!("`{option}` names no program")).hint("a quote may be open in it.")
     })
 }
 

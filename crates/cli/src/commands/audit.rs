@@ -13,11 +13,14 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::{
     self, AuditFilter, AuditedEvent, AuditedQuestion, ChainCheck, ChainVerifier, Member,
 };
-use mcp_elicit_record::store::{AuditEntry, ChainKey, Sqlite, Store as _, StoreError, is_keyed};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, Store, is_keyed};
 use mcp_elicit_record::{IdentityKey, clock};
 use serde_json::Value;
 
-use super::{audit_call, in_runtime, state_record};
+use super::audit_checkpoint::{Against, AuditCommand};
+use super::state_record::unreadable;
+use super::{audit_call, audit_checkpoint, in_runtime, state_record};
+use crate::args::record_location::RecordLocation;
 use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
@@ -95,51 +98,75 @@ pub(crate) struct AuditArgs {
     #[arg(long)]
     verify: bool,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    /// With --verify: compare the chain with the checkpoints in this file, so that one that was cut or made anew is noticed
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    against: Option<PathBuf>,
+
+    #[command(flatten)]
+    location: RecordLocation,
+
+    #[command(subcommand)]
+    act: Option<AuditCommand>,
 }
 
 /// Runs the command to its end.
-pub(crate) fn run(args: AuditArgs) -> Result<Exit, Failure> {
-    in_runtime(show(args))
+pub(crate) fn run(mut args: AuditArgs) -> Result<Exit, Failure> {
+    match args.act.take() {
+        Some(AuditCommand::Checkpoint(checkpoint)) => {
+            in_runtime(audit_checkpoint::run(checkpoint, &args.location))
+        }
+        None => in_runtime(show(args)),
+    }
 }
 
 async fn show(args: AuditArgs) -> Result<Exit, Failure> {
-    let (folder, has_record) = state_record::folder_and_record(args.state.clone()).await?;
+    let (folder, has_record) = state_record::folder_and_record(&args.location).await?;
     let keys = folder.api_tokens();
     let filter = args.selection().filter(Some(&keys), clock::now());
     let mut filter = filter.map_err(|wrong| Failure::usage(wrong.to_string()))?;
-    if !has_record && !args.follow {
+    if !has_record && !args.follow && args.against.is_none() {
         say_empty();
         return Ok(Exit::Done);
     }
     let identity = identity_key(&folder)?;
+    let against = args.against.as_deref().map(|file| {
+        let key = identity.as_ref().ok_or_else(|| without_key(&folder))?;
+        Against::read(file, key)
+    });
     let key = identity.as_ref().map(ChainKey::from_identity);
-    let store = state_record::to_read(&folder, key.clone());
+    let store = &*state_record::to_read(&folder);
     if let Some(call) = &args.call {
         let key = identity.as_ref().ok_or_else(|| without_key(&folder))?;
         filter.call = Some(audit_call::evidence(call, key)?);
     }
     if args.by_question {
-        return args.print_questions(&store, &filter, &keys).await;
+        return args.print_questions(store, &filter, &keys).await;
     }
     if args.csv {
         output::print_part(audit::CSV_HEADER)?;
     }
-    let mut links = Links::default();
+    let mut links = Links {
+        against: against.transpose()?,
+        ..Links::default()
+    };
     let mut chain = ChainVerifier::new(key.as_ref());
     if has_record {
         links = args
-            .print_links(&store, &filter, &keys, links, &mut chain)
+            .print_links(store, &filter, &keys, links, &mut chain)
             .await?;
     }
     if args.follow {
-        return args.follow(&store, &filter, &keys, links.last).await;
+        return args.follow(store, &filter, &keys, links.last).await;
     }
     if links.last == 0 {
         say_empty();
-        return Ok(exit_of(chain.finish()));
+        let against = links
+            .against
+            .map_or(Exit::Done, |against| against.finish(0));
+        return Ok(match exit_of(chain.finish()) {
+            Exit::Done => against,
+            broken => broken,
+        });
     }
     if links.printed == 0 && !args.verify {
         output::say("no event matches `--server`, `--event`, `--question` and the other filters");
@@ -157,6 +184,9 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     if let ChainCheck::Whole { links } = verdict {
         output::say(format_args!("{links} events, the chain is intact"));
     }
+    if let (ChainCheck::Whole { links: count }, Some(against)) = (verdict, &links.against) {
+        return Ok(against.finish(count));
+    }
     Ok(exit_of(verdict))
 }
 
@@ -171,10 +201,8 @@ struct Links {
     is_keyed: bool,
     /// The first link that does not fit.
     broken: Option<ChainCheck>,
-}
-
-fn unreadable(fault: StoreError) -> Failure {
-    Failure::usage("the record cannot be read").because(fault)
+    /// The checkpoints with which they are compared.
+    against: Option<Against>,
 }
 
 impl AuditArgs {
@@ -195,7 +223,7 @@ impl AuditArgs {
     /// Prints the links after those that were read, and checks the chain.
     async fn print_links(
         &self,
-        store: &Sqlite,
+        store: &dyn Store,
         filter: &AuditFilter,
         keys: &ApiTokens,
         mut links: Links,
@@ -207,6 +235,9 @@ impl AuditArgs {
             for link in &page {
                 links.last += 1;
                 links.is_keyed |= is_keyed(&link.hash);
+                if let Some(against) = &mut links.against {
+                    against.add(link);
+                }
                 if links.broken.is_none() {
                     links.broken = chain.add(link).err();
                 }
@@ -223,7 +254,7 @@ impl AuditArgs {
     /// Prints events as they happen: numbers have no gaps, so that none is missed or printed twice.
     async fn follow(
         &self,
-        store: &Sqlite,
+        store: &dyn Store,
         filter: &AuditFilter,
         keys: &ApiTokens,
         mut last: u64,
@@ -272,7 +303,7 @@ impl AuditArgs {
     /// Prints a line per question, the latest first.
     async fn print_questions(
         &self,
-        store: &Sqlite,
+        store: &dyn Store,
         filter: &AuditFilter,
         keys: &ApiTokens,
     ) -> Result<Exit, Failure> {
@@ -349,7 +380,7 @@ pub(super) fn exit_of(check: ChainCheck) -> Exit {
 }
 
 /// Returns the key of the chain and of the calls' digests, which the gateway keeps beside the record; `None` if it is lost.
-fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
+pub(super) fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
     IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();
         Failure::usage(format!("the key in {path} cannot be read")).because(error)
@@ -357,9 +388,9 @@ fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
 }
 
 /// Returns the failure to compare a call with the audit of a gateway whose key is lost.
-fn without_key(folder: &StateFolder) -> Failure {
+pub(super) fn without_key(folder: &StateFolder) -> Failure {
     Failure::usage(format!("the key {} is missing", folder.identity().display()))
-        .hint("a call can be compared with the audit only with the key of that gateway: restore it from a backup.")
+        .hint("calls and checkpoints can be compared with the audit only with the key of that gateway: restore it from a backup.")
 }
 
 /// Formats a time, given in milliseconds since 1970, for people.

@@ -4,37 +4,38 @@ use std::path::PathBuf;
 
 use clap::Args;
 use mcp_elicit_inbox::backup::{self, BackupError, CheckedBackup};
-use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::ChainCheck;
 use mcp_elicit_record::clock;
 use serde_json::json;
 
-use super::{audit, in_runtime, state_record};
+use super::state_record;
+use super::{audit, in_runtime};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// Copy the state folder of a gateway: record, keys, tokens and logins. Gateways may run meanwhile
+/// Copy the state folder of a gateway, with the record in it or in its database: keys, tokens and logins. Gateways may
+/// run meanwhile
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The copy holds the keys that open it: keep it where only you can read it. The configuration and
-the people file are not in the state folder; copy them too. `mcp-elicit restore DIR` restores a
-copy.")]
+the people file are not in the state folder; copy them too. A record in a database (`--record`)
+is copied as it is at one moment. `mcp-elicit restore DIR` restores a copy, also into a database.")]
 pub(crate) struct BackupArgs {
     /// The folder to be written, which must not exist or be empty; with --check, the folder of a backup
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
     /// Check a backup instead of making one: digests, record, audit chain, keys
-    #[arg(long, conflicts_with = "state")]
+    #[arg(long, conflicts_with_all = ["state", "config", "record"])]
     check: bool,
 
     /// Print JSON
     #[arg(long)]
     json: bool,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 }
 
 /// Runs the command to its end.
@@ -46,7 +47,7 @@ async fn back_up(args: BackupArgs) -> Result<Exit, Failure> {
     let done = if args.check {
         backup::check(&args.folder).await.map_err(failed)?
     } else {
-        let folder = StateFolder::at(&state_record::path(args.state)?);
+        let folder = state_record::named_folder(&args.location)?.folder;
         let made = backup::back_up(&folder, &args.folder, clock::now()).await;
         made.map_err(failed)?
     };
@@ -113,8 +114,13 @@ pub(super) fn in_words(checked: &CheckedBackup) -> String {
 }
 
 /// Returns the failure of a backup or a restore, with the next step.
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn failed(error: BackupError) -> Failure {
+    let error = match error {
+        BackupError::Store(fault) if fault.is_in_database() => {
+            return state_record::unreadable(fault);
+        }
+        other => other,
+    };
     let hint = match &error {
         BackupError::NoState(_) => Some("name the gateway's state folder with `--state DIR`."),
         BackupError::NotEmpty(_) => Some("name a folder that does not exist, or is empty."),
@@ -125,6 +131,9 @@ pub(super) fn failed(error: BackupError) -> Failure {
             Some("name a folder outside the state folder, best on another disk.")
         }
         BackupError::NoBackup(_) => Some("name the folder that `mcp-elicit backup DIR` wrote."),
+        BackupError::NoRecord(_) => {
+            Some("leave out the database: a gateway makes its record there when it starts.")
+        }
         BackupError::Newer { .. } => Some("use that version, or a newer one."),
         BackupError::Damaged(_) => Some("use another backup; nothing was restored or changed."),
         BackupError::Keys(error) => {

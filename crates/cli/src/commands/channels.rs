@@ -1,16 +1,16 @@
 //! `channels`: messages to people and programs that have failed, or that wait for another try.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand, value_parser};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
+use mcp_elicit_record::Record;
 use mcp_elicit_record::store::outbox::Notification;
-use mcp_elicit_record::{Record, RecordError};
 use serde_json::{Value, json};
 
 use super::audit::moment;
+use super::state_record::{unopened, unusable as broken};
 use super::{in_runtime, state_record};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
@@ -61,9 +61,8 @@ pub(crate) struct ChannelsArgs {
     #[command(subcommand)]
     act: Act,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR", global = true)]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 
     /// Print JSON lines
     #[arg(long, global = true)]
@@ -100,11 +99,8 @@ pub(crate) fn run(args: ChannelsArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
-    let folder = state_record::folder(args.state).await?;
-    let record = direct_record::record(&folder).await.map_err(|error| {
-        let path = folder.path().display();
-        Failure::usage(format!("the record in {path} cannot be used: {error}"))
-    })?;
+    let folder = state_record::folder(&args.location).await?;
+    let record = direct_record::record(&folder).await.map_err(unopened)?;
     let done = match args.act {
         Act::Failed { limit } => list(&record, limit as usize, args.json).await,
         Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
@@ -301,21 +297,22 @@ fn line(message: &Notification) -> String {
     let at = i64::try_from(message.done_at.unwrap_or(message.at).as_millis());
     let at = at.ok().and_then(moment).unwrap_or_default();
     let short = |id: &str| id.chars().take(SHORT).collect::<String>();
-    format!(
+    let line = format!(
         "{}  {at}  {} to {}  {} of question {}  {} after {} {}",
         short(&message.id),
-        harmless(&message.channel),
-        harmless(&message.recipient),
-        harmless(&message.event),
+        message.channel,
+        message.recipient,
+        message.event,
         short(&message.question),
-        harmless(message.why.as_deref().unwrap_or("unknown")),
+        message.why.as_deref().unwrap_or("unknown"),
         message.attempts,
         if message.attempts == 1 {
             "attempt"
         } else {
             "attempts"
         },
-    )
+    );
+    harmless(&line).into_owned()
 }
 
 /// Returns the line of a message that was not sent, with advice on the reason.
@@ -344,8 +341,4 @@ fn remedy(reason: &str) -> Option<&'static str> {
         "address-gone" => "check that the channel or address exists and is in the file",
         _ => return None,
     })
-}
-
-fn broken(fault: RecordError) -> Failure {
-    Failure::usage("the record cannot be read or written").because(fault)
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use mcp_elicit_client::sign_in::SignInError;
 use mcp_elicit_gateway::config::{Config, Server, Target};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_inbox::state_folder::StateFolder;
@@ -106,7 +107,11 @@ async fn sign_in_where_needed(config: &Config, may_sign_in: bool) -> Result<(), 
             .map_err(|error| Failure::usage("cannot use the state folder").because(error))?;
         let failed = |error| sign_in::failed(error, sign_in.url());
         let name = &server.settings.server;
-        let known = sign_in.token().await.map_err(failed)?;
+        let known = match sign_in.token().await {
+            // The person who signs in sees which authorization server it is.
+            Err(SignInError::TokensOfOtherIssuer { .. }) if may_sign_in => None,
+            known => known.map_err(failed)?,
+        };
         let is_required = async || sign_in.is_required().await.map_err(failed);
         let state_of_it = if known.is_some() {
             "signed in"
@@ -178,8 +183,11 @@ impl ConfiguredIn {
     /// Returns the names of the settings for addresses.
     fn addresses(&self) -> String {
         match self {
-            Self::CommandLine => "with `--inbox` or `--listen`".to_owned(),
-            Self::File(file) => format!("as `inbox` or `listen` in {}", file.display()),
+            Self::CommandLine => "with `--inbox`, `--listen` or `--peer-listen`".to_owned(),
+            Self::File(file) => format!(
+                "as `inbox`, `listen` or `peer-listen` in {}",
+                file.display()
+            ),
         }
     }
 }
@@ -310,8 +318,7 @@ fn say_what_is_waited_for() {
 }
 
 /// Returns the failure of a command on the record's database.
-#[cfg(feature = "full")]
-pub(super) fn record_failed(fault: StartError) -> Failure {
+pub(super) fn database_failed(fault: StartError) -> Failure {
     of_database(fault).saying("the record's database cannot be used")
 }
 

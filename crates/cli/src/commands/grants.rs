@@ -1,16 +1,15 @@
 //! `grants`: approvals that apply for a while to the same call made again.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
-use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::grants::ApprovalGrant;
 use serde_json::{Value, json};
 
 use super::audit::moment;
+use super::state_record::{unopened, unusable};
 use super::{in_runtime, state_record};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, harmless};
 
@@ -20,9 +19,8 @@ pub(crate) struct GrantsArgs {
     #[command(subcommand)]
     act: GrantsCommand,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR", global = true)]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -50,12 +48,9 @@ pub(crate) fn run(args: GrantsArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: GrantsArgs) -> Result<Exit, Failure> {
-    let folder: StateFolder = state_record::folder(args.state.clone()).await?;
-    let opened = direct_record::record(&folder).await;
-    let record =
-        opened.map_err(|error| Failure::usage(format!("the record cannot be read: {error}")))?;
-    let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
-    let mut grants = record.grants().await.map_err(unreadable)?;
+    let folder = state_record::folder(&args.location).await?;
+    let record = direct_record::record(&folder).await.map_err(unopened)?;
+    let mut grants = record.grants().await.map_err(unusable)?;
     grants.sort_by_key(|grant| grant.until);
     match args.act {
         GrantsCommand::List => {
@@ -81,11 +76,11 @@ async fn act(args: GrantsArgs) -> Result<Exit, Failure> {
                 }
             }
             let ended = record.end_grants(&grants, ON_COMMAND_LINE).await;
-            ended.map_err(unreadable)?;
+            ended.map_err(unusable)?;
             for grant in &grants {
                 output::say(format_args!(
                     "{}  ended: the call is asked about again",
-                    short(&grant.key)
+                    harmless(short(&grant.key))
                 ));
             }
             Ok(Exit::Done)

@@ -1,14 +1,15 @@
 //! `keys`: the keys of the record.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::encryption::{Encryption, SealedWith};
+use mcp_elicit_record::store::Sqlite;
 use mcp_elicit_record::{LockFile, SetAside};
 
+use super::state_record::unreadable;
 use super::{in_runtime, inbox, state_record};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -18,9 +19,8 @@ pub(crate) struct KeysArgs {
     #[command(subcommand)]
     act: Act,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR", global = true)]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,15 +39,22 @@ pub(crate) fn run(args: KeysArgs) -> Result<Exit, Failure> {
 }
 
 async fn change(args: KeysArgs) -> Result<Exit, Failure> {
-    let folder = StateFolder::at(&state_record::path(args.state)?);
-    match args.act {
-        Act::Rotate => rotate(&folder).await,
-        Act::StartOver => start_over(&folder).await,
+    let folder = state_record::named_folder(&args.location)?.folder;
+    match (args.act, folder.database()) {
+        (Act::Rotate, _) => rotate(&folder).await,
+        (Act::StartOver, Some(database)) => Err(Failure::usage(
+            "`keys start-over` is for a record in the state folder",
+        )
+        .hint(format!(
+            "name another database; or end all gateways, and run `DROP SCHEMA mcp_elicit CASCADE` in {}: the next start makes a new record there.",
+            database.address()
+        ))),
+        (Act::StartOver, None) => start_over(&folder).await,
     }
 }
 
 async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
-    state_record::check_exists(folder)?;
+    state_record::check_exists(folder).await?;
     let path = folder.path().display();
     let unusable =
         |error| Failure::usage(format!("the state folder {path} cannot be used")).because(error);
@@ -91,20 +98,41 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
         |error: std::io::Error| Failure::usage("the key cannot be changed").because(error);
     // No gateway that starts meanwhile is taken for one that was not there.
     let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
-    let mut needed = if folder.record().exists() {
-        let record = state_record::to_read(folder, None);
-        let needed = record.sealed_with().await;
-        needed.map_err(|error| Failure::usage("the record cannot be read").because(error))?
-    } else {
-        SealedWith::default()
-    };
+    let mut needed = needed_keys(folder).await?;
     // A gateway may hold values that are not in the record yet.
     needed.any |= lease.has_others();
     let kept = Encryption::rotate(&folder.seal(), &needed).map_err(unchanged)?;
     drop(lease);
+    // Opening the record tells those who join it that their key is an earlier one.
     inbox::note(folder, Event::Rotated).await;
+    if folder.database().is_some() {
+        output::say(format_args!(
+            "the key was changed, and {kept} earlier key(s) are kept to read older values; copy {} to the state folders of all other gateways of \
+             this record now: until then they cannot read values of this one",
+            folder.seal().display()
+        ));
+        return Ok(Exit::Done);
+    }
     output::say(format_args!(
         "the key was changed; running gateways use it from now on, and {kept} earlier key(s) are kept to read older values"
     ));
     Ok(Exit::Done)
+}
+
+/// Returns the keys that values of the record need, if there is one.
+async fn needed_keys(folder: &StateFolder) -> Result<SealedWith, Failure> {
+    if let Some(database) = folder.database() {
+        state_record::check_exists(folder).await?;
+        let needed = async {
+            let mut needed = database.sealed_with().await?;
+            needed.any |= database.running().await? > 0;
+            Ok(needed)
+        };
+        return needed.await.map_err(unreadable);
+    }
+    if !folder.record().exists() {
+        return Ok(SealedWith::default());
+    }
+    let record = Sqlite::at(&folder.record()).with_any_key();
+    record.sealed_with().await.map_err(unreadable)
 }

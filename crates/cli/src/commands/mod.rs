@@ -3,6 +3,7 @@
 
 mod audit;
 mod audit_call;
+mod audit_checkpoint;
 mod backup;
 mod call;
 mod channels;
@@ -23,6 +24,10 @@ mod lint;
 mod man;
 #[cfg(feature = "full")]
 mod record;
+#[cfg(feature = "full")]
+mod record_contents;
+#[cfg(feature = "full")]
+mod record_move;
 mod restore;
 #[cfg(feature = "full")]
 mod rules;

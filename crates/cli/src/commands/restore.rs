@@ -8,15 +8,17 @@ use mcp_elicit_record::clock;
 
 use super::backup::{failed, in_words, warn_of_unreadable};
 use super::{in_runtime, state_record};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// Restore the state folder of a gateway from a backup. Answers that were not delivered, votes and approvals end:
-/// people are asked again
+/// Restore the state folder of a gateway from a backup, and its record into a database if one is named. Answers that
+/// were not delivered, votes and approvals end: people are asked again
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Open questions without votes stay open, and the keys of agents work. People log in again. End
-the gateway whose backup it is before you start one on the restored folder.")]
+The state folder must not exist or be empty, and the database must have no record. Open questions
+without votes stay open, and the keys of agents work. People log in again. End the gateways whose
+backup it is before you start one on the restored record.")]
 pub(crate) struct RestoreArgs {
     /// The folder of the backup
     #[arg(value_name = "DIR")]
@@ -26,9 +28,10 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     revoke_tokens: bool,
 
-    /// The state folder to be written, which must not exist or be empty
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    /// Its state folder is written, and must not exist or be empty. So is its database, if one is named, which must have
+    /// no record
+    #[command(flatten)]
+    location: RecordLocation,
 }
 
 /// Runs the command to its end.
@@ -37,25 +40,32 @@ pub(crate) fn run(args: RestoreArgs) -> Result<Exit, Failure> {
 }
 
 async fn restore(args: RestoreArgs) -> Result<Exit, Failure> {
-    let option = state_record::option(args.state.as_deref());
-    let to = state_record::path(args.state)?;
+    let named = state_record::unchecked_folder(&args.location)?;
+    let (folder, options) = (named.folder, named.options);
     let settings = Restore {
         revokes_tokens: args.revoke_tokens,
     };
-    let done = backup::restore(&args.backup, &to, settings, clock::now);
+    let done = backup::restore(&args.backup, &folder, settings, clock::now);
     let done = done.await.map_err(failed)?;
     output::print(format_args!(
         "restored: {} ({})",
-        to.display(),
+        folder.path().display(),
         in_words(&done.backup)
     ))?;
     warn_of_unreadable(&done.backup);
     for line in ended(&done) {
         output::say(line);
     }
+    if let Some(database) = folder.database() {
+        output::say(format_args!(
+            "the record is in {}: start its gateways with `--record {}`, each with these two keys in its state folder",
+            database.address(),
+            database.address()
+        ));
+    }
     if done.tokens > 0 {
         output::say(format_args!(
-            "{} token(s) of programs work again, even if they were revoked after the backup: see `mcp-elicit tokens list{option}`",
+            "{} token(s) of programs work again, even if they were revoked after the backup: see `mcp-elicit tokens list{options}`",
             done.tokens
         ));
     }

@@ -1,11 +1,18 @@
-//! Finds and opens the record in a gateway's state folder, for the commands.
+//! Finds and opens the record of a gateway, for the commands: in its state folder, or in a database.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use mcp_elicit_gateway::database_record;
+use mcp_elicit_inbox::direct_record::OpenRecordError;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::store::{ChainKey, Sqlite};
+use mcp_elicit_record::RecordError;
+use mcp_elicit_record::store::{Sqlite, Store, StoreError};
 
+use super::gateway::database_failed;
+use crate::args::record_location::RecordLocation;
 use crate::failure::Failure;
+use crate::output;
 
 /// Returns the path of the state folder: the given one, else the default.
 pub(super) fn path(state: Option<PathBuf>) -> Result<PathBuf, Failure> {
@@ -19,8 +26,70 @@ pub(super) fn option(state: Option<&Path>) -> String {
     state.map_or_else(String::new, |state| format!(" --state {}", state.display()))
 }
 
-/// Rejects a state folder without a record.
-pub(super) fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
+/// A state folder with its record, and the options that name both to another command.
+pub(super) struct NamedFolder {
+    /// The state folder, which need not exist. It uses the database of the record, if it is in one.
+    pub(super) folder: StateFolder,
+    /// The address of the database in which the last gateway of the folder had its record.
+    pub(super) noted: Option<String>,
+    /// The options, each with a space before it; empty for the default.
+    pub(super) options: String,
+}
+
+/// Returns the place of a record. Nothing is connected to or created.
+///
+/// # Errors
+/// If the last gateway of the folder had its record in a database, and none is named: the command would use another record.
+pub(super) fn named_folder(named: &RecordLocation) -> Result<NamedFolder, Failure> {
+    let named = unchecked_folder(named)?;
+    match &named.noted {
+        Some(address) if named.folder.database().is_none() => {
+            Err(in_another_database(&named.folder, address, "name"))
+        }
+        _ => Ok(named),
+    }
+}
+
+/// Returns the place of a record like [`named_folder`], for a command that asks the running gateway first.
+///
+/// # Errors
+/// If it cannot be read where the last gateway of the folder had its record.
+pub(super) fn unchecked_folder(named: &RecordLocation) -> Result<NamedFolder, Failure> {
+    let named = named.named()?;
+    let folder = StateFolder::at(&named.folder);
+    let noted = folder.record_address().map_err(|error| {
+        Failure::usage(format!("the record of {} is unknown", folder.path().display()))
+            .because(error)
+            .hint("it is in the folder, or in the database of the gateway's `record`; correct the file first.")
+    })?;
+    let folder = match &named.database {
+        None => folder,
+        Some(database) => {
+            let database = database_record(database).map_err(database_failed)?;
+            folder.with_database(database)
+        }
+    };
+    Ok(NamedFolder {
+        folder,
+        noted,
+        options: named.options,
+    })
+}
+
+/// Returns the failure of a command that was told of no database, although the record of the folder is in one.
+pub(super) fn in_another_database(folder: &StateFolder, address: &str, next: &str) -> Failure {
+    let path = folder.path().display();
+    Failure::usage(format!("the record of {path} is in a database")).hint(format!(
+        "{next} the database with `--record {}`, or the gateway's file with `--config FILE`.",
+        output::harmless(address)
+    ))
+}
+
+/// Rejects a state folder without a record, and a database without one.
+pub(super) async fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
+    if let Some(database) = folder.database() {
+        return database.recognize().await.map_err(unreadable);
+    }
     if folder.record().exists() {
         return Ok(());
     }
@@ -29,10 +98,13 @@ pub(super) fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
         .hint("name the gateway's state folder with `--state DIR`."))
 }
 
-/// Returns the state folder, if it holds a gateway's record. Nothing is created in any other.
-pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failure> {
-    let folder = StateFolder::at(&path(state)?);
-    check_exists(&folder)?;
+/// Returns the state folder, if there is a gateway's record in it or in its database. Nothing is created in any other.
+pub(super) async fn folder(named: &RecordLocation) -> Result<StateFolder, Failure> {
+    let folder = named_folder(named)?.folder;
+    check_exists(&folder).await?;
+    if folder.database().is_some() {
+        return Ok(folder);
+    }
     let file = folder.record();
     Sqlite::recognize(&file).await.map_err(|fault| {
         Failure::usage(format!("{} cannot be read", file.display())).because(fault)
@@ -45,24 +117,60 @@ pub(super) async fn folder(state: Option<PathBuf>) -> Result<StateFolder, Failur
 /// # Errors
 /// If the folder is not a gateway's, or has something else in place of the record.
 pub(super) async fn folder_and_record(
-    state: Option<PathBuf>,
+    named: &RecordLocation,
 ) -> Result<(StateFolder, bool), Failure> {
-    let folder = StateFolder::at(&path(state.clone())?);
-    let is_empty = match std::fs::symlink_metadata(folder.record()) {
-        Ok(record) => record.is_file() && record.len() == 0,
-        Err(_) => folder.is_known(),
-    };
+    let folder = named_folder(named)?.folder;
+    let is_empty = folder.database().is_none()
+        && match std::fs::symlink_metadata(folder.record()) {
+            Ok(record) => record.is_file() && record.len() == 0,
+            Err(_) => folder.is_known(),
+        };
     if is_empty {
         return Ok((folder, false));
     }
-    Ok((self::folder(state).await?, true))
+    Ok((self::folder(named).await?, true))
 }
 
 /// Returns the record of a folder for reading, for any key of its audit.
-pub(super) fn to_read(folder: &StateFolder, key: Option<ChainKey>) -> Sqlite {
-    let store = Sqlite::at(&folder.record()).with_any_key();
-    match key {
-        Some(key) => store.keyed(key),
-        None => store,
+pub(super) fn to_read(folder: &StateFolder) -> Arc<dyn Store> {
+    match folder.database() {
+        Some(database) => database.to_read(),
+        None => Arc::new(Sqlite::at(&folder.record()).with_any_key()),
+    }
+}
+
+/// Returns the failure of a record that cannot be read.
+pub(super) fn unreadable(fault: StoreError) -> Failure {
+    of_database(&fault)
+        .unwrap_or_else(|| Failure::usage("the record cannot be read").because(fault))
+}
+
+/// Returns the failure of a record's database that cannot be used; `None` for any other error.
+pub(super) fn of_database(fault: &StoreError) -> Option<Failure> {
+    let hint = || {
+        fault.remedy().unwrap_or_else(|| {
+            "check that the server runs, and that the address of `--record` is right.".to_owned()
+        })
+    };
+    fault.is_in_database().then(|| {
+        Failure::connection("the record's database cannot be used")
+            .because(fault)
+            .hint(hint())
+    })
+}
+
+/// Returns the failure of a record that cannot be opened beside running gateways.
+pub(super) fn unopened(error: OpenRecordError) -> Failure {
+    match error.downcast::<StoreError>() {
+        Ok(fault) => unreadable(*fault),
+        Err(error) => Failure::usage(format!("the record cannot be read: {error}")),
+    }
+}
+
+/// Returns the failure of a record that cannot be read or changed.
+pub(super) fn unusable(fault: RecordError) -> Failure {
+    match fault {
+        RecordError::Store(fault) if fault.is_in_database() => unreadable(fault),
+        fault => Failure::usage("the record cannot be read or written").because(fault),
     }
 }

@@ -1,7 +1,7 @@
 //! `tokens`: API tokens of programs, and blocked callers.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -15,7 +15,9 @@ use mcp_elicit_record::store::{Filter, ListKeys, ListQuery, Page};
 use serde_json::json;
 
 use super::audit::moment_in_seconds;
+use super::state_record::NamedFolder;
 use super::{in_runtime, inbox, state_record};
+use crate::args::record_location::{RecordLocation, text_of};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -46,9 +48,8 @@ pub(crate) struct TokensArgs {
     #[command(subcommand)]
     act: Act,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR", global = true)]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -65,12 +66,9 @@ enum Act {
         /// them, or read its `audit`; repeat for more
         #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
         scope: Vec<Scope>,
-        /// Owner of the token, as named in `[people]`. Rules treat its calls as that person's, and `not-caller` excludes them
+        /// Owner of the token, as named in `[people]` of the file that `--config` names. Rules treat its calls as that person's, and `not-caller` excludes them
         #[arg(long = "for", value_name = "PERSON", conflicts_with = "no_person")]
         person: Option<String>,
-        /// The gateway's configuration: the owner has to be in its `[people]`, and its state folder is used
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
         /// Token of an unattended program: its calls belong to no person, and `not-caller` has no effect
         #[arg(long)]
         no_person: bool,
@@ -109,29 +107,26 @@ pub(crate) fn run(args: TokensArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: TokensArgs) -> Result<Exit, Failure> {
-    let of_file = match &args.act {
-        Act::Make {
-            config: Some(file), ..
-        } if args.state.is_none() => mcp_elicit_gateway::config::state_folder(&text_of(file)?),
-        _ => None,
-    };
-    let state = args.state.or(of_file);
-    let option = state_record::option(state.as_deref());
-    let path = state_record::path(state)?;
+    let NamedFolder {
+        folder, options, ..
+    } = state_record::named_folder(&args.location)?;
+    if folder.database().is_some() {
+        state_record::check_exists(&folder).await?;
+    }
+    let config = args.location.config();
     match args.act {
         Act::Make {
             name,
             scope,
             person,
-            config,
             no_person,
             expires,
         } => {
-            if let (Some(file), Some(person)) = (&config, &person) {
+            if let (Some(file), Some(person)) = (config, &person) {
                 check_person(file, person)?;
             }
-            say_if_unused(&StateFolder::at(&path));
-            let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
+            say_if_unused(&folder);
+            prepare(&folder)?;
             if let Some(person) = person.as_ref().filter(|_| config.is_none()) {
                 output::say(format_args!(
                     "{} the name is not checked here: `[people.{}]` has to be in the gateway's file, which `--config FILE` reads",
@@ -143,11 +138,11 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             let owner = person.map(TokenOwner::Person).or(nobody);
             let tokens = folder.api_tokens();
             let made = tokens.make_for(&name, &scope, expires, owner, now());
-            tell_made(&folder, made, args.json, &option).await
+            tell_made(&folder, made, args.json, &options).await
         }
-        Act::List => list(&StateFolder::at(&path), args.json),
+        Act::List => list(&folder, args.json),
         Act::Block { issuer, subject } => {
-            let folder = StateFolder::open(&path).map_err(|error| unusable(&error))?;
+            prepare(&folder)?;
             let blocked = folder.api_tokens().block(&issuer, &subject, now());
             let blocked = blocked.map_err(|error| match error {
                 BlockError::Store(error) => unusable(&error),
@@ -161,7 +156,6 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             Ok(told)
         }
         Act::Unblock { issuer, subject } => {
-            let folder = StateFolder::at(&path);
             let unblocked = folder.api_tokens().unblock(&issuer, &subject);
             let unblocked = unblocked.map_err(|error| unusable(&error))?;
             tell_blocked(
@@ -172,9 +166,9 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             )
             .await
         }
-        Act::Revoke { id } => revoke(&StateFolder::at(&path), &id).await,
+        Act::Revoke { id } => revoke(&folder, &id).await,
         Act::Prune => {
-            let pruned = StateFolder::at(&path).api_tokens().prune(now());
+            let pruned = folder.api_tokens().prune(now());
             let pruned = pruned.map_err(|error| unusable(&error))?;
             output::say(format_args!("{pruned} token(s) removed"));
             Ok(Exit::Done)
@@ -182,10 +176,12 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn text_of(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(format!("{} cannot be read", file.display())).because(error)
-    })
+/// Creates the state folder of a record in it, if there is none. A record in a database has one already.
+fn prepare(folder: &StateFolder) -> Result<(), Failure> {
+    if folder.database().is_none() {
+        StateFolder::open(folder.path()).map_err(|error| unusable(&error))?;
+    }
+    Ok(())
 }
 
 /// Rejects an owner whom the configuration does not name; `ISSUER SUBJECT` is an owner without a name.
@@ -207,7 +203,7 @@ fn check_person(file: &Path, person: &str) -> Result<(), Failure> {
 
 /// Warns that no gateway uses the folder: a misspelt name creates a new one.
 fn say_if_unused(folder: &StateFolder) {
-    if !folder.identity().exists() {
+    if folder.database().is_none() && !folder.identity().exists() {
         output::say(format_args!(
             "{} no gateway has used the state folder {} yet",
             output::styled(output::HINT, "note:"),
@@ -278,6 +274,13 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
         }
     }
     if tokens.is_empty() && blocked.is_empty() && !json {
+        if let Some(database) = folder.database() {
+            output::say(format_args!(
+                "there are no tokens in {}; make one with `mcp-elicit tokens make`",
+                database.address()
+            ));
+            return Ok(Exit::Done);
+        }
         output::say(format_args!(
             "there are no tokens in {}; name another state folder with `--state DIR`, or make one with `mcp-elicit tokens make`",
             folder.path().display()
@@ -333,7 +336,7 @@ async fn issuers_without(
     issuer: &str,
     subject: &str,
 ) -> Option<BTreeSet<String>> {
-    if !folder.record().exists() {
+    if !folder.has_record() {
         return None;
     }
     let record = direct_record::record(folder).await.ok()?;
@@ -364,7 +367,7 @@ async fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
         );
     }
     inbox::note_about(folder, Event::TokenRevoked, ("token", id)).await;
-    output::say(format_args!("{id}  revoked"));
+    output::say(format_args!("{}  revoked", output::harmless(id)));
     Ok(Exit::Done)
 }
 
@@ -386,7 +389,7 @@ fn line(token: &ApiToken) -> String {
         (None, None) => "does not expire".to_owned(),
     };
     let owner = match &token.owner {
-        Some(TokenOwner::Person(person)) => format!("for {}  ", output::harmless(person)),
+        Some(TokenOwner::Person(person)) => format!("for {person}  "),
         Some(TokenOwner::Nobody) => "no person's  ".to_owned(),
         None => String::new(),
     };
@@ -394,16 +397,22 @@ fn line(token: &ApiToken) -> String {
         Some(at) => format!("used {}", moment_in_seconds(at)),
         None => "not used yet".to_owned(),
     };
-    format!(
+    let line = format!(
         "{}  {}  made {}  {used}  {state}  {owner}{}",
         token.id,
         scopes.join(","),
         moment_in_seconds(token.made_at),
         token.name
-    )
+    );
+    // The record may be another's.
+    output::harmless(&line).into_owned()
 }
 
 fn unusable(error: &(dyn std::error::Error + 'static)) -> Failure {
+    let of_database = error.downcast_ref().and_then(state_record::of_database);
+    if let Some(failure) = of_database {
+        return failure;
+    }
     Failure::usage("the tokens of this state folder cannot be read or written")
         .because(error)
         .hint("name the gateway's state folder with `--state DIR`.")
@@ -440,6 +449,28 @@ fn lifetime(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_of_a_token_in_the_list_acts_on_a_terminal() {
+        let hostile = |text: &str| format!("{text}\u{1b}]0;x\u{7}\u{202e}\nb");
+        let token = ApiToken {
+            id: hostile("0011"),
+            name: hostile("a"),
+            hash: String::new(),
+            scopes: vec![Scope::List],
+            owner: Some(TokenOwner::Person(hostile("ada"))),
+            made_at: 0,
+            expires_at: None,
+            revoked_at: None,
+            used_at: None,
+        };
+        let line = line(&token);
+        for text in ["0011", "for ada", "  a"] {
+            let shown = format!("{text}\\u{{1b}}]0;x\\u{{7}}\\u{{202e}}\\u{{a}}b");
+            assert!(line.contains(&shown), "{text}: {line}");
+        }
+        assert_eq!(output::harmless(&line), line);
+    }
 
     #[test]
     fn a_lifetime_has_a_unit() {

@@ -150,15 +150,26 @@ pub(crate) fn failed(error: SignInError, url: &str) -> Failure {
         error @ SignInError::NoPkce { .. } => failure.because(error).hint(
             "ask the server's operator; only if you know that this authorization server supports it, name it with `--issuer URL`.",
         ),
-        error @ SignInError::Page { .. } => failure
+        error @ SignInError::DiscoveryTimeout => failure.because(error).hint(
+            "try again; if it stays so, ask the server's operator which authorization servers its metadata name.",
+        ),
+        error @ (SignInError::NotItsMetadata { .. }
+        | SignInError::NoIssuer
+        | SignInError::Page { .. }) => failure
             .because(error)
             .hint("do not sign in at this server; tell its operator."),
+        error @ SignInError::IssuerUnreadable { .. } => failure.because(error).hint(
+            "try again; if it stays so, ask the operator of this authorization server.",
+        ),
+        error @ SignInError::TokensOfOtherIssuer { .. } => failure.because(error).hint(
+            "sign in again in a terminal only if you expect this authorization server: use `--sign-in`.",
+        ),
         SignInError::Flow(error) => flow_failed(failure, error),
         error => failure.because(error),
     }
 }
 
-/// Adds the error of the flow, which contains no token and no code.
+/// Adds the error of the flow, which contains no credential.
 fn flow_failed(failure: Failure, error: AuthError) -> Failure {
     let hint = match &error {
         AuthError::RegistrationFailed(_) => Some(

@@ -1,6 +1,6 @@
 //! The person who signs in: sees the whole address with its warnings, agrees before it is opened, and may stop.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use mcp_elicit_client::rmcp::transport::AuthorizationManager;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::failed;
 use crate::call_session::{failures, opener};
 use crate::failure::Failure;
-use crate::output;
+use crate::{input, output};
 
 /// Parameters of a sign-in page that contain a URL of our own: the page of the browser's return, and the server.
 const OUR_URLS: [&str; 2] = ["redirect_uri", "resource"];
@@ -105,16 +105,10 @@ fn show(pending: &PendingSignIn) {
 
 /// Asks whether to open the page, and opens it. A person who does not agree can copy the address.
 fn ask_and_open(address: &str, answered: oneshot::Sender<()>) {
-    // Nothing that was typed before the address was shown is an answer.
-    #[cfg(unix)]
-    let _as_it_is =
-        rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    let mut err = anstream::stderr();
-    let _shown = write!(err, "open it in the browser? [y/n] ").and_then(|()| err.flush());
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
+    let read = input::typed_answer("open it in the browser? [y/n] ");
+    let line = read.as_deref().unwrap_or_default();
     let agreed = matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-    if read.is_ok() && agreed {
+    if agreed {
         match opener::open_link(address) {
             Ok(()) => output::say("continue in the browser"),
             Err(error) => output::say(format_args!(

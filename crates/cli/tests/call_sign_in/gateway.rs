@@ -10,7 +10,7 @@ use super::*;
 const REVISION: &str = "2025-11-25";
 
 /// A gateway on stdin and stdout, as a desktop client starts it: without a terminal.
-struct Gateway {
+pub(super) struct Gateway {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<std::process::ChildStdout>,
@@ -18,7 +18,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn start(served: &Served, state: &Path, more: &[&str]) -> Self {
+    pub(super) fn start(served: &Served, state: &Path, more: &[&str]) -> Self {
         let mut child = gateway(&served.url, state)
             .args(["--inbox", "off", "--record", "memory", "--no-notify"])
             .args(more)
@@ -57,7 +57,7 @@ impl Gateway {
         }
     }
 
-    fn initialize(&mut self) -> Value {
+    pub(super) fn initialize(&mut self) -> Value {
         let client = json!({"name": "desktop", "version": "1"});
         let params = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client});
         let response = self.ask("initialize", &params);
@@ -67,7 +67,7 @@ impl Gateway {
         response
     }
 
-    fn call(&mut self) -> Value {
+    pub(super) fn call(&mut self) -> Value {
         self.ask("tools/call", &json!({"name": "today", "arguments": {}}))
     }
 }
@@ -108,13 +108,13 @@ fn sign_in(served: &Served, state: &Path, more: &[&str]) -> Called {
     }
 }
 
-fn text_of(result: &Value) -> &str {
+pub(super) fn text_of(result: &Value) -> &str {
     result["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or_default()
 }
 
-fn error_of(response: &Value) -> &str {
+pub(super) fn error_of(response: &Value) -> &str {
     response["error"]["message"].as_str().unwrap_or_default()
 }
 

@@ -17,7 +17,8 @@ async fn hostile(authorization: &str) -> Hostile {
     hostile_with(authorization, &json!({})).await
 }
 
-/// Serves such metadata with these members; `null` leaves one out.
+/// Serves such metadata with these members; `null` leaves one out. With the member `repeats`, the token endpoint refuses
+/// with all that it was sent.
 async fn hostile_with(authorization: &str, members: &Value) -> Hostile {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -40,9 +41,18 @@ async fn hostile_with(authorization: &str, members: &Value) -> Hostile {
     let resource = json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]});
     let challenge =
         format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource\"");
-    let token = |State(asked): State<Arc<Mutex<Vec<String>>>>, body: String| async move {
+    let repeats = members["repeats"] == true;
+    let token = move |State(asked): State<Arc<Mutex<Vec<String>>>>,
+                      headers: http::HeaderMap,
+                      body: String| async move {
+        let why = format!("was {headers:?} {body}");
         asked.lock().unwrap().push(body);
-        axum::Json(json!({"access_token": "t", "token_type": "Bearer", "expires_in": 3600}))
+        if repeats {
+            let refusal = json!({"error": "invalid_grant", "error_description": why});
+            return (StatusCode::BAD_REQUEST, axum::Json(refusal));
+        }
+        let tokens = json!({"access_token": "t", "token_type": "Bearer", "expires_in": 3600});
+        (StatusCode::OK, axum::Json(tokens))
     };
     let app = axum::Router::new()
         .route(
@@ -190,12 +200,11 @@ async fn a_page_is_opened_only_after_the_person_agreed() {
             assert!(shown.contains("sign in here: http://127.0.0.1:"), "{shown}");
             assert!(shown.contains(&server.issuer), "{shown}");
             assert_eq!(opened(&opener), "", "it was not opened unasked");
-            terminal.press(answer);
             if expected {
-                terminal.wait_for("continue in the browser");
+                terminal.type_line(answer, "continue in the browser");
                 assert!(opened(&opener).starts_with(&format!("{}/authorize?", server.issuer)));
             } else {
-                terminal.wait_for("not opened");
+                terminal.type_line(answer, "not opened");
                 assert_eq!(opened(&opener), "", "{answer:?}");
             }
         });
@@ -231,7 +240,7 @@ fn registered(server: &Hostile, state: &Path, more: &[&str]) -> Called {
 }
 
 /// Returns from the page as an authorization server does.
-async fn come_back(called: &mut Called) {
+pub(super) async fn come_back(called: &mut Called) {
     let (link, back) = tokio::task::block_in_place(|| called.link());
     let parsed = url::Url::parse(&link).unwrap();
     let state = parsed
@@ -239,8 +248,29 @@ async fn come_back(called: &mut Called) {
         .find(|(name, _)| name == "state")
         .unwrap()
         .1;
-    let answer = format!("{back}?code=c&state={state}");
+    let answer = format!("{back}?code=code-hunter2&state={state}");
     HttpBrowser::new().get(&answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_authorization_server_repeats_of_a_request_is_not_shown() {
+    let server = hostile_with("{base}/authorize", &json!({"repeats": true})).await;
+    let state = tempfile::tempdir().unwrap();
+    let mut called = registered(&server, state.path(), &[]);
+    come_back(&mut called).await;
+    let (code, out, said) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("invalid_grant"), "{said}");
+    let sent = server.tokens_asked.lock().unwrap().remove(0);
+    let sent: std::collections::BTreeMap<_, _> = url::form_urlencoded::parse(sent.as_bytes())
+        .into_owned()
+        .collect();
+    assert_eq!(sent["code"], "code-hunter2");
+    for secret in ["corp-secret", "code-hunter2", &sent["code_verifier"]] {
+        assert!(!out.contains(secret) && !said.contains(secret), "{said}");
+    }
+    // The secret of the client is in the header, in Base64.
+    assert!(!said.contains("Y29ycDpjb3JwLXNlY3JldA"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Access to the inbox: one-time links, sessions that are listed and ended, the state folder's socket, and pages only.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -372,6 +372,32 @@ fn a_token_that_was_rotated_away_opens_nothing() {
     let page = get(&gateway.inbox, &format!("{pages}/"), &cookie);
     assert_eq!(page.status, 200, "browsers stay signed in");
     assert!(inbox(state.path(), &["list"]).0);
+}
+
+#[test]
+fn a_stream_ends_with_the_token_that_was_rotated_away() {
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = start(state.path(), &[]);
+    let stream = TcpStream::connect(&gateway.inbox).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (at, token) = (&gateway.inbox, &gateway.token);
+    write!(
+        &stream,
+        "GET /api/events HTTP/1.1\r\nHost: {at}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    while !line.starts_with("data: 0") {
+        line.clear();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the first event");
+    }
+    assert!(inbox(state.path(), &["rotate"]).0);
+    // A change, at which the stream ends.
+    gateway.call(2, "deploy", &json!({}));
+    let mut rest = String::new();
+    let read = stream.read_to_string(&mut rest);
+    assert!(read.is_ok(), "the stream goes on: {rest}");
 }
 
 #[test]

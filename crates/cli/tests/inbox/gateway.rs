@@ -204,7 +204,10 @@ pub(crate) fn host(link: &str) -> String {
     rest.split('/').next().unwrap_or(rest).to_owned()
 }
 
-fn listen(stderr: impl Read + Send + 'static) -> (mpsc::Receiver<String>, Arc<Mutex<String>>) {
+/// Returns the links that the gateway says, and all that it says.
+pub(crate) fn listen(
+    stderr: impl Read + Send + 'static,
+) -> (mpsc::Receiver<String>, Arc<Mutex<String>>) {
     let (links, found) = mpsc::channel();
     let said = Arc::new(Mutex::new(String::new()));
     let all = said.clone();

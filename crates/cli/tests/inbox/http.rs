@@ -92,8 +92,18 @@ pub(crate) fn send(at: &str, head: &[&str], body: &str) -> Option<Reply> {
 
 /// The same with a chosen `Host`, or none.
 pub(crate) fn send_as_is(at: &str, head: &[&str], body: &str) -> Option<Reply> {
+    send_within(at, head, body, PATIENCE)
+}
+
+/// The same, given up when the peer sends nothing for this time. What has come by then is read.
+pub(crate) fn send_within(
+    at: &str,
+    head: &[&str],
+    body: &str,
+    patience: Duration,
+) -> Option<Reply> {
     let mut stream = TcpStream::connect(at).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
     let length = format!("Content-Length: {}", body.len());
     let mut head = head.to_vec();
     head.push("Connection: close");

@@ -52,10 +52,11 @@ fn report(kills: u64, sum: &Tally) {
     eprintln!("{kills} kills with {PENDING} questions pending each: {sum:?}");
 }
 
-struct Chance(u64);
+/// Numbers that look random, the same after the same start, which is not 0.
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -41,6 +41,8 @@ mod provider;
 mod proxied;
 #[path = "../raw/mod.rs"]
 mod raw;
+#[cfg(all(unix, feature = "full"))]
+mod replicas;
 mod restored;
 mod rotated;
 mod sealed;

@@ -344,7 +344,7 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
     gateway.wait_for(1);
     let made = run(&["backup", path(&copy)], &state);
     assert!(made.status.success(), "{}", said(&made));
-    let damages: [Damage; 10] = [
+    let damages: [Damage; 13] = [
         (
             "record",
             |copy| flip(&copy.join("record.sqlite")),
@@ -391,6 +391,41 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
                 list_again(copy, |_| {});
             },
             "seal.key is another one",
+        ),
+        (
+            "trigger",
+            |copy| {
+                sql(
+                    copy,
+                    "CREATE TRIGGER ghost AFTER INSERT ON audit BEGIN DELETE FROM telling; END",
+                );
+                list_again(copy, |_| {});
+            },
+            "it has a trigger or a view that is not of a record",
+        ),
+        (
+            "view",
+            |copy| {
+                sql(copy, "CREATE VIEW ghost AS SELECT * FROM audit");
+                list_again(copy, |_| {});
+            },
+            "it has a trigger or a view that is not of a record",
+        ),
+        (
+            "linked sign-in",
+            |copy| {
+                let elsewhere = copy.with_extension("elsewhere");
+                fs::create_dir(&elsewhere).unwrap();
+                fs::write(elsewhere.join("a.json"), "{}").unwrap();
+                std::os::unix::fs::symlink(&elsewhere, copy.join("sign-in")).unwrap();
+                list_again(copy, |list| {
+                    let mut entry = list["files"][0].clone();
+                    entry["name"] = "sign-in/a.json".into();
+                    list["files"].as_array_mut().unwrap().push(entry);
+                });
+                list_again(copy, |_| {});
+            },
+            "sign-in is a link or a file, not a folder",
         ),
         (
             "newer layout",

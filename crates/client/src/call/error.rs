@@ -6,6 +6,7 @@ use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_core::misfit::Misfit;
 use rmcp::model::ErrorData;
 use rmcp::service::ServiceError;
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::connection::{Health, TransportError};
@@ -198,17 +199,55 @@ impl CallError {
         if let ServiceError::TransportSend(failed) = &error
             && let Some(challenge) = crate::connection::challenge(&*failed.error)
         {
+            let challenge = health.masked(&challenge);
             let reason = health.refusal();
             return Self::Unauthorized { challenge, reason };
         }
         match (error, health.transport_error()) {
-            (ServiceError::McpError(error), _) => Self::Server(error),
+            (ServiceError::McpError(error), _) => Self::Server(error).masked(health),
             (_, Some(broken)) => Self::Broken(broken),
             (ServiceError::TransportClosed, None) => Self::Broken(TransportError::Closed),
             (ServiceError::TransportSend(error), None) => {
-                Self::Undelivered(with_causes(&*error.error))
+                Self::Undelivered(health.masked(&with_causes(&*error.error)))
             }
             _ => Self::UnexpectedResponse,
         }
+    }
+
+    /// Returns the error without the credentials that were sent, which a server may repeat. The links that a server
+    /// requires to be visited stay as they are.
+    pub(super) fn masked(self, health: &Health) -> Self {
+        match self {
+            Self::Server(mut error) => {
+                error.message = health.masked(&error.message).into();
+                if !super::visits::are_required(&error) {
+                    error.data = error.data.map(|data| masked_value(data, health));
+                }
+                Self::Server(error)
+            }
+            Self::Unreadable { misfits } => Self::Unreadable {
+                misfits: misfits
+                    .into_iter()
+                    .map(|misfit| misfit.with_texts(|text| health.masked(text)))
+                    .collect(),
+            },
+            other => other,
+        }
+    }
+}
+
+/// Returns a value with its texts masked.
+fn masked_value(value: Value, health: &Health) -> Value {
+    match value {
+        Value::String(text) => Value::String(health.masked(&text)),
+        Value::Array(values) => values
+            .into_iter()
+            .map(|value| masked_value(value, health))
+            .collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| (health.masked(&name), masked_value(value, health)))
+            .collect(),
+        other => other,
     }
 }

@@ -107,7 +107,7 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<CallToolResult, CallError> {
         let params = CallToolRequestParams::new(name.into()).with_arguments(arguments);
         let reply = Box::pin(self.drive(CallRequest::Tool(params), options)).await?;
-        reply.strictly(ResultKind::Tool)
+        reply.strictly(ResultKind::Tool, self.health())
     }
 
     /// Gets a prompt and answers its questions.
@@ -128,7 +128,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<GetPromptResult, CallError> {
         let reply = Box::pin(self.drive(CallRequest::Prompt(params), options)).await?;
-        reply.strictly(ResultKind::Prompt)
+        reply.strictly(ResultKind::Prompt, self.health())
     }
 
     /// Reads a resource and answers its questions.
@@ -149,7 +149,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<ReadResourceResult, CallError> {
         let reply = Box::pin(self.drive(CallRequest::Resource(params), options)).await?;
-        reply.strictly(ResultKind::Resource)
+        reply.strictly(ResultKind::Resource, self.health())
     }
 
     async fn drive(&self, wanted: CallRequest, options: &CallOptions) -> Result<Reply, CallError> {
@@ -163,7 +163,7 @@ impl<H: ClientHandler> Connection<H> {
         // Whatever the server makes of an interrupted question, the call ends in the same way on every revision.
         match context.interruption.take() {
             Some(refusal) => Err(CallError::Question(refusal)),
-            None => ended,
+            None => ended.map_err(|error| error.masked(self.health())),
         }
     }
 

@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::request::CallRequest;
 use super::{CallError, CallOptions};
-use crate::connection::Connection;
+use crate::connection::{Connection, Health};
 
 /// A result as it was received: its text, the members that do not fit the protocol, and the result without them.
 ///
@@ -67,7 +67,15 @@ impl<T> Received<T> {
 }
 
 impl<T: DeserializeOwned> Received<T> {
-    fn read(kind: ResultKind, reply: Reply) -> Result<Self, CallError> {
+    fn read(kind: ResultKind, reply: Reply, health: &Health) -> Result<Self, CallError> {
+        let mut received = Self::read_reply(kind, reply).map_err(|error| error.masked(health))?;
+        for misfit in &mut received.misfits {
+            *misfit = misfit.clone().with_texts(|text| health.masked(text));
+        }
+        Ok(received)
+    }
+
+    fn read_reply(kind: ResultKind, reply: Reply) -> Result<Self, CallError> {
         let raw = reply.into_raw()?;
         // A request for input that could not be read is no result.
         let result_type = LenientMembers::read(raw.get()).and_then(|members| {
@@ -117,10 +125,15 @@ impl Reply {
 
     /// Reads the result strictly. rmcp guesses a result's type from its members and may guess wrong; the caller knows
     /// the type.
-    pub(super) fn strictly<T: DeserializeOwned>(self, kind: ResultKind) -> Result<T, CallError> {
+    pub(super) fn strictly<T: DeserializeOwned>(
+        self,
+        kind: ResultKind,
+        health: &Health,
+    ) -> Result<T, CallError> {
         let raw = self.into_raw()?;
-        serde_json::from_str(raw.get()).map_err(|_| CallError::Unreadable {
-            misfits: fit(kind, raw.get()).misfits,
+        serde_json::from_str(raw.get()).map_err(|_| {
+            let misfits = fit(kind, raw.get()).misfits;
+            CallError::Unreadable { misfits }.masked(health)
         })
     }
 }
@@ -147,7 +160,7 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<Received<CallToolResult>, CallError> {
         let params = CallToolRequestParams::new(name.into()).with_arguments(arguments);
         let reply = Box::pin(self.drive(CallRequest::Tool(params), options)).await?;
-        Received::read(ResultKind::Tool, reply)
+        Received::read(ResultKind::Tool, reply, self.health())
     }
 
     /// Gets a prompt and answers its questions, like [`get_prompt`](Self::get_prompt), and reads the result as far as
@@ -169,7 +182,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<Received<GetPromptResult>, CallError> {
         let reply = Box::pin(self.drive(CallRequest::Prompt(params), options)).await?;
-        Received::read(ResultKind::Prompt, reply)
+        Received::read(ResultKind::Prompt, reply, self.health())
     }
 
     /// Reads a resource and answers its questions, like [`read_resource`](Self::read_resource), and reads the result as
@@ -191,7 +204,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<Received<ReadResourceResult>, CallError> {
         let reply = Box::pin(self.drive(CallRequest::Resource(params), options)).await?;
-        Received::read(ResultKind::Resource, reply)
+        Received::read(ResultKind::Resource, reply, self.health())
     }
 
     /// Requests one page of the tools, and reads it as far as it can be read.
@@ -213,7 +226,8 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<Received<ListToolsResult>, CallError> {
         let request = ListToolsRequest::with_param(page(cursor));
         let request = ClientRequest::ListToolsRequest(request);
-        Received::read(ResultKind::Tools, self.list(request, options).await?)
+        let reply = self.list(request, options).await?;
+        Received::read(ResultKind::Tools, reply, self.health())
     }
 
     /// Requests one page of the prompts, and reads it as far as it can be read.
@@ -235,7 +249,8 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<Received<ListPromptsResult>, CallError> {
         let request = ListPromptsRequest::with_param(page(cursor));
         let request = ClientRequest::ListPromptsRequest(request);
-        Received::read(ResultKind::Prompts, self.list(request, options).await?)
+        let reply = self.list(request, options).await?;
+        Received::read(ResultKind::Prompts, reply, self.health())
     }
 
     /// Requests one page of the resources, and reads it as far as it can be read.
@@ -257,7 +272,8 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<Received<ListResourcesResult>, CallError> {
         let request = ListResourcesRequest::with_param(page(cursor));
         let request = ClientRequest::ListResourcesRequest(request);
-        Received::read(ResultKind::Resources, self.list(request, options).await?)
+        let reply = self.list(request, options).await?;
+        Received::read(ResultKind::Resources, reply, self.health())
     }
 
     /// Requests one page of the resource templates, and reads it as far as it can be read.
@@ -279,7 +295,8 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<Received<ListResourceTemplatesResult>, CallError> {
         let request = ListResourceTemplatesRequest::with_param(page(cursor));
         let request = ClientRequest::ListResourceTemplatesRequest(request);
-        Received::read(ResultKind::Templates, self.list(request, options).await?)
+        let reply = self.list(request, options).await?;
+        Received::read(ResultKind::Templates, reply, self.health())
     }
 
     async fn list(

@@ -162,19 +162,17 @@ pub enum ConnectError {
 
 impl ConnectError {
     pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str, health: &Health) -> Self {
-        #[cfg(not(feature = "http"))]
-        let _ = health;
         #[cfg(feature = "http")]
         if let Some(challenge) = error.auth_challenge() {
             return Self::Unauthorized {
-                challenge: challenge.to_owned(),
+                challenge: health.masked(challenge),
                 reason: health.refusal(),
             };
         }
         match error {
             ClientInitializeError::JsonRpcError(error) => Self::Refused {
                 code: error.code.0,
-                message: error.message.into_owned(),
+                message: health.masked(&error.message),
             },
             ClientInitializeError::NoCompatibleProtocolVersion {
                 server_supported, ..
@@ -183,14 +181,14 @@ impl ConnectError {
                 offered: server_supported
                     .iter()
                     .take(OFFERED)
-                    .map(|version| shortened(version.to_string()))
+                    .map(|version| shortened(health.masked(&version.to_string())))
                     .collect(),
             },
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
                 Self::from_rmcp(*fallback, asked, health)
             }
             ClientInitializeError::TransportError { error, .. } => {
-                Self::Unreachable(with_causes(&*error.error))
+                Self::Unreachable(health.masked(&with_causes(&*error.error)))
             }
             ClientInitializeError::ConnectionClosed(_) => Self::Broken {
                 source: TransportError::Closed,

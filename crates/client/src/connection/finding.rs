@@ -39,6 +39,15 @@ impl Finding {
         }
     }
 
+    /// Returns the finding with its texts changed.
+    pub(super) fn with_texts(self, change: impl Fn(&str) -> String) -> Self {
+        Self {
+            of: self.of,
+            pointer: self.pointer.as_deref().map(&change),
+            text: change(&self.text),
+        }
+    }
+
     /// Returns the JSON Pointer of the member, if the finding is about one.
     pub fn pointer(&self) -> Option<&str> {
         self.pointer.as_deref()

@@ -21,10 +21,11 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::credential_mask::CredentialMask;
 use super::finding::Finding;
 use super::incoming::{Heard, Messages};
+use super::stdio::UNREAD;
 use super::transport_error::{Health, TransportError};
+use super::unanswered::Unanswered;
 use super::{ConnectError, ConnectOptions};
 
 const EVENTS: &str = "text/event-stream";
@@ -60,6 +61,8 @@ pub struct Http {
     client: reqwest::Client,
     health: Health,
     messages: Messages,
+    /// The server's requests whose answers are not posted yet.
+    unanswered: Unanswered,
     limit: usize,
 }
 
@@ -90,6 +93,7 @@ impl Http {
         Self {
             client,
             messages: Messages::new(health.clone()),
+            unanswered: Unanswered::default(),
             health,
             limit,
         }
@@ -103,7 +107,8 @@ impl Http {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let sent = CredentialMask::of(token.as_deref(), &headers);
+        let _until_posted = self.unanswered.answered_by(&message);
+        self.health.sends(token.as_deref(), &headers);
         let mut request = self.client.post(uri.as_ref()).header(ACCEPT, BOTH);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -125,7 +130,7 @@ impl Http {
         if status.is_success() {
             self.read_success(response, &message).await
         } else {
-            self.read_failure(response, &message, session.is_some(), &sent)
+            self.read_failure(response, &message, session.is_some())
                 .await
         }
     }
@@ -176,7 +181,6 @@ impl Http {
         response: Response,
         message: &ClientJsonRpcMessage,
         had_session: bool,
-        sent: &CredentialMask,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         if status.is_redirection() {
@@ -199,7 +203,7 @@ impl Http {
             let body = tokio::time::timeout(REFUSAL, start_of(response)).await;
             let words = body.ok().and_then(|body| error_in(&body));
             let words = words.map(|error| {
-                let mut words = sent.apply_to(&error.message);
+                let mut words = self.health.masked(&error.message);
                 words.truncate(beginning(&words, LONGEST_REASON).len());
                 words
             });
@@ -211,7 +215,7 @@ impl Http {
         }
         let body = self.body(response, ERROR_LIMIT).await.unwrap_or_default();
         let told = error_in(&body).map(|mut error| {
-            error.message = sent.apply_to(&error.message).into();
+            error.message = self.health.masked(&error.message).into();
             error
         });
         let ClientJsonRpcMessage::Request(request) = message else {
@@ -277,6 +281,7 @@ impl Http {
         token: Option<String>,
         headers: Headers,
     ) -> Result<Events, Failed> {
+        self.health.sends(token.as_deref(), &headers);
         let mut request = self.client.get(uri.as_ref()).header(ACCEPT, EVENTS);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -343,8 +348,11 @@ impl Http {
                 Ok(chunk)
             });
         let (health, messages) = (self.health.clone(), self.messages.clone());
+        let unanswered = self.unanswered.clone();
+        let asked = unanswered.clone();
         SseStream::from_bytes_stream(bounded)
-            .map(move |event| event.map(|event| preserve(event, &health, &messages)))
+            .map(move |event| event.map(|event| preserve(event, &health, &messages, &asked)))
+            .take_while(move |_| std::future::ready(!unanswered.are_too_many()))
             .boxed()
     }
 }
@@ -380,12 +388,17 @@ enum EventFailed {
 
 /// Puts into an event what rmcp can read of it, and nothing if it is no message. rmcp skips an event that it cannot read,
 /// and its call would wait forever, so a response that is not JSON is recorded here.
-fn preserve(mut event: Sse, health: &Health, messages: &Messages) -> Sse {
+fn preserve(mut event: Sse, health: &Health, messages: &Messages, unanswered: &Unanswered) -> Sse {
     let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
     match messages.read(data.as_bytes()) {
-        Heard::Message(_, text) => {
+        Heard::Message(message, text) => {
+            if let ServerJsonRpcMessage::Request(request) = &*message
+                && !unanswered.asked(&request.id, text.len())
+            {
+                health.broke(TransportError::Unread { limit: UNREAD });
+            }
             if let Ok(text) = String::from_utf8(text) {
                 *data = text;
             }

@@ -260,7 +260,8 @@ impl Messages {
     }
 
     fn unasked(&self, id: &str) -> Heard {
-        let id = beginning(id, LONGEST_ID);
+        let id = self.health.masked(id);
+        let id = beginning(&id, LONGEST_ID);
         self.health.found(Finding::general(format!(
             "the server answered the request {id:?}, which was not made or has its answer already"
         )));
@@ -330,7 +331,8 @@ impl Messages {
         }
         let id = members.get("id").map(ToOwned::to_owned);
         if let Some(id) = id.filter(|id| serde_json::from_str::<RequestId>(id.get()).is_err()) {
-            let shown = beginning(id.get(), LONGEST_ID);
+            let shown = self.health.masked(id.get());
+            let shown = beginning(&shown, LONGEST_ID);
             self.health.found(Finding::general(format!(
                 "the server asked with the id {shown}, which is neither a string nor a whole number of 64 bits"
             )));

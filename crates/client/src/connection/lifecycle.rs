@@ -320,10 +320,11 @@ where
     };
     let agreed = connection.protocol();
     if revision.is_some_and(|revision| revision.as_str() != agreed) || is_foreign(&agreed) {
+        let offered = shortened(connection.health().masked(&agreed));
         connection.close().await;
         return Err(ConnectError::NoCommonRevision {
             asked,
-            offered: vec![shortened(agreed)],
+            offered: vec![offered],
         });
     }
     connection.eliciting().speaks(&agreed, connection.server());

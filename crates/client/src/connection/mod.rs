@@ -16,6 +16,8 @@ mod stdio;
 #[cfg(feature = "http")]
 mod token;
 mod transport_error;
+#[cfg(feature = "http")]
+mod unanswered;
 
 #[cfg(feature = "process")]
 use std::ffi::OsString;
@@ -29,6 +31,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(feature = "process")]
 pub use child::Stderr;
+#[cfg(feature = "sign-in")]
+pub(crate) use credential_mask::masked;
 #[cfg(feature = "http")]
 pub(crate) use error::challenge;
 pub use error::{ConnectError, ConnectErrorKind};

@@ -22,9 +22,9 @@ use super::incoming::{Heard, Messages};
 use super::transport_error::{Health, TransportError};
 
 /// The most bytes that may wait for a server to read them, including each message's overhead.
-const UNREAD: usize = 16 * 1024 * 1024;
+pub(super) const UNREAD: usize = 16 * 1024 * 1024;
 /// The approximate memory overhead of a waiting message, in bytes.
-const EACH: usize = 1024;
+pub(super) const EACH: usize = 1024;
 /// The time in which the last messages must be read once the connection closes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 

@@ -5,9 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use mcp_elicit_core::text::beginning;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "http")]
+use super::credential_mask::CredentialMask;
 use super::finding::Finding;
 
 /// The reason why a connection can no longer be used. Contains nothing that was sent over it.
@@ -73,25 +76,61 @@ pub(crate) struct Health {
     findings: Arc<Mutex<Vec<Finding>>>,
     #[cfg(feature = "http")]
     refusal: Arc<Mutex<Option<String>>>,
+    /// The credentials that were sent, which no text of the server shows.
+    #[cfg(feature = "http")]
+    sent: Arc<Mutex<CredentialMask>>,
     /// `true` if the server named a session.
     #[cfg(feature = "http")]
     has_session_id: Arc<AtomicBool>,
 }
 
 impl Health {
+    /// Records the credentials of a request, before it is sent.
+    #[cfg(feature = "http")]
+    pub(super) fn sends(
+        &self,
+        token: Option<&str>,
+        headers: &std::collections::HashMap<http::HeaderName, http::HeaderValue>,
+    ) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.add(token, headers);
+    }
+
+    /// Returns a text of the server without the credentials that were sent to it. Every text of a server that becomes
+    /// part of an error or of a finding passes here.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(clippy::unused_self, reason = "nothing is sent without HTTP")
+    )]
+    pub(crate) fn masked(&self, text: &str) -> String {
+        #[cfg(feature = "http")]
+        return self
+            .sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .apply_to(text);
+        #[cfg(not(feature = "http"))]
+        text.to_owned()
+    }
+
     /// Records a line that is no message and was skipped.
     pub(crate) fn heard_stray_line(&self, line: &[u8]) {
         self.stray_lines.fetch_add(1, Ordering::Relaxed);
         let line = line.trim_ascii();
         if !line.is_empty() {
-            let start = &line[..line.len().min(STRAY_LINE)];
-            self.first_stray_line
-                .get_or_init(|| String::from_utf8_lossy(start).into_owned());
+            self.first_stray_line.get_or_init(|| {
+                // A credential that begins in what is kept must be found whole.
+                let start = &line[..line.len().min(2 * STRAY_LINE)];
+                let mut line = self.masked(&String::from_utf8_lossy(start));
+                line.truncate(beginning(&line, STRAY_LINE).len());
+                line
+            });
         }
     }
 
     /// Records a breach of the protocol that the connection survives, once.
     pub(super) fn found(&self, finding: Finding) {
+        let finding = finding.with_texts(|text| self.masked(text));
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         if findings.len() < FINDINGS && !findings.contains(&finding) {
             findings.push(finding);
@@ -146,6 +185,12 @@ impl Health {
 
     /// Records the error that broke the connection. The first stays, except that any other replaces `Closed`.
     pub(crate) fn broke(&self, error: TransportError) {
+        let error = match error {
+            TransportError::BrokenJson { why } => TransportError::BrokenJson {
+                why: self.masked(&why),
+            },
+            other => other,
+        };
         let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*known, None | Some(TransportError::Closed)) {
             *known = Some(error);

@@ -2,12 +2,14 @@
 //! file, refreshed, and shared by every process of that person. rmcp discovers, registers, exchanges and refreshes.
 //!
 //! - `callback`: the page on this machine to which the browser returns
+//! - `issuer_metadata`: the metadata that an authorization server publishes itself
 //! - `page`: the addresses that may be opened for a sign-in
 //! - `registrations`: the issuers to which registered clients belong
 //! - [`step_up`]: the additional scopes that a server requires for one call
 //! - `store`: tokens in a file that only its owner can read
 
 mod callback;
+mod issuer_metadata;
 mod page;
 mod registrations;
 pub mod step_up;
@@ -17,7 +19,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_elicit_core::link::{Link, without_userinfo};
 use mcp_elicit_core::secret::SecretText;
 use rmcp::transport::AuthorizationManager;
@@ -26,7 +31,7 @@ use rmcp::transport::auth::{
     CredentialStore as _, OAuthClientConfig, StoredCredentials,
 };
 
-use crate::connection::BearerToken;
+use crate::connection::{BearerToken, masked};
 use callback::{Callback, CameBack};
 pub use page::PageError;
 use registrations::{NotBound, Registrations};
@@ -71,9 +76,10 @@ pub struct SignInOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {
-    /// A step of the flow failed. The error contains no token and no code.
+    /// A step of the flow failed. Of what the authorization server says when it refuses tokens, the error contains
+    /// neither the client's secret, the code nor the tokens that were sent, nor any word of 32 or more characters.
     #[error(transparent)]
-    Flow(#[from] AuthError),
+    Flow(AuthError),
     /// The folder of the tokens cannot be used.
     #[error("the folder of the sign-in cannot be used: {0}")]
     Folder(io::Error),
@@ -111,6 +117,36 @@ pub enum SignInError {
         /// The issuer that the server names.
         named: String,
     },
+    /// The metadata of the authorization server name no issuer, so the tokens would belong to none.
+    #[error("the metadata of the authorization server name no issuer")]
+    NoIssuer,
+    /// The issuer in the metadata does not publish these endpoints at its own well-known addresses: another server claims to
+    /// be it.
+    #[error(
+        "the server names endpoints of the authorization server {issuer} that {issuer} itself does not publish; nothing was sent to them"
+    )]
+    NotItsMetadata {
+        /// The issuer.
+        issuer: String,
+    },
+    /// The issuer's own metadata cannot be read.
+    #[error("the metadata of the authorization server {issuer} cannot be read")]
+    IssuerUnreadable {
+        /// The issuer.
+        issuer: String,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server names another authorization server than the one that issued the stored tokens.
+    #[error(
+        "the stored tokens are those of {known}, but the server now names {named}; they were not sent there, and a person must sign in again"
+    )]
+    TokensOfOtherIssuer {
+        /// The issuer of the tokens, or the token endpoint from which they came.
+        known: String,
+        /// The issuer, or the token endpoint, that the server names.
+        named: String,
+    },
     /// The metadata of the authorization server do not say that it supports PKCE with S256, without which a stolen code
     /// is enough to get a token.
     #[error(
@@ -120,6 +156,9 @@ pub enum SignInError {
         /// The authorization server.
         issuer: String,
     },
+    /// No authorization server that the server names published usable metadata in time: 20 seconds for all of them.
+    #[error("no authorization server that the server names published usable metadata within {} s", DISCOVERY.as_secs())]
+    DiscoveryTimeout,
     /// The person declined in the browser.
     #[error("the sign-in was declined")]
     Declined,
@@ -132,6 +171,69 @@ pub enum SignInError {
     /// The page for the browser's return ended.
     #[error("the page for the browser's return ended")]
     CallbackEnded,
+}
+
+/// The time in which the authorization servers of a server are asked for their metadata.
+const DISCOVERY: Duration = Duration::from_secs(20);
+
+impl From<AuthError> for SignInError {
+    fn from(error: AuthError) -> Self {
+        Self::of_flow(error, &[])
+    }
+}
+
+impl SignInError {
+    /// Returns the error of a step of the flow, without what an authorization server repeats of the request.
+    fn of_flow(error: AuthError, secrets: &[String]) -> Self {
+        let shown = |text: String| without_credentials(&text, secrets);
+        Self::Flow(match error {
+            AuthError::AuthorizationFailed(text) => AuthError::AuthorizationFailed(shown(text)),
+            AuthError::TokenExchangeFailed(text) => AuthError::TokenExchangeFailed(shown(text)),
+            AuthError::TokenRefreshFailed(text) => AuthError::TokenRefreshFailed(shown(text)),
+            AuthError::TokenRefreshRejected(text) => AuthError::TokenRefreshRejected(shown(text)),
+            AuthError::OAuthError(text) => AuthError::OAuthError(shown(text)),
+            AuthError::ClientCredentialsError(text) => {
+                AuthError::ClientCredentialsError(shown(text))
+            }
+            other => other,
+        })
+    }
+}
+
+/// The length from which a word in the description of an error is taken for a credential: a verifier of PKCE has 43
+/// characters or more (RFC 7636, 4.1), and no part of this program but rmcp knows it.
+const LONG_WORD: usize = 32;
+
+/// Returns a text of an authorization server without these secrets and without long words.
+fn without_credentials(text: &str, secrets: &[String]) -> String {
+    let mask = |text: String, secret: &String| masked(&text, secret);
+    // A shorter one would hide common words.
+    let secrets = secrets.iter().filter(|secret| secret.len() > 3);
+    let text = secrets.fold(text.to_owned(), mask);
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || "-._~+/=%".contains(c);
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c| !is_of_word(c)) {
+        let word = part.trim_end_matches(|c| !is_of_word(c));
+        // `code_verifier=` before the word stays.
+        let (name, value) = word.split_once('=').unwrap_or(("", word));
+        if value.len() < LONG_WORD {
+            shown.push_str(part);
+            continue;
+        }
+        if !name.is_empty() {
+            shown.push_str(name);
+            shown.push('=');
+        }
+        shown.push_str("***");
+        shown.push_str(part.get(word.len()..).unwrap_or_default());
+    }
+    shown
+}
+
+/// Returns a secret as it is, and as it stands in the body of a request.
+fn as_sent(secret: &str) -> [String; 2] {
+    let encoded = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC);
+    [secret.to_owned(), encoded.to_string()]
 }
 
 /// The sign-in at one server. Clones share it.
@@ -210,8 +312,10 @@ impl SignIn {
         let Some(stored) = self.usable().await? else {
             return Ok(None);
         };
-        let Some(manager) = self.of_stored(&stored).await? else {
-            return Ok(None);
+        let manager = match self.of_stored(&stored).await {
+            Ok(Some(manager)) => manager,
+            Ok(None) | Err(SignInError::TokensOfOtherIssuer { .. }) => return Ok(None),
+            Err(error) => return Err(error),
         };
         match self.fresh(&manager, None).await {
             Ok(_token) => Ok(Some(manager)),
@@ -279,7 +383,10 @@ impl SignIn {
         }))
     }
 
-    /// Returns the manager of stored tokens; `None` if the server names another issuer by now.
+    /// Returns the manager of stored tokens; `None` if they were deleted meanwhile.
+    ///
+    /// # Errors
+    /// If the server names another issuer by now, among others.
     async fn of_stored(
         &self,
         stored: &StoredCredentials,
@@ -287,6 +394,9 @@ impl SignIn {
         let mut manager = self.manager().await?;
         let metadata = self.metadata(&manager).await?;
         self.check_issuer(&metadata, Some(&stored.client_id))?;
+        let store = self.inner.store.bound_to(&metadata);
+        store.check()?;
+        manager.set_credential_store(store);
         manager.set_metadata(metadata);
         if !manager.initialize_from_store().await? {
             return Ok(None);
@@ -313,7 +423,12 @@ impl SignIn {
         if let Some(token) = stored.and_then(|stored| current(&stored, rejected)) {
             return Ok(token);
         }
-        manager.refresh_token().await?;
+        let mut secrets = secrets_of(&self.inner.options);
+        if let Some(stored) = self.inner.store.load().await? {
+            secrets.extend(tokens_in(&stored));
+        }
+        let refreshed = manager.refresh_token().await;
+        refreshed.map_err(|error| SignInError::of_flow(error, &secrets))?;
         let stored = self.inner.store.load().await?;
         let token = stored.and_then(|stored| token_of(&stored));
         token.ok_or(SignInError::Flow(AuthError::AuthorizationRequired))
@@ -333,6 +448,7 @@ impl SignIn {
         let metadata = self.metadata(&manager).await?;
         self.check_issuer(&metadata, options.client_id.as_deref())?;
         let issuer = issuer_of(&metadata);
+        manager.set_credential_store(self.inner.store.bound_to(&metadata));
         manager.set_metadata(metadata);
         let mut request = AuthorizationRequest::new(callback.address())
             .with_client_name(NAME)
@@ -357,6 +473,7 @@ impl SignIn {
             callback,
             link,
             issuer,
+            secrets: secrets_of(options),
         })
     }
 
@@ -402,39 +519,31 @@ impl SignIn {
 
     async fn manager(&self) -> Result<AuthorizationManager, SignInError> {
         crate::tls::ready();
-        let mut manager = AuthorizationManager::new(self.inner.url.as_str()).await?;
-        manager.set_credential_store(self.inner.store.clone());
-        Ok(manager)
+        Ok(AuthorizationManager::new(self.inner.url.as_str()).await?)
     }
 
-    /// Returns the metadata of the authorization server that the server names. Every address in it is checked, and PKCE.
+    /// Returns the metadata of the authorization server that the server names, as their issuer publishes them. Every address
+    /// in them is checked, and PKCE.
     async fn metadata(
         &self,
         manager: &AuthorizationManager,
     ) -> Result<AuthorizationMetadata, SignInError> {
-        let resolved = manager.resolve_metadata().await?;
-        let is_published = resolved.source.is_discovered();
-        let metadata = resolved.metadata;
-        let registration = metadata.registration_endpoint.as_ref();
-        let named = [
-            (
-                "authorization endpoint",
-                Some(&metadata.authorization_endpoint),
-            ),
-            ("token endpoint", Some(&metadata.token_endpoint)),
-            ("registration endpoint", registration),
-            ("issuer", metadata.issuer.as_ref()),
-        ];
-        for (what, address) in named {
-            if let Some(address) = address {
-                page::read(address).map_err(|why| SignInError::Page { what, why })?;
+        let discovered = async {
+            let resolved = manager.resolve_metadata().await?;
+            check_addresses(&resolved.metadata)?;
+            // A server of 2025-03-26 without metadata has the endpoints of that revision, which requires PKCE of it.
+            if !resolved.source.is_discovered() {
+                return Ok(resolved.metadata);
             }
-        }
-        // A server of 2025-03-26 without metadata has the endpoints of that revision, which requires PKCE of it.
-        if is_published {
-            self.check_pkce(&metadata)?;
-        }
-        Ok(metadata)
+            // Not every address from which rmcp reads metadata belongs to the issuer in them.
+            let own = issuer_metadata::published(&self.inner.url, &resolved.metadata).await?;
+            check_addresses(&own)?;
+            self.check_pkce(&own)?;
+            Ok(own)
+        };
+        // A server may name thousands, each of which is asked in turn.
+        let discovered = tokio::time::timeout(DISCOVERY, discovered).await;
+        discovered.map_err(|_| SignInError::DiscoveryTimeout)?
     }
 
     /// Checks that the metadata name S256. They need not if the person named this authorization server: some support it
@@ -483,6 +592,26 @@ impl SignIn {
     }
 }
 
+/// Checks every address in metadata to which a person or a request may be sent.
+fn check_addresses(metadata: &AuthorizationMetadata) -> Result<(), SignInError> {
+    let registration = metadata.registration_endpoint.as_ref();
+    let named = [
+        (
+            "authorization endpoint",
+            Some(&metadata.authorization_endpoint),
+        ),
+        ("token endpoint", Some(&metadata.token_endpoint)),
+        ("registration endpoint", registration),
+        ("issuer", metadata.issuer.as_ref()),
+    ];
+    for (what, address) in named {
+        if let Some(address) = address {
+            page::read(address).map_err(|why| SignInError::Page { what, why })?;
+        }
+    }
+    Ok(())
+}
+
 /// A sign-in that a person has begun.
 ///
 /// ```
@@ -499,6 +628,7 @@ pub struct PendingSignIn {
     callback: Callback,
     link: Link,
     issuer: String,
+    secrets: Vec<String>,
 }
 
 impl fmt::Debug for PendingSignIn {
@@ -529,7 +659,13 @@ impl PendingSignIn {
         let link = self.session.get_authorization_url().to_owned();
         match self.callback.wait(&link).await {
             CameBack::Code(address) => {
-                self.session.handle_callback_url(&address).await?;
+                let mut secrets = self.secrets;
+                if let Ok(address) = reqwest::Url::parse(&address) {
+                    let codes = address.query_pairs().filter(|(name, _)| name == "code");
+                    secrets.extend(codes.flat_map(|(_, code)| as_sent(&code)));
+                }
+                let exchanged = self.session.handle_callback_url(&address).await;
+                exchanged.map_err(|error| SignInError::of_flow(error, &secrets))?;
                 Ok(self.session.auth_manager)
             }
             CameBack::Denied => Err(SignInError::Declined),
@@ -577,6 +713,34 @@ fn token_of(stored: &StoredCredentials) -> Option<BearerToken> {
     BearerToken::new(text).ok()
 }
 
+/// Returns the secret of the client, as it is sent: in a body, or with its id in a header (RFC 6749, section 2.3.1).
+fn secrets_of(options: &SignInOptions) -> Vec<String> {
+    let Some(secret) = options.client_secret.as_ref() else {
+        return Vec::new();
+    };
+    let sent = as_sent(secret.reveal());
+    let id = as_sent(options.client_id.as_deref().unwrap_or_default());
+    let basic = id.iter().zip(&sent).map(|(id, secret)| {
+        let text = BASE64.encode(format!("{id}:{secret}"));
+        text.trim_end_matches('=').to_owned()
+    });
+    let basic: Vec<_> = basic.collect();
+    sent.into_iter().chain(basic).collect()
+}
+
+/// Returns the tokens, as they are sent.
+fn tokens_in(stored: &StoredCredentials) -> Vec<String> {
+    use oauth2::TokenResponse as _;
+    let Some(tokens) = stored.token_response.as_ref() else {
+        return Vec::new();
+    };
+    let refresh = tokens.refresh_token().map(|token| token.secret().as_str());
+    let all = refresh
+        .into_iter()
+        .chain([tokens.access_token().secret().as_str()]);
+    all.flat_map(as_sent).collect()
+}
+
 /// Returns the time in seconds since 1970.
 #[expect(
     clippy::disallowed_methods,
@@ -602,4 +766,22 @@ fn issuer_of(metadata: &AuthorizationMetadata) -> String {
 /// Compares two issuers; a slash at the end of one does not count.
 fn is_same_issuer(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_whose_metadata_do_not_come_is_not_waited_for_without_end() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let sign_in = SignIn::new(&url, SignInOptions::default(), folder.path());
+        let begun = sign_in.begin(&[]).await.err();
+        assert!(
+            matches!(begun, Some(SignInError::DiscoveryTimeout)),
+            "{begun:?}"
+        );
+    }
 }

@@ -86,10 +86,11 @@ pub struct Finding {
 
 impl From<&Defect> for Finding {
     fn from(defect: &Defect) -> Self {
+        let (location, message) = defect.shown();
         Self {
-            location: defect.pointer.clone(),
+            location,
             code: defect.code.as_str().to_owned(),
-            message: defect.message.clone(),
+            message,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::pointer::token;
+use crate::text::shortened;
 
 /// One reason why a requestedSchema is not a legal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,16 +17,32 @@ pub struct Defect {
     pub message: String,
 }
 
-impl fmt::Display for Defect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() {
-            "the schema"
-        } else {
-            &self.pointer
-        };
-        write!(f, "{place}: {}", self.message)
+/// The most characters that are shown of a place in the schema, and of what is said of it.
+const LOCATION: usize = 200;
+const MESSAGE: usize = 500;
+
+impl Defect {
+    /// Returns the pointer and the message as they are shown: both may repeat names of a server, of any length.
+    pub(crate) fn shown(&self) -> (String, String) {
+        let pointer = shortened(&self.pointer, LOCATION);
+        (pointer, shortened(&self.message, MESSAGE))
     }
 }
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pointer, message) = self.shown();
+        let place = if pointer.is_empty() {
+            "the schema"
+        } else {
+            &pointer
+        };
+        write!(f, "{place}: {message}")
+    }
+}
+
+/// The most defects that are named in one text.
+const SHOWN: usize = 20;
 
 /// Every defect of one schema, in the order of the text. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,14 +79,18 @@ impl<'a> IntoIterator for &'a Defects {
 }
 
 impl fmt::Display for Defects {
+    /// Names the first 20 defects, and the number of the others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, defect) in self.0.iter().enumerate() {
+        for (i, defect) in self.0.iter().take(SHOWN).enumerate() {
             if i > 0 {
                 f.write_str("; ")?;
             }
             defect.fmt(f)?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
     }
 }
 

@@ -125,6 +125,10 @@ pub enum AuditEvent {
     DeviceRemoved,
     /// The state folder was restored from a backup.
     Restored,
+    /// Ended questions were deleted by a command, before their time.
+    Purged,
+    /// The record was moved from the state folder into a database, or back.
+    RecordMoved,
 }
 
 impl AuditEvent {
@@ -144,7 +148,7 @@ impl AuditEvent {
     ];
 
     /// The events of a gateway.
-    pub const OF_GATEWAY: [Self; 53] = [
+    pub const OF_GATEWAY: [Self; 55] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -198,6 +202,8 @@ impl AuditEvent {
         Self::DeviceAdded,
         Self::DeviceRemoved,
         Self::Restored,
+        Self::Purged,
+        Self::RecordMoved,
     ];
 
     /// Returns the event in words, for pages and terminals.
@@ -258,6 +264,8 @@ impl AuditEvent {
             Self::DeviceAdded => "browser registered",
             Self::DeviceRemoved => "browser removed",
             Self::Restored => "restored from a backup",
+            Self::Purged => "ended questions deleted",
+            Self::RecordMoved => "record moved",
         }
     }
 
@@ -319,6 +327,8 @@ impl AuditEvent {
             Self::DeviceAdded => "device-added",
             Self::DeviceRemoved => "device-removed",
             Self::Restored => "restored",
+            Self::Purged => "purged",
+            Self::RecordMoved => "record-moved",
         }
     }
 }

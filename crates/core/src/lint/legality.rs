@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::official::{accepts_field, accepts_root};
 use super::question::Question;
-use super::report::{Findings, Legal, Severity};
-use crate::form::{DefectCode, Defects, Form, Kind};
+use super::report::{Findings, Legal, NOT_IN_REVISION, NOT_IN_SCHEMA, Severity};
+use crate::form::{DefectCode, Defects, Field, Form, Kind};
 use crate::pointer;
 use crate::wire::Revision;
 
@@ -17,7 +17,7 @@ const OLD: Revision = Revision::V2025_06_18;
 /// reason.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
     (
-        "not-in-revision",
+        NOT_IN_REVISION,
         "2025-06-18, `EnumSchema`: titled options are `enum` with `enumNames`; its clients show `oneOf` as a text",
     ),
     (
@@ -95,11 +95,13 @@ pub(super) fn field_of(pointer: &str) -> Option<String> {
     Some(pointer::name(name))
 }
 
-/// Determines the revisions of a form, and adds the findings about those that it is not legal on.
+/// Determines the revisions of a form, and adds the findings about those that it is not legal on. `parts` are the legal
+/// parts of a form with defects.
 pub(super) fn look(
     question: &Question<'_>,
     verdicts: &Verdicts,
     form: Result<&Form, &Defects>,
+    parts: Option<&Form>,
     findings: &mut Findings,
 ) -> Legal {
     let excepted = form.is_err_and(|defects| {
@@ -110,6 +112,7 @@ pub(super) fn look(
         defects.iter().any(|defect| outside(defect.code))
     });
     let mut legal = Legal::judged_by(|revision| !excepted && verdicts.accept_all(revision));
+    let first = findings.count();
     for (name, written) in verdicts.fields() {
         let at = question.field(name);
         let nothing = Map::new();
@@ -140,8 +143,17 @@ pub(super) fn look(
         }
     }
     look_at_dialect(question, verdicts, findings);
-    if let Ok(form) = form {
-        look_at_fields(question, verdicts, form, findings);
+    let defective: Vec<String> = form.err().map_or_else(Vec::new, |defects| {
+        let fields = defects.iter();
+        fields.filter_map(|one| field_of(&one.pointer)).collect()
+    });
+    for field in form.ok().or(parts).into_iter().flat_map(Form::fields) {
+        if !defective.iter().any(|name| name == field.name()) {
+            look_at_field(question, verdicts, field, findings);
+        }
+    }
+    if legal == Legal::nowhere() {
+        findings.raise_exclusions(first);
     }
     legal
 }
@@ -159,46 +171,44 @@ fn look_at_dialect(question: &Question<'_>, verdicts: &Verdicts, findings: &mut 
     };
     let at = question.at("/$schema");
     let message = format!("{} wants a text as `$schema`", Revision::LATEST);
-    findings.put(level, &at, "not-in-schema", message, "leave it out");
+    findings.put(level, &at, NOT_IN_SCHEMA, message, "leave it out");
 }
 
-/// Adds the findings about the fields of a form that the parser accepts.
-fn look_at_fields(
+/// Adds the findings about a field that the parser accepts.
+fn look_at_field(
     question: &Question<'_>,
     verdicts: &Verdicts,
-    form: &Form,
+    field: &Field,
     findings: &mut Findings,
 ) {
-    for field in form.fields() {
-        let at = question.field(field.name());
-        if findings.revision() == Some(OLD)
-            && field.default().is_some()
-            && !matches!(field.kind(), Kind::Boolean(_))
-        {
-            findings.note(
-                &format!("{at}/default"),
-                "default-ignored",
-                format!("{OLD} has defaults for booleans only: clients may not show this one"),
-                "",
-            );
-        }
-        let Some(written) = verdicts.written["properties"].get(field.name()) else {
-            continue;
-        };
-        let latest = match findings.revision() {
-            // Several choices are reported as missing in the revision.
-            Some(OLD) if written["type"] == "array" => continue,
-            asked => asked.unwrap_or(Revision::LATEST),
-        };
-        if !accepts_field(written, latest) {
-            let (place, message, help) = beyond_the_schema(written);
-            findings.error(
-                &format!("{at}{place}"),
-                "not-in-schema",
-                format!("{latest} {message}"),
-                help,
-            );
-        }
+    let at = question.field(field.name());
+    if findings.revision() == Some(OLD)
+        && field.default().is_some()
+        && !matches!(field.kind(), Kind::Boolean(_))
+    {
+        findings.note(
+            &format!("{at}/default"),
+            "default-ignored",
+            format!("{OLD} has defaults for booleans only: clients may not show this one"),
+            "",
+        );
+    }
+    let Some(written) = verdicts.written["properties"].get(field.name()) else {
+        return;
+    };
+    let latest = match findings.revision() {
+        // Several choices are reported as missing in the revision.
+        Some(OLD) if written["type"] == "array" => return,
+        asked => asked.unwrap_or(Revision::LATEST),
+    };
+    if !accepts_field(written, latest) {
+        let (place, message, help) = beyond_the_schema(written);
+        findings.error(
+            &format!("{at}{place}"),
+            NOT_IN_SCHEMA,
+            format!("{latest} {message}"),
+            help,
+        );
     }
 }
 
@@ -226,8 +236,8 @@ fn beyond_the_schema(written: &Value) -> (&'static str, &'static str, &'static s
 fn not_on_old(at: &str, what: &str, help: &str, findings: &mut Findings) {
     let message = format!("{OLD} {what}");
     match findings.revision() {
-        Some(OLD) => findings.error(at, "not-in-revision", message, help),
-        None => findings.note(at, "not-in-revision", message, help),
+        Some(OLD) => findings.error(at, NOT_IN_REVISION, message, help),
+        None => findings.note(at, NOT_IN_REVISION, message, help),
         Some(Revision::V2025_11_25 | Revision::V2026_07_28) => {}
     }
 }

@@ -1,7 +1,7 @@
 //! Lint rules for a url-mode request's URL.
 
 use super::question::Question;
-use super::report::{Findings, Legal, Severity};
+use super::report::{Findings, Legal, NOT_IN_REVISION, Severity};
 use crate::link::{Link, SendRule, WarningLevel};
 use crate::wire::{Mode, Revision};
 
@@ -30,9 +30,9 @@ pub(super) fn look(
         };
         match findings.revision() {
             Some(asked) if asked == revision => {
-                findings.error(&at, "not-in-revision", message, help);
+                findings.error(&at, NOT_IN_REVISION, message, help);
             }
-            None => findings.note(&at, "not-in-revision", message, help),
+            None => findings.note(&at, NOT_IN_REVISION, message, help),
             Some(_) => {}
         }
     }

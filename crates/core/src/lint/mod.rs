@@ -96,19 +96,23 @@ fn look_at_schema(question: &Question<'_>, schema: &str, findings: &mut Findings
     }
     let reading = presentation::look(question, &lenient, findings);
     findings.read(reading);
-    match (&lenient, &strict) {
-        (Ok(form), _) => look_at_form(question, form, findings),
-        (Err(_), Err(defects)) => {
-            if let Some(form) = partial_form::form(schema, defects) {
-                look_at_form(question, &form, findings);
-            }
-        }
-        (Err(_), Ok(_)) => {}
+    let parts = strict
+        .as_ref()
+        .err()
+        .and_then(|defects| partial_form::form(schema, defects));
+    if let Some(form) = lenient.as_ref().ok().or(parts.as_ref()) {
+        look_at_form(question, form, findings);
     }
     if question.slip.is_some() {
         return Legal::nowhere();
     }
-    legality::look(question, &verdicts, strict.as_ref(), findings)
+    legality::look(
+        question,
+        &verdicts,
+        strict.as_ref(),
+        parts.as_ref(),
+        findings,
+    )
 }
 
 fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {

@@ -112,6 +112,12 @@ impl Report {
 /// The maximum number of findings that are kept: a hostile text may cause one per byte.
 const MAX_FINDINGS: usize = 1_000;
 
+/// The code of a finding about a part that a revision does not have.
+pub(super) const NOT_IN_REVISION: &str = "not-in-revision";
+
+/// The code of a finding about a part that the official schema of a revision does not accept.
+pub(super) const NOT_IN_SCHEMA: &str = "not-in-schema";
+
 /// The collected findings.
 #[derive(Debug)]
 pub(super) struct Findings {
@@ -132,6 +138,21 @@ impl Findings {
     /// Returns the requested revision, if there is one.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.revision
+    }
+
+    /// Returns the number of findings so far.
+    pub(super) fn count(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Raises the findings from `first` on that exclude a revision to errors. For a form that one part excludes from some
+    /// revisions and another part from the rest: each alone is a note or a warning, together nothing can ask it.
+    pub(super) fn raise_exclusions(&mut self, first: usize) {
+        for finding in self.kept.iter_mut().skip(first) {
+            if [NOT_IN_REVISION, NOT_IN_SCHEMA].contains(&finding.code) {
+                finding.level = Severity::Error;
+            }
+        }
     }
 
     /// Notes the programs that show one more form.

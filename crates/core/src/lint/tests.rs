@@ -455,6 +455,36 @@ fn revisions_differ() {
 }
 
 #[test]
+fn parts_that_together_exclude_every_revision_are_errors() {
+    let titled = json!({"type": "string", "title": "T", "description": "d", "oneOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
+    let form = json!({"type": "object", "properties": {"a": titled}, "$schema": null});
+    let report = lint(&form.to_string(), None);
+    assert_eq!(report.legal, Legal::nowhere());
+    assert_eq!(
+        told(&report),
+        [
+            "error not-in-revision /properties/a/oneOf",
+            "error not-in-schema /$schema"
+        ]
+    );
+}
+
+#[test]
+fn a_field_beside_a_defect_is_compared_with_the_schema() {
+    let form = json!({"type": "object", "properties": {
+        "a": {"type": "integer", "title": "A", "description": "d", "enum": null},
+        "b": {"type": "array", "title": "B", "description": "d", "items": {"enum": ["a", "b"]}},
+    }});
+    let report = lint(&form.to_string(), Some(Revision::LATEST));
+    assert_eq!(report.legal, Legal::nowhere());
+    let told = told(&report);
+    assert!(
+        told.contains(&"error not-in-schema /properties/b/items".to_owned()),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn url_questions_are_looked_at_too() {
     let url = |url: &str, id: bool, revision| {
         let mut params = json!({"mode": "url", "message": "Sign in", "url": url});

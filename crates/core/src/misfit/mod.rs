@@ -56,6 +56,14 @@ impl Misfit {
         self
     }
 
+    /// Returns the same misfit with the server's texts changed: its location and the beginning of its value.
+    #[must_use]
+    pub fn with_texts(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.pointer = change(&self.pointer);
+        self.found = self.found.as_deref().map(change);
+        self
+    }
+
     /// Creates the misfit of a `resultType` that asks for input, of a result that cannot be read as such.
     pub fn of_result_type(found: &str) -> Self {
         let expected = "the type of a result that asks nothing (inputRequests, requestState)";

@@ -1,6 +1,8 @@
 //! The search for credentials in a text. A secret counts if it is the subject of the text: "GitHub API key" is one,
 //! "name of the API key" and "API key rotation interval" are not.
 
+use std::cell::OnceCell;
+
 use super::terms::{self, Lists, Term};
 use super::words::{folded, undisguised_words, words};
 use super::{Confidence, CredentialKind};
@@ -69,6 +71,8 @@ pub(super) fn scan(text: &str, style: Style) -> Scan {
 /// The state of a clause, which is read from left to right.
 struct Clause<'a> {
     words: &'a [String],
+    /// The words after each word, from the first term on.
+    ahead: OnceCell<Ahead>,
     /// `true` if a noun at this point is the subject of the clause.
     open: bool,
     intent: Intent,
@@ -85,6 +89,7 @@ impl Scan {
         };
         let mut clause = Clause {
             words,
+            ahead: OnceCell::new(),
             open: true,
             intent,
             style,
@@ -171,21 +176,12 @@ impl Clause<'_> {
             return None;
         }
         let mut level = term.level;
-        let rest = &self.words[at + length..];
-        if self.style == Style::Message && self.intent < Intent::Asked && only_tells(rest) {
+        let ahead = self.ahead.get_or_init(|| Ahead::of(self.words));
+        let rest = at + length;
+        if self.style == Style::Message && self.intent < Intent::Asked && ahead.only_tells(rest) {
             return None;
         }
-        let mut unknown = plural;
-        for word in rest {
-            let lists = terms::lists(word);
-            if lists.is_about() {
-                return None;
-            }
-            if lists.is_turning() || lists.is_ending() || lists.is_asking() {
-                break;
-            }
-            unknown |= !lists.is_qualifier() && word.parse::<u32>().is_err();
-        }
+        let unknown = plural | ahead.is_unknown(rest)?;
         let enough = if self.style == Style::Message {
             Intent::Asked
         } else {
@@ -202,10 +198,59 @@ impl Clause<'_> {
     }
 }
 
-/// Returns `true` if the rest of a sentence only says something about the term.
-fn only_tells(rest: &[String]) -> bool {
-    rest.iter().any(|word| terms::lists(word).is_telling())
-        && !rest.iter().any(|word| terms::lists(word).is_needed())
+/// The words after each word of a clause: read once for all its terms, of which there may be as many as words.
+#[derive(Debug)]
+struct Ahead {
+    /// The position of the next word by which the term is only mentioned, and of the next that ends its part of the clause;
+    /// the number of words if there is none.
+    about: Vec<usize>,
+    end: Vec<usize>,
+    /// The number of words from here on that say something else of a term.
+    unknown: Vec<usize>,
+    /// `true` if a later word says something about a term, and if one says that it is needed.
+    telling: Vec<bool>,
+    needed: Vec<bool>,
+}
+
+impl Ahead {
+    fn of(words: &[String]) -> Self {
+        let count = words.len();
+        let mut ahead = Self {
+            about: vec![count; count + 1],
+            end: vec![count; count + 1],
+            unknown: vec![0; count + 1],
+            telling: vec![false; count + 1],
+            needed: vec![false; count + 1],
+        };
+        for (at, word) in words.iter().enumerate().rev() {
+            let lists = terms::lists(word);
+            let is_end = lists.is_turning() || lists.is_ending() || lists.is_asking();
+            ahead.about[at] = if lists.is_about() {
+                at
+            } else {
+                ahead.about[at + 1]
+            };
+            ahead.end[at] = if is_end { at } else { ahead.end[at + 1] };
+            ahead.telling[at] = lists.is_telling() || ahead.telling[at + 1];
+            ahead.needed[at] = lists.is_needed() || ahead.needed[at + 1];
+            let is_unknown = !lists.is_qualifier() && word.parse::<u32>().is_err();
+            ahead.unknown[at] = ahead.unknown[at + 1] + usize::from(is_unknown);
+        }
+        ahead
+    }
+
+    /// Returns `true` if the words from here on only say something about the term.
+    fn only_tells(&self, from: usize) -> bool {
+        self.telling[from] && !self.needed[from]
+    }
+
+    /// Returns `true` if a word of unknown meaning follows the term in its part of the clause; `None` if the term is only
+    /// mentioned there.
+    fn is_unknown(&self, from: usize) -> Option<bool> {
+        let (about, end) = (self.about[from], self.end[from]);
+        let is_mentioned = about <= end && about + 1 < self.about.len();
+        (!is_mentioned).then(|| self.unknown[from] > self.unknown[end])
+    }
 }
 
 /// Returns the longest term that begins at a word, its number of words, and whether it is a plural.

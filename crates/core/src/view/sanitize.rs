@@ -57,13 +57,7 @@ pub fn line(raw: &str, most: usize) -> String {
 pub fn json(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {
-        let acts = c.is_control()
-            || hides_or_reorders(c)
-            || matches!(
-                c,
-                '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}' | '\u{2029}'
-            );
-        if acts && c != '\n' {
+        if acts_on_a_screen(c) && c != '\n' {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}"); // writing to a String cannot fail
             }
@@ -269,8 +263,20 @@ fn is_unseen(c: char) -> bool {
     )
 }
 
+/// Returns `true` if a character moves the cursor, ends a line, is invisible, or changes how its neighbours look: what a
+/// text that is written as it is, to a terminal or into a file, may not have from a peer.
+pub fn acts_on_a_screen(c: char) -> bool {
+    // Beside what forms show by its number: marks of direction, what ends a line, and a variation selector.
+    c.is_control()
+        || hides_or_reorders(c)
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{fe0e}'
+        )
+}
+
 /// Returns `true` for characters that are invisible, or that change how their neighbours look.
-pub fn hides_or_reorders(c: char) -> bool {
+fn hides_or_reorders(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}'             // C1 controls, which some terminals obey
         | '\u{ad}'                      // soft hyphen

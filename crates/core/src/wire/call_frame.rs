@@ -25,6 +25,13 @@ pub enum CallDefect {
     /// The name or URI is missing or is not text.
     #[error("the name of the called item cannot be read")]
     Target,
+    /// The name is longer than [`CallFrame::MAX_NAME`] bytes, or the URI than [`CallFrame::MAX_URI`].
+    #[error(
+        "the called item cannot be named like this: the name of a tool or prompt may have {} bytes, and a URI {}",
+        CallFrame::MAX_NAME,
+        CallFrame::MAX_URI
+    )]
+    TargetTooLong,
     /// The arguments are not JSON, or hold text that is not Unicode.
     #[error("the arguments are not JSON text that can be shown")]
     Unreadable,
@@ -58,17 +65,26 @@ impl fmt::Debug for CallFrame<'_> {
 }
 
 impl<'a> CallFrame<'a> {
+    /// The longest name of a tool or a prompt, in bytes.
+    pub const MAX_NAME: usize = 4_096;
+    /// The longest URI of a resource, in bytes.
+    pub const MAX_URI: usize = 65_536;
+
     /// Reads the call of a request whose members are in `index`.
     pub fn read(frame: &'a str, index: &FrameIndex) -> Result<Self, CallDefect> {
         let method = index.method.clone().map(|range| &frame[range]);
-        let target = match method {
-            Some("tools/call" | "prompts/get") => &index.name,
-            Some("resources/read") => &index.uri,
-            _ => &None,
+        let (target, most) = match method {
+            Some("tools/call" | "prompts/get") => (&index.name, Self::MAX_NAME),
+            Some("resources/read") => (&index.uri, Self::MAX_URI),
+            _ => (&None, 0),
         };
         let target = target.clone().ok_or(CallDefect::Target)?;
+        let target = token_text(&frame[target]).ok_or(CallDefect::Target)?;
+        if target.len() > most {
+            return Err(CallDefect::TargetTooLong);
+        }
         Ok(Self {
-            target: token_text(&frame[target]).ok_or(CallDefect::Target)?,
+            target,
             arguments: index.arguments.clone().map(|range| &frame[range]),
         })
     }
@@ -214,6 +230,25 @@ mod tests {
         let resource =
             read(r#"{"id":1,"method":"resources/read","params":{"name":"no","uri":"a:\u0062"}}"#);
         assert_eq!(resource.unwrap().target, "a:b");
+        let long = |method: &str, member: &str, bytes: usize| {
+            let frame = format!(
+                r#"{{"id":1,"method":"{method}","params":{{"{member}":"{}"}}}}"#,
+                "x".repeat(bytes)
+            );
+            let index = FrameIndex::read(frame.as_bytes()).unwrap();
+            CallFrame::read(&frame, &index).map(|_| ())
+        };
+        for (method, member, most) in [
+            ("tools/call", "name", 4_096),
+            ("prompts/get", "name", 4_096),
+            ("resources/read", "uri", 65_536),
+        ] {
+            assert_eq!(long(method, member, most), Ok(()));
+            assert_eq!(
+                long(method, member, most + 1),
+                Err(CallDefect::TargetTooLong)
+            );
+        }
         for nameless in [
             r#"{"id":1,"method":"tools/call","params":{"name":7}}"#,
             r#"{"id":1,"method":"tools/call","params":{"uri":"a"}}"#,

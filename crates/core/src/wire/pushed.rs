@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::error::WireError;
 use super::id::Id;
 use super::members::{self, Members, raw_text, raw_value};
-use super::request::{ElicitRequest, UnsupportedQuestion};
+use super::request::{ElicitRequest, UnsupportedQuestion, need_elicitation_id};
 use super::revision::{Mode, Revision};
 use super::{message, method};
 
@@ -95,7 +95,7 @@ impl Complete {
     pub fn parse(params: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
         Ok(Self {
-            elicitation_id: members.need_text("elicitationId")?.into_owned(),
+            elicitation_id: need_elicitation_id(&members)?,
         })
     }
 
@@ -168,6 +168,27 @@ mod tests {
         );
         assert!(reads(json!({"elicitations": {}})).is_err());
         assert!(reads(json!({})).is_err());
+    }
+
+    #[test]
+    fn an_id_of_a_visit_longer_than_the_limit_is_refused_wherever_it_is_read() {
+        let reads = |bytes: usize| {
+            let id = "e".repeat(bytes);
+            let visit = json!({"mode": "url", "message": "m", "url": "u", "elicitationId": id});
+            let listed = json!({"code": -32042, "message": "m", "data": {"elicitations": [visit]}});
+            let asked = ElicitRequest::parse(&raw_value(&visit), Revision::V2025_11_25);
+            let listed = UrlRequired::parse(&raw_value(&listed));
+            let complete = Complete::parse(&raw_value(&json!({"elicitationId": id})));
+            [asked.err(), listed.err(), complete.err()]
+        };
+        assert_eq!(reads(1_024), [None, None, None]);
+        for refused in reads(1_025) {
+            let refused = refused.unwrap().to_string();
+            assert_eq!(
+                refused,
+                "`elicitationId` must be a string of at most 1,024 bytes"
+            );
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ use super::members::{self, Members};
 use super::method;
 use super::revision::{Mode, Revision};
 
+/// The longest `elicitationId`, in bytes.
+const MAX_ELICITATION_ID: usize = 1_024;
+
 /// One question on the wire. The form inside is not parsed here; `Form` does that.
 #[derive(Clone)]
 pub enum ElicitRequest {
@@ -29,7 +32,8 @@ pub enum ElicitRequest {
         message: String,
         /// The URL as written, not checked here; `Link` does that.
         url: String,
-        /// `elicitationId`, which 2025-11-25 requires and no other revision has.
+        /// `elicitationId`, which 2025-11-25 requires and no other revision has. One that is read has at most 1,024
+        /// bytes.
         elicitation_id: Option<String>,
     },
 }
@@ -259,17 +263,29 @@ fn read_elicitation_id(
 ) -> Result<Option<String>, WireError> {
     match revision {
         Revision::V2025_11_25 => {
-            let id = members.need_text("elicitationId")?;
+            let id = need_elicitation_id(members)?;
             if id.is_empty() {
                 return Err(WireError::Type {
                     member: "elicitationId",
                     expected: "a string that is not empty",
                 });
             }
-            Ok(Some(id.into_owned()))
+            Ok(Some(id))
         }
         Revision::V2025_06_18 | Revision::V2026_07_28 => Ok(None),
     }
+}
+
+/// Returns `elicitationId`, which is kept with its question and therefore bounded.
+pub(super) fn need_elicitation_id(members: &Members<'_>) -> Result<String, WireError> {
+    let id = members.need_text("elicitationId")?;
+    if id.len() > MAX_ELICITATION_ID {
+        return Err(WireError::Type {
+            member: "elicitationId",
+            expected: "a string of at most 1,024 bytes",
+        });
+    }
+    Ok(id.into_owned())
 }
 
 fn url_id(

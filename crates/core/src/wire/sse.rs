@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// The longest id of an event that is kept, in bytes: a longer one is ignored.
+const MAX_ID: usize = 1_024;
+/// The memory that is kept for further lines after a long one, in bytes.
+const LINE_MEMORY: usize = 64 * 1024;
+
 /// A parser that turns bytes into events as they arrive.
 #[derive(Default)]
 pub struct EventReader {
@@ -42,6 +47,7 @@ impl EventReader {
                 self.take_line(&line, &mut each);
                 self.line = line;
                 self.line.clear();
+                self.line.shrink_to(LINE_MEMORY);
             }
             rest = &rest[at + 1..];
         }
@@ -53,7 +59,8 @@ impl EventReader {
 
     /// Returns the number of bytes held for an incomplete event.
     pub fn held(&self) -> usize {
-        self.line.len() + self.data.len()
+        let id = self.id.as_ref().map_or(0, String::len);
+        self.line.len() + self.data.len() + id
     }
 
     /// Returns the reconnection time of the stream, if it set one.
@@ -89,14 +96,16 @@ impl EventReader {
                 }
                 self.data.extend_from_slice(value);
             }
-            b"id" => self.id = std::str::from_utf8(value).ok().map(str::to_owned),
+            b"id" if value.len() <= MAX_ID => {
+                self.id = std::str::from_utf8(value).ok().map(str::to_owned);
+            }
             b"retry" => {
                 let millis = std::str::from_utf8(value).ok();
                 let millis = millis.and_then(|text| text.parse().ok());
                 self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
             b"event" => self.is_named = !matches!(value, b"" | b"message"),
-            // Comments have no meaning here.
+            // Comments have no meaning here, nor have ids that are too long.
             _ => {}
         }
     }
@@ -166,6 +175,26 @@ mod tests {
         assert_eq!(
             found,
             [("x", false), ("y", false), ("z", true), ("w", true)]
+        );
+    }
+
+    #[test]
+    fn a_long_id_is_ignored_and_nothing_long_is_kept() {
+        let text = |id: usize| format!("id: {}\ndata: x\n\n", "i".repeat(id));
+        let id_of = |id: usize| events(text(id).as_bytes(), 7)[0].1.clone();
+        assert_eq!(id_of(MAX_ID), Some("i".repeat(MAX_ID)));
+        assert_eq!(id_of(MAX_ID + 1), None);
+        let mut reader = EventReader::default();
+        reader.read(b"id: 1234567\ndata: abc\n: half", |_| {});
+        assert_eq!(reader.held(), 7 + 3 + 6);
+        reader.read(&vec![b'x'; 1_000_000], |_| {});
+        assert_eq!(reader.held(), 7 + 3 + 6 + 1_000_000);
+        reader.read(b"\n", |_| {});
+        assert_eq!(reader.held(), 7 + 3);
+        assert!(
+            reader.line.capacity() <= LINE_MEMORY,
+            "{}",
+            reader.line.capacity()
         );
     }
 

@@ -4,13 +4,17 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 #[cfg(unix)]
-use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcsetattr,
+};
 
 /// The terminal that lines are typed on, if its echo can be turned off.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     #[cfg(unix)]
     terminal: Option<OwnedFd>,
+    #[cfg(not(unix))]
+    is_terminal: bool,
 }
 
 impl Echo {
@@ -28,8 +32,32 @@ impl Echo {
 
     /// Creates it without effect, on systems other than Unix, where echo cannot be turned off.
     #[cfg(not(unix))]
-    pub(super) fn from_input<I>(_: &I) -> Self {
-        Self {}
+    pub(super) fn from_input(input: &impl std::io::IsTerminal) -> Self {
+        Self {
+            is_terminal: input.is_terminal(),
+        }
+    }
+
+    /// Returns `true` if there is a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        #[cfg(unix)]
+        return self.terminal.is_some();
+        #[cfg(not(unix))]
+        return self.is_terminal;
+    }
+
+    /// Discards what was typed and not read so far. Returns `false` if there is no terminal.
+    #[cfg(unix)]
+    pub(super) fn discard_unread(&self) -> bool {
+        let terminal = self.terminal.as_ref();
+        terminal.is_some_and(|terminal| tcflush(terminal, QueueSelector::IFlush).is_ok())
+    }
+
+    /// Discards nothing, on systems other than Unix.
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "as on Unix")]
+    pub(super) fn discard_unread(&self) -> bool {
+        false
     }
 
     /// Hides typed text, except line breaks, until the value is dropped. `None` if that is impossible.

@@ -348,8 +348,14 @@ impl Frontend {
                 charset,
             } => visit::on_screen(out, (*color, *charset), hosts, handle),
             Device::Lines {
-                lines, out, person, ..
-            } => visit::by_lines(lines, out, *person, hosts, handle),
+                lines,
+                out,
+                person,
+                echo,
+            } => {
+                let typed = person.then_some(&*echo);
+                visit::by_lines(lines, out, typed, hosts, handle)
+            }
         }
     }
 

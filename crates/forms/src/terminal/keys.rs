@@ -82,8 +82,16 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns the keys that decline and leave: always on one row, always the last.
+/// Returns the keys that decline and leave: always on one row, always the last. While no key counts yet, the row says so.
 fn exit_keys(controller: &Controller, width: usize) -> Line {
+    if controller.is_unread {
+        let text = if width >= 48 {
+            " Read first: keys count after a short pause."
+        } else {
+            " Read first."
+        };
+        return Line::of(text, Style::Dim);
+    }
     let always: &[_] = if controller.state.offers_from_now_on() {
         &[("Ctrl-R", "decline always")]
     } else {

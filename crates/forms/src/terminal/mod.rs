@@ -19,9 +19,10 @@
 //! - [`QuestionHandle`]: withdraws a question while it is shown
 //! - [`Charset`]: the characters of the terminal, from the locale
 //! - `plain`: line mode; `lines` reads lines, and `echo` hides secrets while they are typed
-//! - `screen`: the loop of screen mode; `controller` maps keys to events, `layout_single` and `layout_full` lay out
-//!   pages made of `widgets` and `keys`, `editor` and `picker` are the inputs of fields, `page` is styled text, and
-//!   `tty_guard` owns the terminal and restores it; `visit` waits while the person visits a page
+//! - `screen`: the loop of screen mode; `key_guard` lets no key count at first; `controller` maps keys to events,
+//!   `layout_single` and `layout_full` lay out pages made of `widgets` and `keys`, `editor` and `picker` are the inputs
+//!   of fields, `page` is styled text, and `tty_guard` owns the terminal and restores it; `visit` waits while the person
+//!   visits a page
 
 mod charset;
 mod controller;
@@ -29,6 +30,7 @@ mod echo;
 mod editor;
 mod frontend;
 mod handle;
+mod key_guard;
 mod keys;
 mod layout_full;
 mod layout_single;

@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use crossterm::event::{Event as Input, KeyEventKind};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use mcp_elicit_core::answer::Outcome;
 
 use super::charset::Charset;
 use super::controller::Controller;
 use super::handle::QuestionHandle;
+use super::key_guard::KeyGuard;
 use super::tty_guard::{self, TerminalGuard};
-use super::{layout_full, layout_single, widgets};
+use super::{layout_full, layout_single, lines, widgets};
 use crate::view::{AnswerState, Effect, Event, FrontendError, QuestionView, Submission, phrases};
 
 /// The interval at which the handle and the clock are checked while no key comes.
@@ -57,8 +58,9 @@ impl Screen<'_> {
         let mut controller = Controller::new(state, self.zone);
         controller.charset = self.charset;
         let mut guard = TerminalGuard::take(self.out, self.color)?;
-        // The size and second for which the screen was drawn.
+        // The size, the second and the pause for which the screen was drawn.
         let mut drawn = None;
+        let mut pause = None;
         loop {
             let now = (self.clock)();
             if let Some(over) = over(&mut controller, self.handle, now) {
@@ -72,7 +74,10 @@ impl Screen<'_> {
                 drawn = None;
             }
             let left = question.remaining(now).map(|left| left.as_secs());
-            let current = Some((width, height, left));
+            controller.is_unread = pause
+                .as_mut()
+                .is_none_or(|pause: &mut KeyGuard| pause.lasts(lines::now()));
+            let current = Some((width, height, left, controller.is_unread));
             if drawn != current {
                 controller.reading = controller
                     .reading
@@ -89,8 +94,14 @@ impl Screen<'_> {
                 controller.looked_at(&frame, width);
                 drawn = current;
             }
+            let pause = pause.get_or_insert_with(|| KeyGuard::begin(lines::now()));
             let effect = match tty_guard::next(TICK)? {
-                Some(Input::Key(key)) if key.kind != KeyEventKind::Release => controller.press(key),
+                Some(Input::Key(key)) if key.kind == KeyEventKind::Release => Effect::Show,
+                Some(Input::Key(key)) if !is_interrupt(key) && !pause.lets_press(lines::now()) => {
+                    continue;
+                }
+                Some(Input::Paste(_)) if !pause.lets_press(lines::now()) => continue,
+                Some(Input::Key(key)) => controller.press(key),
                 Some(Input::Paste(text)) => controller.paste(&text),
                 Some(_) => Effect::Show,
                 None => continue,
@@ -121,6 +132,11 @@ impl Screen<'_> {
             (outcome, _) => writeln!(self.out, "{asker}: {}", phrases::done(outcome)),
         }
     }
+}
+
+/// Returns `true` for Ctrl-C, which ends the program and answers nothing.
+fn is_interrupt(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 /// Returns the reason if the question ended by itself.

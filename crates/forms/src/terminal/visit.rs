@@ -6,9 +6,11 @@ use std::time::Duration;
 use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::charset::Charset;
+use super::echo::Echo;
 use super::handle::QuestionHandle;
 use super::lines::{Lines, Waited};
 use super::page::{Body, Line, Page, Style, wrap};
+use super::plain::EARLY;
 use super::tty_guard::{self, Keys, TerminalGuard};
 use super::{keys, widgets};
 use crate::view::{FrontendError, phrases};
@@ -117,32 +119,45 @@ fn page(hosts: &[String], width: usize) -> Page {
     }
 }
 
-/// Waits for a line from a person; without a person it waits for the handle only.
+/// Waits for a line that a person types, at this terminal if it is one; without a person it waits for the handle only.
 pub(super) fn by_lines(
     lines: &mut Lines,
     out: &mut (dyn Write + Send),
-    person: bool,
+    typed: Option<&Echo>,
     hosts: &[String],
     handle: &QuestionHandle,
 ) -> Result<(), FrontendError> {
-    writeln!(out, "{}", phrases::visiting(hosts))?;
-    if person {
-        write!(out, "Press Enter when you are done: ")?;
+    if let Some(terminal) = typed {
+        lines.discard_typed(terminal);
     }
-    out.flush()?;
+    writeln!(out, "{}", phrases::visiting(hosts))?;
+    let prompt = |lines: &mut Lines, out: &mut (dyn Write + Send)| {
+        if let Some(terminal) = typed {
+            write!(out, "Press Enter when you are done: ")?;
+            out.flush()?;
+            lines.have_shown(terminal);
+        }
+        out.flush()
+    };
+    prompt(lines, out)?;
     loop {
         if let Some(why) = handle.withdrawn() {
             writeln!(out, "\n{}", phrases::visit_over(&why))?;
             return Err(FrontendError::Withdrawn { why });
         }
-        if person {
-            match lines.next(TICK)? {
-                Waited::Line(_) | Waited::Cut(_) => return Ok(()),
-                Waited::End => return Err(FrontendError::EndOfInput { field: None }),
-                Waited::NotYet => {}
-            }
-        } else {
+        let Some(terminal) = typed else {
             std::thread::sleep(TICK);
+            continue;
+        };
+        match lines.next(TICK)? {
+            Waited::Line(_) | Waited::Cut(_) => return Ok(()),
+            Waited::Early => {
+                writeln!(out, "{EARLY}")?;
+                lines.discard_typed(terminal);
+                prompt(lines, out)?;
+            }
+            Waited::End => return Err(FrontendError::EndOfInput { field: None }),
+            Waited::NotYet => {}
         }
     }
 }
@@ -158,14 +173,14 @@ mod tests {
         by_lines(
             &mut lines,
             &mut io::sink(),
-            true,
+            Some(&Echo::default()),
             &hosts,
             &QuestionHandle::new(),
         )
         .unwrap();
         let handle = QuestionHandle::new();
         handle.withdraw("the server says it is done");
-        let ended = by_lines(&mut lines, &mut io::sink(), false, &hosts, &handle);
+        let ended = by_lines(&mut lines, &mut io::sink(), None, &hosts, &handle);
         assert!(matches!(ended, Err(FrontendError::Withdrawn { .. })));
         assert!(
             matches!(lines.next(Duration::from_secs(5)), Ok(Waited::Line(line)) if line == "next answer")

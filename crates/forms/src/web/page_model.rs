@@ -96,7 +96,7 @@ pub(super) fn asker(
 }
 
 /// Splits many arguments of a call that waits for approval: first those that its rule may read or that approvers may
-/// change, then the others. A few are all shown.
+/// change, then the others. A few are all shown, and so are all if the rule reads none that the call has.
 fn without_others(
     arguments: Vec<Argument>,
     reads: &[String],
@@ -118,10 +118,9 @@ fn without_others(
     let (mut shown, mut others): (Vec<Argument>, Vec<Argument>) = arguments
         .into_iter()
         .partition(|(name, _)| first.contains(name));
-    if others.len() < FOLDED {
+    // The order is the caller's: if the rule reads none, none matters less than another.
+    if others.len() < FOLDED || shown.is_empty() {
         shown.append(&mut others);
-    } else if shown.is_empty() {
-        shown.extend(others.drain(..OPEN));
     }
     (shown, others)
 }
@@ -689,11 +688,11 @@ mod tests {
         let (shown, others) = without_others(arguments(12), &reads, &question);
         assert_eq!(names(&shown), ["argument3", "argument9"]);
         assert_eq!(others.len(), 10);
-        // Nothing that matters is known: the first ones are shown.
+        // Nothing that matters is known: all are shown.
         let none = may_change("absent");
         let (shown, others) = without_others(arguments(12), &[], &none);
-        assert_eq!(names(&shown), names(&arguments(OPEN)));
-        assert_eq!(others.len(), 12 - OPEN);
+        assert_eq!(names(&shown), names(&arguments(12)));
+        assert!(others.is_empty(), "the caller chooses the order");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tests of the conditions for an answer: a person must have seen the question, and a held key does not count.
 
-use super::{CTRL_O, CTRL_X, DOWN, ENTER, ESC, TAB, ask, ask_with, ended};
+use super::{CTRL_C, CTRL_O, CTRL_X, DOWN, ENTER, ESC, TAB, ask, ask_with, ended};
 
 /// Returns a held key, as terminals send it.
 fn held(key: &str) -> String {
@@ -26,6 +26,37 @@ fn a_held_key_answers_nothing() {
     terminal.press_for(&held("n"), "▸ No");
     terminal.press(ENTER);
     assert_eq!(ended(&mut terminal), "ENDED decline");
+}
+
+#[test]
+fn keys_that_come_with_a_question_answer_nothing() {
+    for (case, chosen) in [
+        ("yesno", "Press Enter to send Yes"),
+        ("confirm", "▸ Yes"),
+        ("link", "Read first"),
+    ] {
+        let mut terminal = ask(case, 80, 24);
+        // Typed on from what was there before.
+        let seen = terminal.wait_for_first("Read first: keys count after a short pause.");
+        assert!(!seen.contains("Esc cancel"), "{seen}");
+        terminal.press(&format!("y{ENTER}"));
+        terminal.press(&format!("{ESC}y"));
+        terminal.press("\x1b[200~yes\r\x1b[201~");
+        let seen = terminal.wait_for("Esc cancel");
+        assert!(
+            !seen.contains(chosen) && !seen.contains("ENDED"),
+            "{case}: {seen}"
+        );
+        terminal.press_for(CTRL_X, "Decline? Press y");
+        terminal.press("y");
+        assert_eq!(ended(&mut terminal), "ENDED decline");
+    }
+    // Ctrl-C ends the program at any time.
+    let mut terminal = ask("yesno", 80, 24);
+    terminal.wait_for_first("Read first");
+    terminal.press(CTRL_C);
+    let end = ended(&mut terminal);
+    assert!(end.contains("interrupted"), "{end}");
 }
 
 #[test]
@@ -73,12 +104,12 @@ fn a_key_held_down_since_the_question_before_leaves_none() {
 fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
     let mut terminal = ask_with("secret", 80, 40, &[("TERM", "dumb")]);
     terminal.wait_for("Type allow");
-    terminal.press_for("allow\n", "not shown");
+    terminal.type_line("allow\n", "not shown");
     let seen = terminal.press_for("hunter2\n", "Send this?");
     assert!(!seen.contains("hunter"), "{seen}");
     assert!(seen.contains("(hidden)"), "{seen}");
     assert!(terminal.is_given_back(), "other lines are shown again");
-    terminal.press("yes\n");
+    terminal.type_line("yes\n", "ENDED");
     let end = ended(&mut terminal);
     assert_eq!(end, r#"ENDED accept {"password":"hunter2"}"#);
 }

@@ -161,7 +161,7 @@ fn a_dumb_terminal_is_asked_line_by_line() {
     let mut terminal = ask_with("deploy", 80, 24, &[("TERM", "dumb")]);
     terminal.wait_for("Environment:");
     assert!(!terminal.look(Screen::alternate_screen));
-    terminal.press_for("2\n", "Replicas [2]:");
+    terminal.type_line("2\n", "Replicas [2]:");
     terminal.press(":decline\n");
     assert_eq!(ended(&mut terminal), "ENDED decline");
 }

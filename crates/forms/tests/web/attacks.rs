@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 
+use crate::browser::at_question;
 use crate::fixtures::{Asking, asks, every_kind, link, nothing, short};
 use crate::http::{Visitor, send};
 
@@ -175,6 +176,23 @@ async fn elsewhere() -> (String, tokio::sync::oneshot::Receiver<String>) {
         tell.send(String::from_utf8(head).unwrap()).unwrap();
     });
     (at, told)
+}
+
+/// As when another site's window goes away between the two clicks of a double click.
+#[tokio::test]
+async fn a_press_on_a_page_that_has_only_just_come_up_does_nothing() {
+    let setup = Setup::default();
+    let Some((page, _asking, asked)) = at_question(setup, asks("Go?", &nothing())).await else {
+        return;
+    };
+    let comes_up = "window.dispatchEvent(new Event('focus')); document.querySelector('[data-act=accept]').click();";
+    page.run(comes_up).await;
+    let said = page.text("[data-early]").await;
+    assert!(said.contains("Press again"), "{said}");
+    assert!(asked.is_waiting());
+    page.click("[data-act=accept]").await;
+    assert_eq!(asked.content().await, json!({}));
+    page.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,7 +123,7 @@ async fn every_state(look: &mut Look) {
     look.at("arguments").await;
     look.page.fill("#f0", "1.000").await;
     look.page
-        .run("document.querySelector('[data-act=review]').click()")
+        .run("delete document.body.dataset.fresh; document.querySelector('[data-act=review]').click()")
         .await;
     look.page.at("dl.review .typed").await;
     look.at("review-typed").await;
@@ -151,7 +151,9 @@ async fn every_state(look: &mut Look) {
     look.at("sure").await;
     // By script from here on: screenshots move the element that the driver would click.
     look.page
-        .run("document.querySelector('[data-leave=no]').click()")
+        .run(
+            "delete document.body.dataset.fresh; document.querySelector('[data-leave=no]').click()",
+        )
         .await;
     look.page
         .run("location.assign(location.pathname + '?leave=decline')")
@@ -159,7 +161,7 @@ async fn every_state(look: &mut Look) {
     look.page.at("#leaving").await;
     look.at("leaving").await;
     look.page
-        .run("document.querySelector('[data-act=review]').click()")
+        .run("delete document.body.dataset.fresh; document.querySelector('[data-act=review]').click()")
         .await;
     look.page.at("dl.review").await;
     look.at("review").await;
@@ -197,7 +199,7 @@ async fn every_state(look: &mut Look) {
         look.page.open(&asked.link).await;
         look.at(state).await;
         look.page
-            .run("for (const part of document.querySelectorAll('.always, .neither, details.call')) part.open = true; document.querySelector('#whole')?.click()")
+            .run("delete document.body.dataset.fresh; for (const part of document.querySelectorAll('.always, .neither, details.call')) part.open = true; document.querySelector('#whole')?.click()")
             .await;
         look.at(&format!("{state}-for-good")).await;
         waiting.push(asked);

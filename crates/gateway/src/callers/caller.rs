@@ -65,6 +65,14 @@ impl ProvenCaller {
         }
     }
 
+    /// Creates the holder of the API key of this id, of whose owner nothing is known.
+    pub(super) fn of_key_id(id: &str) -> Self {
+        Self {
+            subject: id.to_owned(),
+            ..Self::of_kind(ProofKind::Key, Principal::Key(id).to_string())
+        }
+    }
+
     /// Creates a subject of an issuer. `logs_in` is the issuer at which people log in: its subjects are people.
     pub(crate) fn of_subject(issuer: &str, subject: &str, logs_in: Option<&str>) -> Self {
         let binding = Principal::subject(issuer, subject).to_string();
@@ -131,6 +139,11 @@ impl ProvenCaller {
     /// text of a token.
     pub(crate) fn binding(&self) -> &str {
         &self.binding
+    }
+
+    /// Returns `true` if a key, a token or a trusted proxy's header proves the caller.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        matches!(self.kind, ProofKind::Subject | ProofKind::Key)
     }
 
     /// Returns the kind of proof.

@@ -3,6 +3,7 @@
 pub(crate) mod caller;
 mod challenge;
 mod ended_keys;
+pub(crate) mod forwarded;
 #[cfg(feature = "teams")]
 pub(crate) mod oidc;
 pub(crate) mod resource;
@@ -405,6 +406,27 @@ impl Callers {
             Proof::Proxy(_) => !self.is_blocked(caller),
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => callers.current(caller).is_some() && !self.is_blocked(caller),
+        }
+    }
+
+    /// Returns the issuer at which people log in.
+    pub(crate) fn logs_in(&self) -> Option<&str> {
+        self.logs_in.as_deref()
+    }
+
+    /// Returns `true` if a gateway that serves a session asks an issuer about the tokens of its caller.
+    pub(crate) fn asks_about_tokens(&self) -> bool {
+        self.asks_before_delivery()
+    }
+
+    /// Notes a caller that another gateway has authenticated, with its token if there is one: it may be newer than the
+    /// one that is known here.
+    #[cfg(feature = "teams")]
+    pub(crate) fn note_forwarded(&self, caller: &ProvenCaller, headers: &HeaderMap) {
+        if let Proof::Oidc(callers) = &self.proof
+            && caller.kind() == ProofKind::Subject
+        {
+            callers.note(caller, bearer(headers).ok(), now());
         }
     }
 

@@ -109,12 +109,17 @@ impl OidcCallers {
             self.verifier.introspect(token, &audience, now).await?;
         }
         let caller = self.caller(&checked);
-        let is_newest = self.remember(&caller, now);
-        if is_newest && self.asks() {
+        self.note(&caller, Some(token), now);
+        Ok(caller)
+    }
+
+    /// Notes a caller that was authenticated, here or by another gateway, with this token.
+    pub(super) fn note(&self, caller: &ProvenCaller, token: Option<&str>, now: Timestamp) {
+        let is_newest = self.remember(caller, now);
+        if let Some(token) = token.filter(|_| is_newest && self.asks()) {
             let entry = (SecretText::new(token), now);
             self.tokens().insert(caller.binding().to_owned(), entry);
         }
-        Ok(caller)
     }
 
     /// Returns `true` if the issuer is asked again about tokens that it may have revoked.

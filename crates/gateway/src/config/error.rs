@@ -7,7 +7,7 @@ use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::{RuleDefect, nearest};
 use serde::de::DeserializeOwned;
 
-use super::{AnswerWithError, HeaderError, LoginError, NoAddress, file};
+use super::{AnswerWithError, HeaderError, LoginError, NoAddress, PeerSettingsError, file};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -229,6 +229,9 @@ pub enum ConfigError {
         "mode = \"oidc\" off loopback needs `public-url`, such as public-url = \"https://mcp.example.com\""
     )]
     NoPublicUrl,
+    /// Other gateways cannot reach this one as configured.
+    #[error(transparent)]
+    Peers(#[from] PeerSettingsError),
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {
@@ -255,9 +258,114 @@ fn listed(defects: &[RuleDefect]) -> String {
     text
 }
 
+/// Settings whose line may be shown: no value of theirs is a secret, even by mistake.
+const SHOWN: [&str; 38] = [
+    "listen",
+    "peer-listen",
+    "peer-address",
+    "inbox",
+    "presence",
+    "notify",
+    "state",
+    "insecure",
+    "max-frame",
+    "ready-grace",
+    "drain",
+    "caller-call-bytes",
+    "all-call-bytes",
+    "caller-question-bytes",
+    "all-question-bytes",
+    "argument-bytes",
+    "allow-origins",
+    "trusted-proxies",
+    "public-url",
+    "keep-answers",
+    "keep-results",
+    "keep-ended",
+    "time-zone",
+    "sign-in",
+    "scopes",
+    "callback-port",
+    "share-child",
+    "revision",
+    "answer-with",
+    "hold",
+    "open-for",
+    "patience",
+    "pending",
+    "message-bytes",
+    "pending-bytes",
+    "questions-per-minute",
+    "mode",
+    "leeway",
+];
+
+/// Returns a line of the file without the value of any other setting, which may be a secret; `None` if it can be shown.
+fn without_value(line: &str) -> Option<String> {
+    let start = line.trim_start();
+    if start.is_empty() || start.starts_with('[') && !start.contains('=') {
+        return None;
+    }
+    // A line inside of a value has no name.
+    let Some((name, value)) = line.split_once('=') else {
+        return Some("...".to_owned());
+    };
+    let is_shown = SHOWN.contains(&name.trim()) && !value.contains('{');
+    (!is_shown).then(|| format!("{name}= ..."))
+}
+
+/// Returns a message of the parser without the texts of the file that it repeats.
+fn without_texts(message: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once("string \"") {
+        shown.push_str(before);
+        shown.push_str("a text");
+        let mut is_escaped = false;
+        let end = after.find(|c| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        rest = end.map_or("", |end| &after[end + 1..]);
+    }
+    shown.push_str(rest);
+    match shown.split_once("unknown variant `") {
+        Some((before, after)) => {
+            let end = after
+                .find("`, expected")
+                .map_or("", |end| &after[end + 1..]);
+            format!("{before}unknown value{end}")
+        }
+        None => shown,
+    }
+}
+
+/// Returns the parser's text, without a value that may be a secret.
+fn without_secrets(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let mut lines = text.split('\n');
+    let (Some(head), Some(bar), Some(line)) = (lines.next(), lines.next(), lines.next()) else {
+        return without_texts(&text);
+    };
+    let numbered = line
+        .split_once(" | ")
+        .filter(|_| head.starts_with("TOML parse error"));
+    let Some((number, source)) = numbered else {
+        return without_texts(&text);
+    };
+    match without_value(source) {
+        None => text,
+        Some(shown) => {
+            let message = without_texts(error.message());
+            format!("{head}\n{bar}\n{number} | {shown}\n{bar}\n{message}\n")
+        }
+    }
+}
+
 /// Returns the parser's message, with programmers' terms replaced.
 fn plain_words(error: &toml::de::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = without_secrets(error);
     for (theirs, ours) in [
         ("expected u64", "expected a whole number"),
         ("expected usize", "expected a whole number"),
@@ -336,11 +444,68 @@ impl ConfigError {
         if is_text && matches!(self, Self::Secret { .. }) {
             let column = before.chars().rev().take_while(|c| *c != '\n').count();
             shown = hide_text(&shown, column).0;
+        } else if matches!(
+            self,
+            Self::Address { .. } | Self::Header { .. } | Self::UpstreamAuth { .. }
+        ) {
+            shown = without_value(&shown).unwrap_or(shown);
         }
         Self::At {
             line: line + 1,
             shown,
             fault: Box::new(self),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn no_value_that_may_be_a_secret_is_shown_with_a_mistake() {
+        let server = "[servers.a]\nurl = \"https://a.example/mcp\"\n";
+        for (top, in_server) in [
+            ("record = \"host=127.0.0.1 password=sekret\"", ""),
+            ("record = \"jdbc:postgresql://x?password=sekret\"", ""),
+            ("record = [\"sekret\"]", ""),
+            ("record = sekret", ""),
+            ("record = \"sekret", ""),
+            ("recrod = \"postgres://me:sekret@x/y\"", ""),
+            ("record-password = \"sekret\" x", ""),
+            ("record-password = sekret", ""),
+            ("record-pasword = \"sekret\"", ""),
+            ("record-password-command = \"print sekret\"", ""),
+            (
+                "record-password-command = [\n\"sekret\",\n\"sekret\" 1]",
+                "",
+            ),
+            (
+                "login = { mode = \"oidc\", client-secret = \"sekret\", x = 1 }",
+                "",
+            ),
+            ("login = \"sekret\"", ""),
+            ("auth = \"sekret\"", ""),
+            ("", "headers = \"Authorization: Bearer sekret\""),
+            ("", "headers = { Authorization = [\"sekret\"] }"),
+            ("", "headers = { Authorization = \"sekret\", X = 1 }"),
+            ("", "token = \"sekret\""),
+            ("", "env = \"KEY=sekret\""),
+            ("", "env = { KEY = \"sekret\", X = 1 }"),
+            ("", "[servers.a.headers]\nAuthorization = \"Bearer sekret"),
+            (
+                "",
+                "[servers.b]\nurl = \"https://me:sekret@x\"\nsign-in = true",
+            ),
+            ("", "[servers.b]\ncommand = \"x --key sekret\""),
+            ("", "[servers.b]\ncommand = [\"x\", \"sekret\", 1]"),
+        ] {
+            let text = format!("listen = \"127.0.0.1:0\"\n{top}\n{server}{in_server}\n");
+            let said = Config::parse(&text).unwrap_err().to_string();
+            assert!(!said.contains("sekret"), "{text}\n{said}");
+        }
+        let harmless = format!("listen = \"here\"\n{server}");
+        let said = Config::parse(&harmless).unwrap_err().to_string();
+        assert!(said.contains("1 | listen = \"here\""), "{said}");
     }
 }

@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::auth::{Auth, FileAuth};
+use super::database::password_in;
 use super::error::keys_of;
 use super::login::{FileLogin, LoginContext};
 use super::oidc;
@@ -25,7 +26,7 @@ use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
     AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
-    Program, RecordDatabase, RestartSettings, Server, Target, bounds, is_origin,
+    PeerSettings, Program, RecordDatabase, RestartSettings, Server, Target, bounds, is_origin,
 };
 
 #[derive(Deserialize)]
@@ -49,6 +50,12 @@ struct File {
     record: Record,
     #[serde(default)]
     record_password: Option<Spanned<FileSecret>>,
+    #[serde(default)]
+    record_password_command: Option<Vec<String>>,
+    #[serde(default)]
+    peer_listen: Option<Spanned<SocketAddr>>,
+    #[serde(default)]
+    peer_address: Option<Spanned<String>>,
     #[serde(default)]
     insecure: bool,
     #[serde(default)]
@@ -431,14 +438,24 @@ impl Config {
         let is_memory = file.record == Record::Memory;
         let database = match file.record {
             Record::Database(address) => {
-                let password = file.record_password.map(|secret| {
-                    let read = secret.get_ref().read("record-password");
-                    read.map_err(|fault| fault.at(text, secret.span().start))
-                });
-                Some(RecordDatabase::new(address, password.transpose()?))
+                let secret = file.record_password.as_ref();
+                let at = secret.map_or(0, |secret| secret.span().start);
+                let secret = secret.map(Spanned::get_ref);
+                let password = password_in(secret, file.record_password_command);
+                let password = password.map_err(|fault| fault.at(text, at))?;
+                Some(RecordDatabase::new(address, password))
             }
             Record::Sqlite | Record::Memory => None,
         };
+        let peers_at = file.peer_listen.as_ref().map(|at| at.span().start);
+        let peers_at = peers_at.or(file.peer_address.as_ref().map(|at| at.span().start));
+        let peers = PeerSettings::read(
+            file.peer_listen.map(Spanned::into_inner),
+            file.peer_address.map(Spanned::into_inner),
+            file.listen.is_some() && database.is_some(),
+        );
+        let peers =
+            peers.map_err(|fault| ConfigError::from(fault).at(text, peers_at.unwrap_or(0)))?;
         Ok(Self {
             listen: file.listen,
             inbox,
@@ -450,6 +467,7 @@ impl Config {
             state: file.state,
             in_memory: is_memory,
             database,
+            peers,
             plain: false,
             insecure: file.insecure,
             auth,

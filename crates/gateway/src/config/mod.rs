@@ -8,7 +8,9 @@ mod error;
 mod file;
 mod login;
 mod oidc;
+mod peers;
 mod restart_settings;
+mod risky_settings;
 mod secret;
 mod teams;
 mod upstream;
@@ -25,12 +27,14 @@ pub use byte_limits::ByteLimits;
 pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
 pub use channels::{add_channel_defects, add_channel_warnings};
-pub use database::RecordDatabase;
+pub use database::{RecordDatabase, RecordPassword, record_database};
 pub use error::ConfigError;
 pub use file::retention;
 pub use login::{LoginError, login_issuer, people_names, server_names, state_folder};
 pub use oidc::{OidcAuth, TokenCheck};
+pub use peers::{PeerSettings, PeerSettingsError};
 pub use restart_settings::RestartSettings;
+pub use risky_settings::{RiskySetting, risky_settings};
 pub use secret::{SecretText, unset_variables};
 pub(crate) use teams::zone_of;
 pub use upstream::{HeaderError, UpstreamCredentials, upstream_header};
@@ -103,6 +107,8 @@ pub struct Config {
     pub in_memory: bool,
     /// The database of the record; `None` for a file in the state folder.
     pub database: Option<RecordDatabase>,
+    /// The listener for other gateways of that database; `None` if requests of sessions elsewhere are not forwarded.
+    pub peers: Option<PeerSettings>,
     /// `true` if the person at the terminal is asked line by line, without a screen.
     pub plain: bool,
     /// `true` if unauthenticated clients may be served at an address that the network can reach.

@@ -194,6 +194,17 @@ mod tests {
     }
 
     #[test]
+    fn every_setting_of_a_file_is_known_beside_rules_too() {
+        let keys = super::super::file::keys();
+        assert!(keys.len() > 25, "{keys:?}");
+        for key in keys {
+            let said = super::Rules::parse(&format!("{key} = 0\n")).err();
+            let mut said = said.unwrap_or_default().into_iter();
+            assert!(!said.any(|defect| defect.code == "unknown-key"), "{key}");
+        }
+    }
+
+    #[test]
     fn rules_stand_in_the_gateways_own_file() {
         let rule = "[[rules]]\ntool = \"delete_*\"\napprove = true\nask = { group = \"ops\" }\n";
         let config = parse("inbox = \"127.0.0.1:1\"\n", &format!("{PEOPLE}{rule}")).unwrap();

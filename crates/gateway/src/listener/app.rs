@@ -22,6 +22,7 @@ use crate::listener::endpoint::header_checks::refusal;
 use crate::listener::metrics::{Metrics, Open};
 use crate::listener::origin_guard::OriginGuard;
 use crate::listener::page_access::open_to_pages;
+use crate::listener::peers::Peers;
 use crate::runtime::{Runtime, StartError};
 use crate::service_manager::{self, Stage};
 use crate::stop_signal::StopSignal;
@@ -76,7 +77,9 @@ async fn serve_until_stopped(
         return Err(StartError::OpenToNetwork { at });
     }
     let origin = listener.local_addr().ok().map(|at| format!("http://{at}"));
-    let (app, state) = routes(runtime, config, local, origin);
+    let (app, peer_app, state) = routes(runtime, config, local, origin);
+    let peers = state.runtime.peers.clone();
+    let peers = peers.map(|peers| tokio::spawn(serve_peers(peers, peer_app)));
     let counts = (state.metrics.clone(), state.runtime.record.clone());
     tokio::spawn(async move { counts.0.begin(&counts.1).await });
     let stopping = state.clone();
@@ -116,7 +119,17 @@ async fn serve_until_stopped(
     };
     service_manager::tell(Stage::Ready);
     web::serve(listener, app, BOUNDS, stop).await;
+    if let Some(peers) = peers {
+        peers.abort();
+    }
     Ok(())
+}
+
+/// Serves requests of other gateways.
+async fn serve_peers(peers: Arc<Peers>, app: Router) {
+    if let Err(error) = peers.serve(app).await {
+        tracing::error!(%error, "no requests of other gateways can be served");
+    }
 }
 
 /// Returns the routes of every server and those for operators; `local` if the address is a loopback one. Must be called
@@ -125,18 +138,20 @@ pub fn router(runtime: Runtime, config: &Config, local: bool) -> Router {
     routes(runtime, config, local, None).0
 }
 
+/// Returns the routes for clients, and those for other gateways.
 fn routes(
     runtime: Runtime,
     config: &Config,
     local: bool,
     origin: Option<String>,
-) -> (Router, AppState) {
+) -> (Router, Router, AppState) {
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard =
         OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
     let shared = Shared::new(&config.byte_limits);
     let mut endpoints = Vec::new();
     let mut app = Router::new();
+    let mut peer_app = Router::new();
     for server in &config.servers {
         let name = &server.settings.server;
         let mut paths = vec![format!("/mcp/{name}")];
@@ -156,8 +171,9 @@ fn routes(
         for path in &paths {
             // People type a slash at the end of an address, and some clients add one.
             app = app
-                .route(path, endpoint.routes(resource(path)))
-                .route(&format!("{path}/"), endpoint.routes(resource(path)));
+                .route(path, endpoint.routes(resource(path), path))
+                .route(&format!("{path}/"), endpoint.routes(resource(path), path));
+            peer_app = peer_app.route(path, endpoint.peer_routes(resource(path), path));
             if let Some((scopes, issuer)) = runtime.callers.issuer() {
                 let (resource, name) = (resource(path), name.clone());
                 let (scopes, issuer) = (scopes.to_vec(), issuer.to_owned());
@@ -183,7 +199,7 @@ fn routes(
     let app = app.merge(own).fallback(nowhere);
     let app = app.method_not_allowed_fallback(not_taken);
     let app = open_to_pages(app, &config.allow_origins);
-    (app, state)
+    (app, peer_app.fallback(nowhere), state)
 }
 
 /// The interval at which a stopping gateway looks for open calls.
@@ -222,6 +238,9 @@ async fn not_taken() -> Response {
     refusal(StatusCode::METHOD_NOT_ALLOWED, -32600, why)
 }
 
+/// The time in which the record answers a probe: those of balancers wait only seconds.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
 async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
     if let Some(refused) = state.refuses(&headers) {
         return refused;
@@ -230,9 +249,10 @@ async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
     // The cheapest read: probes come often, and a count of open questions takes longer the more there are.
-    match state.runtime.record.store().audit_end().await {
-        Ok(_) => "ready\n".into_response(),
-        Err(_) => (
+    let read = state.runtime.record.store().audit_end();
+    match tokio::time::timeout(READY_WITHIN, read).await {
+        Ok(Ok(_)) => "ready\n".into_response(),
+        Ok(Err(_)) | Err(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             "the record cannot be reached\n",
         )
@@ -254,7 +274,10 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
         open.calls += calls;
         open.questions += questions;
     }
-    let text = state.metrics.text(&state.runtime.record, open).await;
+    let text = state
+        .metrics
+        .text(&state.runtime.record, open, state.runtime.peers.as_deref())
+        .await;
     let headers = [("content-type", exposition::CONTENT_TYPE)];
     (headers, text).into_response()
 }

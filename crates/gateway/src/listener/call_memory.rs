@@ -19,7 +19,7 @@ use mcp_elicit_relay::{ByteAccount, ByteAccounts, ByteLimit};
 use serde_json::json;
 
 use super::requests_at_work::TooMany;
-use crate::callers::{ProofKind, ProvenCaller};
+use crate::callers::ProvenCaller;
 use crate::config::ByteLimits;
 
 /// The bytes of each arriving message that are not counted.
@@ -54,13 +54,11 @@ impl CallMemory {
     /// Returns the accounts of a caller's messages and sessions. Unauthenticated callers have no account of their own:
     /// without `[auth]` all of them may be one.
     pub(crate) fn of(&self, caller: &ProvenCaller) -> ByteAccounts {
-        match caller.kind() {
-            ProofKind::Unverified | ProofKind::Local => ByteAccounts::new([self.all.clone()]),
-            ProofKind::Subject | ProofKind::Key => {
-                let own = self.account_of(caller.binding());
-                ByteAccounts::new([own, self.all.clone()])
-            }
+        if !caller.is_authenticated() {
+            return ByteAccounts::new([self.all.clone()]);
         }
+        let own = self.account_of(caller.binding());
+        ByteAccounts::new([own, self.all.clone()])
     }
 
     fn account_of(&self, binding: &str) -> Arc<ByteAccount> {

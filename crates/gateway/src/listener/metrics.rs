@@ -8,6 +8,7 @@ use mcp_elicit_record::figures::{Figures, Times};
 use mcp_elicit_record::store::StoreError;
 use tokio::sync::Mutex;
 
+use crate::listener::peers::Peers;
 use crate::transports::child_limit::CHILDREN;
 use crate::transports::process::running_servers;
 
@@ -38,10 +39,13 @@ impl Metrics {
     }
 
     /// Returns all figures. Those of a record that cannot be read are left out, and `mcp_elicit_record_up` is 0.
-    pub(super) async fn text(&self, record: &Record, open: Open) -> String {
+    pub(super) async fn text(&self, record: &Record, open: Open, peers: Option<&Peers>) -> String {
         let mut text = Exposition::default();
         add_counters(&mut text, record);
         add_open(&mut text, open);
+        if let Some(peers) = peers {
+            add_forwarded(&mut text, peers);
+        }
         let mut figures = self.figures.lock().await;
         let read = add_record(&mut text, &mut figures, record).await;
         if let Err(fault) = &read {
@@ -147,6 +151,25 @@ fn add_open(text: &mut Exposition, open: Open) {
     let help = "1, with the version as a label.";
     text.metric(name, MetricType::Gauge, Some(help));
     text.labelled(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Adds the numbers of requests between gateways.
+fn add_forwarded(text: &mut Exposition, peers: &Peers) {
+    let name = "mcp_elicit_forwarded_requests_total";
+    let help = "Requests of sessions at other gateways, by result.";
+    text.metric(name, MetricType::Counter, Some(help));
+    for (result, count) in peers.counts().by_result() {
+        text.labelled(name, &[("result", result)], count);
+    }
+    let name = "mcp_elicit_received_requests_total";
+    let help = "Requests that other gateways have forwarded to this one, by result.";
+    text.metric(name, MetricType::Counter, Some(help));
+    for (result, count) in peers.counts().received() {
+        text.labelled(name, &[("result", result)], count);
+    }
+    let name = "mcp_elicit_forwarding";
+    let help = "Requests that are being forwarded.";
+    gauge(text, name, help, peers.forwarding() as u64);
 }
 
 /// Adds the figures of the record, which all its gateways share.

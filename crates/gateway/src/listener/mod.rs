@@ -8,14 +8,18 @@
 //! | [`call_memory`] | the limits on the bytes of calls, of one caller and of all |
 //! | `metrics` | the figures for a monitor |
 //! | [`endpoint`] | the MCP endpoint of one server |
+//! | [`held_body`] | the body of a response that holds something until it has ended |
+//! | [`peers`] | requests of sessions at other gateways of the record |
 //! | [`requests_at_work`] | the limit on the requests of one caller |
 //! | [`response_streams`] | messages to a client, resumable |
 
 pub(crate) mod app;
 pub(crate) mod call_memory;
 pub(crate) mod endpoint;
+mod held_body;
 mod metrics;
 pub(crate) mod origin_guard;
 pub(crate) mod page_access;
+pub(crate) mod peers;
 pub(crate) mod requests_at_work;
 pub(crate) mod response_streams;

@@ -13,19 +13,15 @@
 //! are limited.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use axum::body::{Body, HttpBody};
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
-use hyper::body::{Frame, SizeHint};
 use serde_json::{Value, json};
 
-use crate::callers::{ProofKind, ProvenCaller};
+use super::held_body::with_held;
+use crate::callers::ProvenCaller;
 
 /// The most concurrent requests of one caller, over all servers. Calls that wait for people are included.
 pub(crate) const AT_WORK: usize = 256;
@@ -156,9 +152,8 @@ impl RequestsAtWork {
         caller: &ProvenCaller,
         kind: Kind,
     ) -> Result<WorkPermit, TooMany> {
-        match caller.kind() {
-            ProofKind::Unverified | ProofKind::Local => return Ok(WorkPermit { counted: None }),
-            ProofKind::Subject | ProofKind::Key => {}
+        if !caller.is_authenticated() {
+            return Ok(WorkPermit { counted: None });
         }
         let mut all = self.by_caller();
         let counts = all.entry(caller.binding().to_owned()).or_default();
@@ -181,51 +176,17 @@ impl WorkPermit {
     /// Returns the response, which is in progress until its body has ended or is dropped.
     pub(crate) fn until_sent(self, response: Response) -> Response {
         match self.counted {
-            Some(counted) => response.map(|body| {
-                Body::new(CountedBody {
-                    body,
-                    counted: Some(counted),
-                })
-            }),
+            Some(counted) => response.map(|body| with_held(body, counted)),
             None => response,
         }
     }
 }
 
-/// The body of a response whose request is counted.
-struct CountedBody {
-    body: Body,
-    /// `None` once the body has ended.
-    counted: Option<Counted>,
-}
-
-impl HttpBody for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.counted = None;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::body::{Body, HttpBody as _};
     use axum::response::IntoResponse as _;
+    use bytes::Bytes;
 
     use super::*;
 

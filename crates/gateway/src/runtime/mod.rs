@@ -6,6 +6,8 @@ mod notifying;
 #[cfg(not(feature = "teams"))]
 #[path = "notifying_absent.rs"]
 mod notifying;
+#[cfg(feature = "postgres")]
+mod password_command;
 mod reload;
 #[cfg(feature = "postgres")]
 mod shared_record;
@@ -30,6 +32,7 @@ use tokio::sync::{Notify, watch};
 
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
 pub use reload::{ReloadError, Reloaded};
+pub use shared_record::database_record;
 #[cfg(feature = "postgres")]
 pub use shared_record::{migrate, planned_migration};
 pub use start_error::StartError;
@@ -39,6 +42,7 @@ use crate::callers::{Callers, CurrentCaller};
 use crate::config::{Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
 use crate::current_rules::CurrentRules;
 use crate::learned_facts::{LearnedFacts, LearningServer};
+use crate::listener::peers::{Joining, Peers};
 use crate::local_responder::LocalResponses;
 use crate::server_identity::{configured_key, server_identity};
 use crate::session::SessionContext;
@@ -73,6 +77,8 @@ pub struct Runtime {
     learning: LearnedFacts,
     /// The callers over HTTP.
     pub(crate) callers: Arc<Callers>,
+    /// This gateway among those that take each other's requests, if it does.
+    pub(crate) peers: Option<Arc<Peers>>,
     /// The rules, if there are any.
     teams: Option<Arc<CurrentRules>>,
     /// `true` if the file is read again on SIGHUP.
@@ -105,15 +111,26 @@ impl Runtime {
         } else {
             folder.state.key_files().open().await?
         };
-        let mut notices = None;
+        let (mut notices, mut peers) = (None, None);
         let (store, lease) = if let Some(database) = &config.database {
-            let shared = shared_record::open(database, &keys, &mut folder.state).await?;
+            let (joining, offer) = match &config.peers {
+                Some(settings) => {
+                    let joining = Joining::bind(settings).await?;
+                    let offer = joining.offer(&keys.identity);
+                    (Some(joining), Some(offer))
+                }
+                None => (None, None),
+            };
+            let shared = shared_record::open(database, &keys, offer, &mut folder.state).await?;
             notices = Some(shared.notices);
+            peers = joining.map(|joining| Arc::new(joining.among(shared.gateways)));
+            note_address(&folder, Some(database.address()))?;
             (shared.store, Ok(shared.place))
         } else if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
             (store, LockFile::unshared())
         } else {
+            note_address(&folder, None)?;
             let store = Arc::new(Sqlite::at(&folder.state.record()).with_keys(&keys));
             opening = Some(open_in_background(store.clone()));
             let store: Arc<dyn Store> = store;
@@ -146,6 +163,7 @@ impl Runtime {
             opening,
             learning,
             callers,
+            peers,
             teams: None,
             reads_again: Arc::default(),
             restart_settings: Arc::new(config.restart_settings.clone()),
@@ -385,6 +403,12 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
         source,
     })?;
     Ok(Folder { state, path })
+}
+
+/// Stores where the record is, so that a command that is not told uses no other.
+fn note_address(folder: &Folder, address: Option<&str>) -> Result<(), StartError> {
+    let noted = folder.state.write_record_address(address);
+    noted.map_err(|source| folder.fault(source))
 }
 
 /// Opens the tokens of the operator's sign-ins, and logs those that are missing.

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::peers::PeerOffer;
 use mcp_elicit_record::store::{
-    Postgres, PostgresDatabase, PostgresReplica, PostgresSettings, PostgresTables, Store,
+    DatabaseRecord, Postgres, PostgresDatabase, PostgresRecord, PostgresReplica, PostgresSettings,
+    PostgresTables, Store,
 };
-use mcp_elicit_record::{Keys, LockFile};
+use mcp_elicit_record::{Keys, LockFile, RunningGateways};
 use tokio::sync::Notify;
 
-use super::StartError;
-use crate::config::RecordDatabase;
+use super::{StartError, password_command};
+use crate::config::{RecordDatabase, RecordPassword};
 
 /// The parts of an opened record.
 pub(super) struct SharedRecord {
@@ -18,6 +20,8 @@ pub(super) struct SharedRecord {
     /// The place of this gateway among the running ones.
     pub(super) place: LockFile,
     pub(super) notices: Arc<Notify>,
+    /// The running gateways.
+    pub(super) gateways: Arc<dyn RunningGateways>,
 }
 
 /// Returns the settings of a database. The password is the configured one, else `PGPASSWORD`, else that of `PGPASSFILE`.
@@ -28,8 +32,16 @@ pub(super) fn settings(database: &RecordDatabase) -> Result<PostgresSettings, St
     let refused = |why: String| StartError::Database { why };
     let settings = PostgresSettings::read(database.address());
     let settings = settings.map_err(|error| refused(error.to_string()))?;
-    if let Some(password) = database.password() {
-        return Ok(settings.with_password(password.reveal()));
+    match database.password() {
+        Some(RecordPassword::Text(password)) => {
+            return Ok(settings.with_password(password.reveal()));
+        }
+        Some(RecordPassword::Command(program)) => {
+            let program = program.clone();
+            let source = Arc::new(move || password_command::password(&program));
+            return Ok(settings.with_password_source(source));
+        }
+        None => {}
     }
     if let Ok(password) = std::env::var("PGPASSWORD") {
         return Ok(settings.with_password(&password));
@@ -49,29 +61,33 @@ pub(super) fn settings(database: &RecordDatabase) -> Result<PostgresSettings, St
     })
 }
 
-/// Opens the record, joins its running gateways, and lets the state folder use its tables.
+/// Opens the record, joins its running gateways, and lets the state folder use its tables. With an offer the gateway takes
+/// requests of others.
 ///
 /// # Errors
 /// If the database cannot be reached or used, or the keys are those of another record.
 pub(super) async fn open(
     database: &RecordDatabase,
     keys: &Keys,
+    offer: Option<PeerOffer>,
     folder: &mut StateFolder,
 ) -> Result<SharedRecord, StartError> {
     let database = connected(database)?;
     let store = Postgres::at(database.clone()).with_keys(keys);
     store.ready().await.map_err(Arc::new)?;
-    let replica = PostgresReplica::join(database.clone()).await;
+    let replica = PostgresReplica::join(database.clone(), offer).await;
     let replica = replica.map_err(Arc::new)?;
     let store = store.of(&replica);
     *folder = folder
         .clone()
         .with_tables(Arc::new(PostgresTables::at(database)));
     let notices = replica.notices();
+    let gateways: Arc<dyn RunningGateways> = Arc::new(replica);
     Ok(SharedRecord {
         store: Arc::new(store),
-        place: LockFile::among(Arc::new(replica)),
+        place: LockFile::among(gateways.clone()),
         notices,
+        gateways,
     })
 }
 
@@ -94,9 +110,22 @@ pub async fn migrate(database: &RecordDatabase) -> Result<(), StartError> {
     Ok(migrated.map_err(Arc::new)?)
 }
 
+/// Returns the record in this database, for the commands. Nothing is connected to yet.
+///
+/// # Errors
+/// If the address or a password cannot be used.
+pub fn database_record(database: &RecordDatabase) -> Result<Arc<dyn DatabaseRecord>, StartError> {
+    let record = PostgresRecord::new(settings(database)?).map_err(no_thread)?;
+    Ok(Arc::new(record))
+}
+
 fn connected(database: &RecordDatabase) -> Result<PostgresDatabase, StartError> {
-    let no_thread = |error: std::io::Error| StartError::Database {
-        why: error.to_string(),
-    };
     PostgresDatabase::new(settings(database)?).map_err(no_thread)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn no_thread(error: std::io::Error) -> StartError {
+    StartError::Database {
+        why: error.to_string(),
+    }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::store::Store;
-use mcp_elicit_record::{Keys, LockFile};
+use mcp_elicit_record::peers::PeerOffer;
+use mcp_elicit_record::store::{DatabaseRecord, Store};
+use mcp_elicit_record::{Keys, LockFile, RunningGateways};
 use tokio::sync::Notify;
 
 use super::StartError;
@@ -14,6 +15,7 @@ pub(super) struct SharedRecord {
     pub(super) store: Arc<dyn Store>,
     pub(super) place: LockFile,
     pub(super) notices: Arc<Notify>,
+    pub(super) gateways: Arc<dyn RunningGateways>,
 }
 
 #[expect(
@@ -23,10 +25,23 @@ pub(super) struct SharedRecord {
 pub(super) async fn open(
     _database: &RecordDatabase,
     _keys: &Keys,
+    _offer: Option<PeerOffer>,
     _folder: &mut StateFolder,
 ) -> Result<SharedRecord, StartError> {
-    Err(StartError::Database {
+    Err(not_here())
+}
+
+/// Returns the error of this build.
+///
+/// # Errors
+/// Always.
+pub fn database_record(_database: &RecordDatabase) -> Result<Arc<dyn DatabaseRecord>, StartError> {
+    Err(not_here())
+}
+
+fn not_here() -> StartError {
+    StartError::Database {
         why: "this program was built without PostgreSQL: build it with `--features full`"
             .to_owned(),
-    })
+    }
 }

@@ -12,6 +12,7 @@ use crate::session::{Beside, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
+use crate::transports::unfinished::Unfinished;
 use mcp_elicit_core::text::without_mark;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
@@ -257,6 +258,7 @@ pub(crate) fn read_frames(
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut begun: Vec<u8> = Vec::new();
+    let mut unfinished = Unfinished::new(max);
     loop {
         let buffer = match reader.fill_buf() {
             Ok([]) => {
@@ -285,11 +287,7 @@ pub(crate) fn read_frames(
         begun.extend_from_slice(&buffer[from..]);
         let read = buffer.len();
         reader.consume(read);
-        if begun.len() > max {
-            return Err(io::Error::other(format!(
-                "a message of more than {max} bytes"
-            )));
-        }
+        unfinished.set(begun.len()).map_err(io::Error::other)?;
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`pipe_writer`] | frames into a pipe, in order, usually without a separate thread |
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http_upstream`] | a server over HTTP |
+//! | [`unfinished`] | the bytes of messages that servers have begun and not ended |
 
 pub(crate) mod child;
 pub(crate) mod child_limit;
@@ -18,3 +19,4 @@ pub(crate) mod process;
 pub(crate) mod raw_server;
 pub(crate) mod server_stderr;
 pub(crate) mod stdio;
+pub(crate) mod unfinished;

@@ -30,6 +30,8 @@ pub enum Inherits {
     /// All but the gateway's own variables: clients put the settings of their one server there.
     #[default]
     All,
+    /// Like `All`, without the password of the gateway's database: whoever has it can write into the record.
+    AllButDatabase,
     /// The variables that programs need to run ([`USUAL`]): settings of one of several servers do not concern another.
     Usual,
 }
@@ -68,12 +70,16 @@ const USUAL_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 /// The prefix of the gateway's own variables.
 const OWN: &str = "MCP_ELICIT_";
 
+/// The variables that have the password of a PostgreSQL database, or the path of its file.
+const DATABASE_PASSWORD: [&str; 2] = ["PGPASSWORD", "PGPASSFILE"];
+
 impl Inherits {
     /// Returns `true` if a variable of this name is passed on.
     pub(crate) fn passes(self, name: &str) -> bool {
         let mut beginnings = USUAL_BEGINNINGS.iter();
         match self {
             Self::All => !name.starts_with(OWN),
+            Self::AllButDatabase => Self::All.passes(name) && !DATABASE_PASSWORD.contains(&name),
             Self::Usual => USUAL.contains(&name) || beginnings.any(|known| name.starts_with(known)),
         }
     }
@@ -102,7 +108,7 @@ impl Program {
         // A name that is not text is not one of ours, and cannot be listed in a file.
         let passes = |name: &OsString| match name.to_str() {
             Some(name) => self.inherits.passes(name),
-            None => self.inherits == Inherits::All,
+            None => self.inherits != Inherits::Usual,
         };
         command.envs(std::env::vars_os().filter(|(name, _)| passes(name)));
         let set = self.environment.iter();
@@ -354,6 +360,10 @@ mod tests {
         }
         assert!(Inherits::All.passes("TOKEN_OF_B"));
         assert!(!Inherits::All.passes("MCP_ELICIT_LOG"));
+        assert!(Inherits::All.passes("PGPASSWORD"));
+        let other = Inherits::AllButDatabase;
+        assert!(other.passes("TOKEN_OF_B") && !other.passes("MCP_ELICIT_LOG"));
+        assert!(!other.passes("PGPASSWORD") && !other.passes("PGPASSFILE"));
     }
 
     #[cfg(unix)]

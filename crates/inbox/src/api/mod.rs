@@ -135,6 +135,10 @@ async fn no_store(mut response: Response) -> Response {
     response
 }
 
+/// The token of the state folder with which a request arrived.
+#[derive(Clone)]
+struct InboxToken(Arc<str>);
+
 async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Next) -> Response {
     let Access::Token(site) = &state.access else {
         let owner = Viewer::owner(state.access.by());
@@ -178,7 +182,9 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
     if token.is_some_and(is_known) {
         let by = state.access.by().into();
         let viewer = Viewer::Token { by, id: None };
+        let own = token.unwrap_or_default().into();
         request.extensions_mut().insert(viewer);
+        request.extensions_mut().insert(InboxToken(own));
         return next.run(request).await;
     }
     let scope = if request.uri().path() == AUDIT {
@@ -466,6 +472,7 @@ impl<S: Send + Sync> FromRequest<S> for AnswerBody {
 async fn answer(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
+    token: Option<Extension<InboxToken>>,
     id: Result<Path<String>, PathRejection>,
     answer: Result<AnswerBody, AnswerRejection>,
 ) -> Response {
@@ -477,7 +484,8 @@ async fn answer(
         Err(rejection) => return rejection.into_response(),
     };
     // The body may have been slow, and the token may have been revoked meanwhile.
-    if !state.still_permits(&viewer, Scope::Answer) {
+    let is_current = state.is_current(token.as_ref().map(|Extension(token)| token));
+    if !is_current || !state.still_permits(&viewer, Scope::Answer) {
         let message = TokenRejection::Revoked.to_string();
         let refused = problem(StatusCode::UNAUTHORIZED, "no-token", &message);
         return challenged(refused, INVALID_TOKEN);
@@ -615,10 +623,12 @@ async fn audit(
 async fn events(
     State(state): State<AppState>,
     Extension(viewer): Extension<Viewer>,
+    token: Option<Extension<InboxToken>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = state.record.changes();
     let own = state.streams.open(&viewer.holder());
-    let by = (state, viewer, own);
+    let token = token.map(|Extension(token)| token);
+    let by = (state, viewer, own, token);
     let later = stream::unfold((changes, by), |(mut changes, by)| async move {
         tokio::select! {
             biased;
@@ -628,8 +638,8 @@ async fn events(
         }
         let count = *changes.borrow_and_update();
         // A stream ends with its token.
-        by.0.still_permits(&by.1, Scope::List)
-            .then_some((count, (changes, by)))
+        let is_valid = by.0.still_permits(&by.1, Scope::List) && by.0.is_current(by.3.as_ref());
+        is_valid.then_some((count, (changes, by)))
     });
     let events = stream::once(async { 0 })
         .chain(later)
@@ -644,6 +654,14 @@ impl AppState {
             Viewer::Token { id: Some(id), .. } => self.tokens.is_valid(id, scope, now()),
             Viewer::Token { id: None, .. } | Viewer::Owner { .. } | Viewer::Person(_) => true,
         }
+    }
+
+    /// Returns `true` unless the token of the state folder was replaced since the request arrived with it.
+    fn is_current(&self, token: Option<&InboxToken>) -> bool {
+        token.is_none_or(|InboxToken(token)| {
+            let known = self.state.known_token();
+            known.is_ok_and(|known| known.as_bytes().ct_eq(token.as_bytes()).into())
+        })
     }
 
     /// Returns the refusal of any answer, if only pages may answer.

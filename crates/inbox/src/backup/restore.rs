@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::restored::EndedAtRestore;
-use mcp_elicit_record::store::Sqlite;
+use mcp_elicit_record::store::{DatabaseRecord, Sqlite, both_sides, record_parts};
 use mcp_elicit_record::{LockFile, Record};
 
 use super::{
@@ -15,7 +15,8 @@ use super::{
     refuse_occupied,
 };
 use crate::api::ON_COMMAND_LINE;
-use crate::state_folder::StateFolder;
+use crate::direct_record::keys_of_database;
+use crate::state_folder::{RECORD_ADDRESS, StateFolder};
 
 /// The settings of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,21 +40,33 @@ pub struct Restored {
     pub revoked: usize,
 }
 
-/// Restores a backup into a folder that does not exist or is empty. The folder gets its name when it is complete.
+/// Restores a backup into a folder that does not exist or is empty, and its record into the database of the folder, if that
+/// has one, which has no record. The folder gets its name when it is complete, and the database its record in one
+/// transaction before.
 ///
 /// # Errors
-/// If the backup does not verify or is of a newer version, the folder is in use or not empty, or a file cannot be
-/// written.
+/// If the backup does not verify or is of a newer version, the folder is in use or not empty, the database has a record or
+/// cannot be used, or a file cannot be written.
 pub async fn restore(
     backup: &Path,
-    to: &Path,
+    folder: &StateFolder,
     settings: Restore,
     clock: fn() -> Timestamp,
 ) -> Result<Restored, BackupError> {
+    let (to, database) = (folder.path(), folder.database());
     refuse_occupied(to)?;
     let checked = check(backup).await?;
+    if let Some(database) = database {
+        if checked.record.is_none() {
+            return Err(BackupError::NoRecord(backup.to_owned()));
+        }
+        database.refuse_occupied().await?;
+    }
     let unfinished = NewFolder::create(to)?;
-    for file in &checked.manifest.files {
+    // The record is in the folder, or in the database of this restore.
+    let is_elsewhere = |name: &str| name == RECORD_ADDRESS && checked.record.is_some();
+    let files = checked.manifest.files.iter();
+    for file in files.filter(|file| !is_elsewhere(&file.name)) {
         let (from, copy) = (backup.join(&file.name), unfinished.path().join(&file.name));
         make_parent(&copy)?;
         copy_file(&from, &copy).map_err(BackupError::file(&from))?;
@@ -75,6 +88,10 @@ pub async fn restore(
     count_tokens(unfinished.path(), settings, clock(), &mut restored)?;
     if restored.backup.record.is_some() {
         restored.ended = end_in_record(&state, &restored, clock).await?;
+    }
+    if let Some(database) = database {
+        refuse_occupied(to)?;
+        move_record(&state, database.as_ref()).await?;
     }
     remove_locks(state.path())?;
     unfinished.rename(to)?;
@@ -150,6 +167,25 @@ async fn end_in_record(
     // Moves the log into the file.
     Sqlite::at(&state.record()).close().await?;
     Ok(ended)
+}
+
+/// Moves the record of a folder that is not in use into a database, and notes its address.
+async fn move_record(
+    state: &StateFolder,
+    database: &dyn DatabaseRecord,
+) -> Result<(), BackupError> {
+    let keys = keys_of_database(state)?;
+    let source = Sqlite::at(&state.record()).with_keys(&keys);
+    let (parts, rest) = record_parts();
+    let (sent, received) =
+        tokio::join!(source.send_parts(parts), database.receive_parts(keys, rest));
+    let closed = source.close().await;
+    both_sides(sent, received)?;
+    closed?;
+    let record = state.record();
+    Sqlite::remove(&record).map_err(BackupError::file(&record))?;
+    let noted = state.write_record_address(Some(database.address()));
+    noted.map_err(BackupError::file(state.path()))
 }
 
 fn moment(at: Timestamp) -> String {

@@ -149,6 +149,19 @@ impl DirectoryNow {
         }
     }
 
+    /// Returns the people, at most `most`, in whose names for readers a text in lower case occurs.
+    pub(crate) fn people_called(&self, text: &str, most: usize) -> Vec<&str> {
+        let people = &self.rules.people().people;
+        let in_file = people.keys().map(String::as_str);
+        let only_known = self.known.given_names().map(|(person, _)| person);
+        let only_known = only_known.filter(|person| !people.contains_key(*person));
+        let called = in_file.chain(only_known).filter(|person| {
+            let given = self.given_name(person);
+            given.is_some_and(|given| given.to_lowercase().contains(text))
+        });
+        called.take(most).collect()
+    }
+
     fn given_name(&self, person: &str) -> Option<&str> {
         let in_file = self.rules.people().people.get(person);
         let in_file = in_file.and_then(|entry| entry.name.as_deref());

@@ -321,6 +321,11 @@ async fn approve_and_decline_stand_together_and_a_decline_for_all_asks_once_more
         !without_dialogs.contains("What you filled in is dropped"),
         "{without_dialogs}"
     );
+    // Enter presses a form's first button, which agrees to nothing here.
+    let (_, form) = without_dialogs.split_once("id=\"answer\"").unwrap();
+    let (_, button) = form.split_once("<button").unwrap();
+    let (button, _) = button.split_once('>').unwrap();
+    assert!(button.ends_with(" disabled"), "{button}");
     assert_eq!(bob.press("decline", "&drop=yes").await.status, 303);
     assert_eq!(phase(&rig).await, Phase::Declined);
 }

@@ -15,7 +15,7 @@ const MAX_FILE: usize = 1 << 20;
 const MAX_RULES: usize = 10_000;
 
 /// The parts of a gateway's configuration that are read elsewhere.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 32] = [
     "listen",
     "public-url",
     "inbox",
@@ -24,14 +24,25 @@ const ELSEWHERE: [&str; 21] = [
     "notify",
     "state",
     "record",
+    "record-password",
+    "record-password-command",
+    "peer-listen",
+    "peer-address",
     "insecure",
     "max-frame",
+    "ready-grace",
+    "drain",
+    "caller-call-bytes",
+    "all-call-bytes",
+    "caller-question-bytes",
+    "all-question-bytes",
+    "argument-bytes",
     "allow-origins",
     "keep-answers",
     "keep-results",
     "keep-ended",
-    "record-password",
     "trusted-proxies",
+    "clients",
     "servers",
     "auth",
     "login",

@@ -1,14 +1,19 @@
 //! The text of one audit entry, as JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, NotAPerson, Timestamp};
+use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_core::wire::members::push_quoted;
 use serde_json::Value;
 
 use super::spelling::{Actor, Member};
 use crate::store::Row;
+
+/// The most bytes of a called item's name that an entry has: the audit is never pruned.
+const MAX_NAME: usize = 4_096;
 
 /// Returns the audit entry for a step of a question as JSON: actor, server and tool, names of fields, outcome and time.
 /// It contains no values. Every step of every question has one, so it is written without a tree.
@@ -24,11 +29,12 @@ pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     let team = row.team.as_deref();
     // The gateway asks it, before a call.
     let is_approval = team.is_some_and(|team| team.is_approval);
+    let others = cut_all(&body.others);
     Entry::new(event, now)
         .about_question(row)
         .with_some(Member::Kind, body.kind.map(CallKind::word))
-        .with_some(Member::Target, body.target.as_deref())
-        .with_some(Member::Others, some(&body.others))
+        .with_target(body.target.as_deref())
+        .with_some(Member::Others, some(&others))
         .with_some(Member::Rule, team.map(|team| team.rule.as_str()))
         .with_some(Member::Approval, is_approval.then_some(true))
         .with_some(Member::By, row.lifecycle.ended_by())
@@ -51,6 +57,22 @@ fn client_name(info: &str) -> Option<String> {
         Some(version) => format!("{name} {version}"),
         None => name.to_owned(),
     })
+}
+
+/// Returns a name, or the beginning of one that is longer than [`MAX_NAME`] bytes with an ellipsis.
+fn cut(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_NAME {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("{}…", beginning(name, MAX_NAME)))
+}
+
+/// Returns names of which none is longer than [`MAX_NAME`] bytes.
+fn cut_all(names: &[String]) -> Cow<'_, [String]> {
+    if names.iter().all(|name| name.len() <= MAX_NAME) {
+        return Cow::Borrowed(names);
+    }
+    Cow::Owned(names.iter().map(|name| cut(name).into_owned()).collect())
 }
 
 /// Returns a list that is not empty.
@@ -113,7 +135,12 @@ impl Entry {
     /// Adds the kind and the target of the call, if known.
     pub(crate) fn with_call(self, call: Option<(CallKind, &str)>) -> Self {
         self.with_some(Member::Kind, call.map(|(kind, _)| CallKind::word(kind)))
-            .with_some(Member::Target, call.map(|(_, target)| target))
+            .with_target(call.map(|(_, target)| target))
+    }
+
+    /// Adds the name of a tool or prompt, or the beginning of a long URI.
+    fn with_target(self, target: Option<&str>) -> Self {
+        self.with_some(Member::Target, target.map(cut).as_deref())
     }
 
     /// Adds a member that the entry does not have yet.
@@ -308,6 +335,23 @@ impl Details<'_> {
 mod tests {
     use super::*;
     use crate::row;
+
+    #[test]
+    fn an_entry_has_the_beginning_of_a_long_name() {
+        let mut open = row::tests::open();
+        let body = std::sync::Arc::make_mut(&mut open.body);
+        body.target = Some("é".repeat(30_000));
+        body.others = vec!["o".repeat(60_000), "p".to_owned()];
+        let now = Timestamp::from_millis(7);
+        let cut = format!("{}…", "é".repeat(2_048));
+        let read: Value = serde_json::from_str(&step_entry(Event::Asked, &open, now)).unwrap();
+        assert_eq!(read["target"], cut);
+        let others = serde_json::json!([format!("{}…", "o".repeat(4_096)), "p"]);
+        assert_eq!(read["others"], others);
+        let about = Entry::new(Event::Asked, now).about(&open).into_text();
+        let read: Value = serde_json::from_str(&about).unwrap();
+        assert_eq!(read["target"], cut);
+    }
 
     #[test]
     fn a_step_is_one_line_of_json_with_what_is_known() {

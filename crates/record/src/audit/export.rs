@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcp_elicit_core::view::sanitize::hides_or_reorders;
+use mcp_elicit_core::view::sanitize::acts_on_a_screen;
 use serde_json::Value;
 
 use super::spelling::{AuditedEvent, Member};
@@ -31,8 +31,8 @@ const MEMBERS: [Member; 16] = [
 /// The first line.
 pub const CSV_HEADER: &str = "number,time,event,question,server,kind,target,caller,rule,by,person,to,channel,mode,reason,fields,edited,session,device,hash\r\n";
 
-/// Returns the line of an event; `moment` formats a time given in milliseconds since 1970. A cell that a spreadsheet
-/// would take for a formula begins with an apostrophe.
+/// Returns the line of an event; `moment` formats a time given in milliseconds since 1970. Text that a
+/// spreadsheet would take for a formula has an apostrophe before it.
 pub fn csv_line(link: &AuditEntry, moment: impl Fn(i64) -> String) -> String {
     let entry = AuditedEvent::read(&link.entry).unwrap_or_default();
     let mut cells = link.number.to_string();
@@ -65,22 +65,20 @@ fn text(value: &Value) -> String {
 }
 
 /// Adds a cell. Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula, also
-/// if it is in quotes. A character that a terminal would obey, that is invisible or that reorders its neighbours is
-/// spelled out.
+/// if it is in quotes. Many separate cells at `;` or tabs, and know no quotes within such a cell: the text after each of
+/// these and after each line break counts as a cell of its own. A character that a terminal would obey, that is
+/// invisible or that reorders its neighbours is spelled out.
 fn push_cell(line: &mut String, value: &str) {
     let spelled = spelled_out(value);
     let value = spelled.as_ref();
-    let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-    let needs_quotes = is_formula || value.contains([',', '"', '\r', '\n']);
+    let guarded = guarded(value);
+    let needs_quotes = value.contains([',', ';', '\t', '"', '\r', '\n']) || guarded != value;
     if !needs_quotes {
         line.push_str(value);
         return;
     }
     line.push('"');
-    if is_formula {
-        line.push('\'');
-    }
-    for part in value.chars() {
+    for part in guarded.chars() {
         if part == '"' {
             line.push('"');
         }
@@ -89,16 +87,37 @@ fn push_cell(line: &mut String, value: &str) {
     line.push('"');
 }
 
+/// Returns the text with an apostrophe before each character that begins a formula, if only spaces and quotes are
+/// between it and the beginning, or a separator before it.
+fn guarded(value: &str) -> Cow<'_, str> {
+    let mut out = String::with_capacity(value.len() + 8);
+    if value.starts_with(['\t', '\r', '\n']) {
+        out.push('\'');
+    }
+    let mut at_begin = true;
+    for c in value.chars() {
+        match c {
+            ';' | '\t' | '\r' | '\n' => at_begin = true,
+            '=' | '+' | '-' | '@' | '\u{ff1d}' | '\u{ff0b}' | '\u{ff0d}' | '\u{ff20}'
+                if at_begin =>
+            {
+                out.push('\'');
+                at_begin = false;
+            }
+            '"' => {}
+            c if c.is_whitespace() => {}
+            _ => at_begin = false,
+        }
+        out.push(c);
+    }
+    if out.len() == value.len() {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(out)
+}
+
 fn spelled_out(value: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| {
-        matches!(c, '\t' | '\r' | '\n')
-            || !(c.is_control()
-                || hides_or_reorders(c)
-                || matches!(
-                    c,
-                    '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-                ))
-    };
+    let is_plain = |c: char| matches!(c, '\t' | '\r' | '\n') || !acts_on_a_screen(c);
     if value.chars().all(is_plain) {
         return Cow::Borrowed(value);
     }
@@ -127,7 +146,18 @@ mod tests {
             ("+1", "\"'+1\""),
             ("-1", "\"'-1\""),
             ("@SUM(A1)", "\"'@SUM(A1)\""),
-            ("\t=1", "\"'\t=1\""),
+            ("\t=1", "\"'\t'=1\""),
+            (" =1", "\" '=1\""),
+            ("\u{ff1d}1", "\"'\u{ff1d}1\""),
+            ("\u{ff0b}1", "\"'\u{ff0b}1\""),
+            ("\u{ff0d}1", "\"'\u{ff0d}1\""),
+            ("\u{ff20}1", "\"'\u{ff20}1\""),
+            ("a;=1+1;b", "\"a;'=1+1;b\""),
+            ("a; @b;c-d", "\"a; '@b;c-d\""),
+            ("a\t+1", "\"a\t'+1\""),
+            ("a\r\n-1", "\"a\r\n'-1\""),
+            ("a;\"=1", "\"a;\"\"'=1\""),
+            ("a=1-2@b", "a=1-2@b"),
             ("a\r\nb", "\"a\r\nb\""),
             ("a\u{202e}b\u{2028}é\u{ad}", "a\\u{202e}b\\u{2028}é\\u{ad}"),
             ("a\u{1b}]0;x\u{7},", "\"a\\u{1b}]0;x\\u{7},\""),
@@ -150,7 +180,7 @@ mod tests {
         let cells = csv_line(&link, |at| format!("at {at}"));
         assert_eq!(
             cells,
-            "7,at 0,answered,q,,,\"'=cmd\",,,,,,,,,a; b,,,,k1:0\r\n"
+            "7,at 0,answered,q,,,\"'=cmd\",,,,,,,,,\"a; b\",,,,k1:0\r\n"
         );
         let columns = CSV_HEADER.matches(',').count();
         assert_eq!(cells.matches(',').count(), columns);

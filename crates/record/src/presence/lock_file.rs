@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use futures::future::BoxFuture;
 
 use crate::encryption;
+use crate::peers::Peer;
 use crate::state_file;
 
 /// The suffix of a lock file's name while it is not locked yet.
@@ -25,8 +26,12 @@ pub trait RunningGateways: Send + Sync {
     fn name(&self) -> &str;
     /// Returns `true` if the gateway of this name was running at the last refresh.
     fn is_running(&self, name: &str) -> bool;
+    /// Returns the other gateways that took forwarded requests at the last refresh, if this one does.
+    fn peers(&self) -> Arc<[Peer]>;
     /// Looks which gateways run now.
     fn refresh(&self) -> BoxFuture<'_, ()>;
+    /// Looks whether the gateways of these names run now. It waits while one may have just ended.
+    fn decide<'a>(&'a self, names: Vec<&'a str>) -> BoxFuture<'a, ()>;
 }
 
 /// The lock file of this gateway, or its place among the gateways of a shared store.
@@ -67,6 +72,15 @@ impl LockFile {
     pub(crate) async fn refresh(&self) {
         if let Some(gateways) = &self.shared {
             gateways.refresh().await;
+        }
+    }
+
+    /// Looks whether the gateways of these names run now, and waits while one may have just ended: on a shared store that is
+    /// known soon after its end, and not at once.
+    pub(crate) async fn decide(&self, names: impl IntoIterator<Item = &str> + Send) {
+        if let Some(gateways) = &self.shared {
+            let others = names.into_iter().filter(|name| *name != self.name);
+            gateways.decide(others.collect()).await;
         }
     }
 

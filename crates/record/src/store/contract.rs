@@ -22,8 +22,9 @@ use super::fault_injection::Failing;
 use crate::team::{Team, TeamCaller};
 
 use super::{
-    Body, Change, Crash, Filter, ListKeys, ListQuery, Memory, OpenFigures, Page, Row,
-    SERVERS_LEARNED, Sqlite, Store, StoreError, StoredGrant, Write, Writer, chained,
+    Body, Change, Crash, Filter, ListKeys, ListQuery, Memory, OpenFigures, Page, Purge,
+    RecordContents, Row, SERVERS_LEARNED, Sqlite, Store, StoreError, StoredGrant, Write, Writer,
+    chained,
 };
 
 pub(super) fn row(id: &str, at: u64) -> Row {
@@ -331,8 +332,33 @@ async fn sweeps(store: &dyn Store) {
     let done = change(erased, taken.lifecycle.version());
     assert!(store.change(vec![done]).await.unwrap());
     assert_eq!(due(2_500).await, ["lost"]);
-    assert_eq!(store.purge(at(2_000)).await.unwrap(), 0, "not old enough");
-    assert_eq!(store.purge(at(9_000)).await.unwrap(), 1, "what waits stays");
+    let contents = store.contents().await.unwrap();
+    let expected = RecordContents {
+        waiting: 2,
+        undelivered: 1,
+        ended: 1,
+        oldest_ended: taken.lifecycle.ended_at(),
+        links: contents.links,
+        ..RecordContents::default()
+    };
+    assert_eq!(contents, expected);
+    assert_eq!(contents.links, store.audit_end().await.unwrap());
+    let count = async |purge: Purge| store.purgeable(purge).await.unwrap();
+    assert_eq!(count(Purge::before(at(9_000))).await, 1);
+    assert_eq!(count(Purge::of("local".to_owned())).await, 1);
+    let other = Purge::of("locals".to_owned());
+    assert_eq!(count(other.clone()).await, 0);
+    assert_eq!(store.purge(other).await.unwrap(), 0, "another caller's");
+    assert_eq!(
+        store.purge(Purge::before(at(2_000))).await.unwrap(),
+        0,
+        "not old enough"
+    );
+    assert_eq!(
+        store.purge(Purge::before(at(9_000))).await.unwrap(),
+        1,
+        "what waits stays"
+    );
     assert!(store.find("taken".to_owned()).await.unwrap().is_none());
     let found = store.find("open".to_owned()).await.unwrap().unwrap();
     let listed = store
@@ -747,6 +773,19 @@ async fn lists_by_person(store: &dyn Store) {
         waiting(&asks, Some(&server)).await,
         [before[0] + 1, before[1]]
     );
+}
+
+#[tokio::test]
+async fn sqlite_leaves_out_of_lists_what_it_cannot_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    let store = Sqlite::open(&path).await.unwrap();
+    lists::leaves_out_what_it_cannot_read(&store, |change| {
+        let beside = rusqlite::Connection::open(&path).unwrap();
+        let change = format!("UPDATE question {change}");
+        beside.execute(&change, []).unwrap().to_string()
+    })
+    .await;
 }
 
 #[tokio::test]

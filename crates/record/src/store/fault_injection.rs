@@ -1,4 +1,4 @@
-//! A store that fails for a while, like a full disk.
+//! A store that fails for a while, like a full disk, or whose writes take their time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Row, RunningCall, Store,
-    StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Purge, RecordContents,
+    Row, RunningCall, Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -23,6 +23,8 @@ pub(crate) struct Failing {
     pub(crate) writes: AtomicUsize,
     /// The number of the next lookups that fail.
     pub(crate) lookups: AtomicUsize,
+    /// The number of times that each write lets others go on before it begins.
+    pub(crate) yields: AtomicUsize,
     /// The number of rows that were read so far.
     pub(crate) reads: AtomicUsize,
 }
@@ -36,7 +38,16 @@ fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
 
 impl Store for Failing {
     fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
-        failing(&self.writes).unwrap_or_else(|| self.below.write(wanted))
+        if let Some(failed) = failing(&self.writes) {
+            return failed;
+        }
+        async move {
+            for _ in 0..self.yields.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+            self.below.write(wanted).await
+        }
+        .boxed()
     }
 
     fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
@@ -73,8 +84,16 @@ impl Store for Failing {
         self.below.due(now, most)
     }
 
-    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
-        self.below.purge(before)
+    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+        self.below.purge(purge)
+    }
+
+    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+        self.below.purgeable(purge)
+    }
+
+    fn contents(&self) -> Stored<'_, RecordContents> {
+        self.below.contents()
     }
 
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {

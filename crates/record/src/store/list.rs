@@ -4,6 +4,7 @@ use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 
 use super::{Row, addressee_key};
+use crate::audit::Actor;
 use crate::principal::Principal;
 
 /// The selection of rows to list.
@@ -136,6 +137,8 @@ pub struct SearchWord {
     id: String,
     /// The callers that it names.
     principals: Vec<String>,
+    /// Other texts of a row that it stands for, each with what surrounds it there.
+    others: Vec<String>,
 }
 
 impl SearchWord {
@@ -145,6 +148,7 @@ impl SearchWord {
             text: word.to_lowercase().replace('\0', " "),
             id: word.to_owned(),
             principals: Vec::new(),
+            others: Vec::new(),
         });
         words.collect()
     }
@@ -172,6 +176,30 @@ impl SearchWord {
             principals: principals.collect(),
             ..self
         }
+    }
+
+    /// Returns the word, which also names these people of the people file, as callers and as those who ended a question.
+    #[must_use]
+    pub fn or_people<'p>(self, people: impl IntoIterator<Item = &'p str>) -> Self {
+        let spellings = people.into_iter().flat_map(|person| {
+            let person = person.to_lowercase();
+            let by = Actor::People(vec![person.clone()]);
+            // Whole names: one person's may begin another's.
+            [
+                format!("\n{person}\n"),
+                format!("{by}\n"),
+                format!("{by}, "),
+            ]
+        });
+        Self {
+            others: spellings.collect(),
+            ..self
+        }
+    }
+
+    /// Returns the other texts of a row that match the word.
+    pub fn others(&self) -> &[String] {
+        &self.others
     }
 }
 
@@ -212,6 +240,7 @@ impl Matching {
         let text = search_text(row);
         self.words.iter().all(|word| {
             text.contains(&word.text)
+                || word.others.iter().any(|other| text.contains(other))
                 || row.id.starts_with(&word.id)
                 || word.principals.contains(&row.body.principal)
         })

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
-use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp};
 
 use self::api_tokens::Tokens;
 use self::outbox::Outbox;
@@ -18,8 +18,8 @@ use self::shared_rows::Shared;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant,
-    UnattendedCall, UsedValue, Write, chained,
+    OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
+    Stored, StoredGrant, UnattendedCall, UsedValue, Write, chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::used::UsedKind;
@@ -65,6 +65,24 @@ impl Memory {
             inner: Mutex::new(inner),
         }
     }
+}
+
+/// Returns `true` if the purge deletes this row.
+fn is_purged(row: &Row, purge: &Purge) -> bool {
+    let lifecycle = &row.lifecycle;
+    lifecycle.is_over()
+        && row.due_at().is_none()
+        && lifecycle
+            .ended_at()
+            .is_some_and(|ended| ended < purge.before)
+        && purge
+            .principal
+            .as_ref()
+            .is_none_or(|of| row.body.principal == *of)
+}
+
+fn counted(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 impl Memory {
@@ -245,19 +263,46 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
-        let is_old = |row: &Row| {
-            let ended = row.lifecycle.ended_at().is_some_and(|ended| ended < before);
-            ended && row.lifecycle.is_over() && row.due_at().is_none()
-        };
+    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
         let count = self.with(|inner| {
             let all = inner.rows.len();
-            inner.rows.retain(|_, row| !is_old(row));
             let Inner { rows, outbox, .. } = inner;
-            outbox.purge(before, rows);
-            all - inner.rows.len()
+            outbox.purge(&purge, rows);
+            rows.retain(|_, row| !is_purged(row, &purge));
+            outbox.forget_without(rows);
+            all - rows.len()
         });
         async move { Ok(count) }.boxed()
+    }
+
+    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+        let count = self.with(|inner| {
+            let purged = inner.rows.values().filter(|row| is_purged(row, &purge));
+            purged.count()
+        });
+        async move { Ok(count) }.boxed()
+    }
+
+    fn contents(&self) -> Stored<'_, RecordContents> {
+        let contents = self.with(|inner| {
+            let count = |is_counted: fn(&Lifecycle) -> bool| {
+                let rows = inner.rows.values();
+                counted(rows.filter(|row| is_counted(&row.lifecycle)).count())
+            };
+            let over = inner.rows.values().filter(|row| row.lifecycle.is_over());
+            RecordContents {
+                waiting: count(Lifecycle::is_open),
+                undelivered: count(|one| !one.is_open() && !one.is_over()),
+                ended: count(Lifecycle::is_over),
+                oldest_ended: over.filter_map(|row| row.lifecycle.ended_at()).min(),
+                running_calls: counted(inner.running.len()),
+                results: counted(inner.calls.len()),
+                grants: counted(inner.grants.len()),
+                messages: counted(inner.outbox.len()),
+                links: counted(inner.audit.len()),
+            }
+        });
+        async move { Ok(contents) }.boxed()
     }
 
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {

@@ -7,16 +7,25 @@
 //! | `migrations` | the checks of a database, and its layout |
 //! | `statements` | every statement |
 //! | `questions` | batches of writes |
+//! | `record` | the record as the commands use it |
 //! | `keys` | the check that the keys are those of the record |
 //! | `replica` | the running gateways, and notices between them |
 //! | `outbox` | messages to people |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
+mod answered;
 mod database;
+#[cfg(unix)]
+mod folder_socket;
 mod keys;
 mod migrations;
+mod moved;
 mod outbox;
+mod proven;
+#[cfg(all(test, unix))]
+mod public_schema_tests;
 mod questions;
+mod record;
 mod replica;
 mod settings;
 mod state_tables;
@@ -31,20 +40,22 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Mutex, OnceCell};
 use tokio_postgres::Row as Columns;
+use tokio_postgres::types::ToSql;
 
 pub use self::database::PostgresDatabase;
 use self::questions::WriterState;
+pub use self::record::PostgresRecord;
 pub use self::replica::PostgresReplica;
-pub use self::settings::{AddressError, PostgresSettings};
+pub use self::settings::{AddressError, PasswordSource, PostgresSettings};
 pub use self::state_tables::PostgresTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError, Stored, StoredGrant,
-    UnattendedCall, UsedValue, Write,
+    OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
+    Stored, StoredGrant, UnattendedCall, UsedValue, Write, tell_left_out,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
-use crate::encryption::Encryption;
+use crate::encryption::{Encryption, random_id};
 use crate::used::UsedKind;
 use crate::{IdentityKey, Keys, stored_bytes};
 
@@ -52,6 +63,8 @@ use crate::{IdentityKey, Keys, stored_bytes};
 const LINKS_AT_ONCE: i64 = 1_000;
 /// The number of rows that are read at once where they are compared here.
 const ROWS_AT_ONCE: usize = 1_000;
+/// The number of ended questions deleted at once.
+const PURGED_AT_ONCE: i64 = 1_000;
 
 /// A store in a PostgreSQL database.
 #[derive(Clone)]
@@ -155,6 +168,15 @@ impl Postgres {
         let rows = self.opened().await?.rows(statement, values).await?;
         rows.iter().map(read).collect()
     }
+}
+
+/// Returns a row of a list; `None`, and a log entry, if this version cannot read it.
+fn readable(row: &Columns) -> Option<Row> {
+    let found = read(row).ok();
+    if found.is_none() {
+        tell_left_out(row.try_get("id").unwrap_or_default());
+    }
+    found
 }
 
 fn read(row: &Columns) -> Result<Row, StoreError> {
@@ -273,12 +295,13 @@ impl Store for Postgres {
                     &keys,
                     &principals,
                 ];
-                let rows = self.questions(statement, values).await?;
+                let rows = self.opened().await?.rows(statement, values).await?;
                 let is_last = rows.len() < at_once;
-                after = rows.last().map(|row| row.id.clone());
+                after = rows.last().map(|row| row.try_get("id")).transpose()?;
                 let left = most - found.len();
                 let matches = rows
-                    .into_iter()
+                    .iter()
+                    .filter_map(readable)
                     .filter(|row| is_complete || matching.admits(row));
                 found.extend(matches.take(left));
                 if is_last {
@@ -359,20 +382,67 @@ impl Store for Postgres {
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         async move {
             let (now, most) = (millis(now), counted(most));
-            self.questions(&statements::DUE, &[&now, &most]).await
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::DUE, &[&now, &most]).await?;
+            Ok(rows.iter().filter_map(readable).collect())
         }
         .boxed()
     }
 
-    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
         async move {
-            let before = millis(before);
+            let before = millis(purge.before);
             let database = self.opened().await?;
             database
-                .execute(&statements::PURGE_NOTIFICATIONS, &[&before])
+                .execute(
+                    &statements::PURGE_NOTIFICATIONS,
+                    &[&before, &purge.principal],
+                )
                 .await?;
-            let count = database.execute(&statements::PURGE, &[&before]).await?;
-            Ok(usize::try_from(count).unwrap_or(usize::MAX))
+            // In parts: a long transaction would hold locks, and rows that vacuum cannot remove.
+            let mut all = 0;
+            loop {
+                let values: &[&(dyn ToSql + Sync)] = &[&before, &purge.principal, &PURGED_AT_ONCE];
+                let count = database.execute(&statements::PURGE, values).await?;
+                all += count;
+                if count < PURGED_AT_ONCE.unsigned_abs() {
+                    return Ok(usize::try_from(all).unwrap_or(usize::MAX));
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+        async move {
+            let before = millis(purge.before);
+            let database = self.opened().await?;
+            let row = database
+                .row(&statements::PURGEABLE, &[&before, &purge.principal])
+                .await?;
+            Ok(usize::try_from(unsigned(&row, 0)?).unwrap_or(usize::MAX))
+        }
+        .boxed()
+    }
+
+    fn contents(&self) -> Stored<'_, RecordContents> {
+        async move {
+            let database = self.opened().await?;
+            let row = database.row(&statements::CONTENTS, &[]).await?;
+            let number = |column| unsigned(&row, column);
+            let oldest: Option<i64> = row.try_get(3)?;
+            let oldest = oldest.and_then(|at| u64::try_from(at).ok());
+            Ok(RecordContents {
+                waiting: number(0)?,
+                undelivered: number(1)?,
+                ended: number(2)?,
+                oldest_ended: oldest.map(Timestamp::from_millis),
+                running_calls: number(4)?,
+                results: number(5)?,
+                grants: number(6)?,
+                messages: number(7)?,
+                links: number(8)?,
+            })
         }
         .boxed()
     }
@@ -394,9 +464,20 @@ impl Store for Postgres {
 
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         async move {
+            // After a lost connection the same taker finds it again, and nobody else does.
+            let taker = random_id()?;
             let database = self.opened().await?;
-            let rows = database.rows(&statements::TAKE_CALL, &[&id]).await?;
-            rows.first().map(read_call).transpose()
+            let values: database::Values<'_> = &[&id, &taker];
+            let rows = database.rows(&statements::TAKE_CALL, values).await?;
+            let Some(call) = rows.first().map(read_call).transpose()? else {
+                return Ok(None);
+            };
+            let remove = &statements::REMOVE_CALL;
+            if let Err(fault) = database.execute(remove, values).await {
+                // Nobody else can take it; it is deleted when its time is over.
+                tracing::warn!(%fault, "a result that was taken could not be deleted yet");
+            }
+            Ok(Some(call))
         }
         .boxed()
     }

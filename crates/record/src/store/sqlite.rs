@@ -16,6 +16,7 @@ mod layout_tests;
 #[cfg(test)]
 mod list_tests;
 mod lists;
+mod moved;
 mod outbox;
 mod questions;
 mod recognize;
@@ -24,7 +25,7 @@ mod state_tables;
 mod used;
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use futures::FutureExt as _;
@@ -37,8 +38,8 @@ pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
-    ListQuery, OpenCount, OpenFigures, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
-    Stored, StoredGrant, UnattendedCall, UsedValue, Write,
+    ListQuery, OpenCount, OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED,
+    Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write, tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -51,7 +52,7 @@ pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 
     FROM question WHERE open = 1 AND principal = ?1";
 
 /// The bytes that rows keep, by caller. The lengths are read from the rows' heads, without the values.
-const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), sum(?1 + coalesce(octet_length(params), 0) \
+const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), sum(max(octet_length(body), ?1) + coalesce(octet_length(params), 0) \
     + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1";
 
 /// The rows that need an action.
@@ -59,8 +60,21 @@ const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
     UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) LIMIT ?2";
 
-/// Deletes rows that ended long ago; an answer that may still be delivered has not ended.
-const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
+/// The rows that ended long ago, of one caller or all; an answer that may still be delivered has not ended.
+macro_rules! purged {
+    () => {
+        "FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL AND (?2 IS NULL OR principal = ?2)"
+    };
+}
+const PURGE: &str = concat!("DELETE ", purged!());
+const PURGEABLE: &str = concat!("SELECT count(*) ", purged!());
+/// The contents in numbers, in the order of [`RecordContents`].
+const CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE open = 1), \
+     (SELECT count(*) FROM question WHERE open = 0 AND delivered = 0), \
+     (SELECT count(*) FROM question WHERE open = 0 AND delivered = 1), \
+     (SELECT min(ended_at) FROM question WHERE open = 0 AND delivered = 1), \
+     (SELECT count(*) FROM running_call), (SELECT count(*) FROM call), (SELECT count(*) FROM approval_grant), \
+     (SELECT count(*) FROM notification), (SELECT count(*) FROM audit)";
 
 /// The number of the last link, read at the end of the index.
 const AUDIT_END: &str = "SELECT coalesce(max(number), 0) FROM audit";
@@ -83,12 +97,39 @@ pub struct Sqlite {
     file: Arc<Mutex<File>>,
 }
 
+/// The suffix of SQLite's log, and those of all files that it has beside a database.
+const LOG: &str = "-wal";
+pub(crate) const BESIDE: [&str; 2] = [LOG, "-shm"];
+
+/// Returns the file of this suffix beside a record.
+pub(crate) fn beside(record: &Path, suffix: &str) -> PathBuf {
+    let mut name = record.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 impl Sqlite {
     /// Creates a store in this file, which is opened on demand.
     pub fn at(path: &Path) -> Self {
         Self {
             file: Arc::new(Mutex::new(File::at(path))),
         }
+    }
+
+    /// Removes a record that nothing uses: its file, and those that SQLite has beside it. Without effect on one that does
+    /// not exist.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(path: &Path) -> std::io::Result<()> {
+        let others = BESIDE.map(|suffix| beside(path, suffix));
+        for file in others.into_iter().chain([path.to_owned()]) {
+            match std::fs::remove_file(file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Sets the key for the links of the audit.
@@ -219,6 +260,15 @@ fn all<T>(
     Ok(found)
 }
 
+/// Returns a row of a list; `None`, and a log entry, if this version cannot read it.
+fn readable(row: &Columns<'_>) -> Option<Row> {
+    let found = read(row).ok();
+    if found.is_none() {
+        tell_left_out(&row.get::<_, String>("id").unwrap_or_default());
+    }
+    found
+}
+
 fn read(row: &Columns<'_>) -> Result<Row, StoreError> {
     let text = |column| -> Result<&str, StoreError> {
         let value = row.get_ref(column)?;
@@ -323,15 +373,54 @@ impl Store for Sqlite {
 
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         let text = format!("SELECT {COLUMNS} FROM question {DUE}");
-        self.rows(text, (millis(now), counted(most)))
+        let values = (millis(now), counted(most));
+        self.on_file(move |file| {
+            let rows = all(file, &text, values, |row| Ok(readable(row)))?;
+            Ok(rows.into_iter().flatten().collect())
+        })
     }
 
-    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
         self.on_file(move |file| {
-            file.purge_notifications(before)?;
-            let count = file.connection()?.execute(PURGE, [millis(before)])?;
+            file.purge_notifications(&purge)?;
+            let values = (millis(purge.before), purge.principal);
+            let count = file.connection()?.execute(PURGE, values)?;
             file.cut_log()?;
             Ok(count)
+        })
+    }
+
+    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+        self.on_file(move |file| {
+            let values = (millis(purge.before), purge.principal);
+            let count = |row: &Columns<'_>| row.get::<_, i64>(0);
+            let count = file.connection()?.query_row(PURGEABLE, values, count)?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
+    fn contents(&self) -> Stored<'_, RecordContents> {
+        self.on_file(|file| {
+            let contents = file.connection()?.query_row(CONTENTS, [], |row| {
+                let number = |column| {
+                    let number: i64 = row.get(column)?;
+                    Ok::<_, rusqlite::Error>(u64::try_from(number).unwrap_or(0))
+                };
+                let oldest: Option<i64> = row.get(3)?;
+                let oldest = oldest.and_then(|at| u64::try_from(at).ok());
+                Ok(RecordContents {
+                    waiting: number(0)?,
+                    undelivered: number(1)?,
+                    ended: number(2)?,
+                    oldest_ended: oldest.map(Timestamp::from_millis),
+                    running_calls: number(4)?,
+                    results: number(5)?,
+                    grants: number(6)?,
+                    messages: number(7)?,
+                    links: number(8)?,
+                })
+            })?;
+            Ok(contents)
         })
     }
 
@@ -428,16 +517,7 @@ impl Store for Sqlite {
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         let text =
             "SELECT number, entry, hash FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2";
-        self.on_file(move |file| {
-            all(file, text, (signed(from), counted(most)), |row| {
-                let number: i64 = row.get(0)?;
-                Ok(AuditEntry {
-                    number: u64::try_from(number).unwrap_or(0),
-                    entry: row.get(1)?,
-                    hash: row.get(2)?,
-                })
-            })
-        })
+        self.on_file(move |file| all(file, text, (signed(from), counted(most)), audit::read_link))
     }
 
     fn open_figures(&self) -> Stored<'_, OpenFigures> {

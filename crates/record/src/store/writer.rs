@@ -22,8 +22,8 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Row, RunningCall, Store,
-    StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents, Row,
+    RunningCall, Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::step_log::log_written;
@@ -427,10 +427,26 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
         async move {
             self.flush().await?;
-            self.shared.store.purge(before).await
+            self.shared.store.purge(purge).await
+        }
+        .boxed()
+    }
+
+    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+        async move {
+            self.flush().await?;
+            self.shared.store.purgeable(purge).await
+        }
+        .boxed()
+    }
+
+    fn contents(&self) -> Stored<'_, RecordContents> {
+        async move {
+            self.flush().await?;
+            self.shared.store.contents().await
         }
         .boxed()
     }

@@ -93,6 +93,36 @@ async fn the_bytes_of_questions_are_bounded_for_each_caller_and_for_all() {
     }
 }
 
+/// The names that a server or a client writes count, too.
+#[tokio::test]
+async fn a_name_of_a_call_and_an_id_of_a_visit_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = Sqlite::open(&folder.path().join("record.db"))
+        .await
+        .unwrap();
+    for store in [
+        Arc::new(Memory::default()) as Arc<dyn Store>,
+        Arc::new(sqlite),
+    ] {
+        let ask_named = async |record: &Arc<Record>, number: usize| {
+            let (tell, _told) = mpsc::unbounded_channel();
+            let mut question = large(10, number);
+            question.call.as_mut().unwrap().target = "t".repeat(60_000);
+            let (caller, session) = (of("s", "key-1"), SessionKey(number as u64));
+            record
+                .create(&caller, &question, session, &tell, Durability::BeforeSeen)
+                .await
+                .map(|recorded| recorded.id)
+        };
+        let record = bounded(store.clone(), clock);
+        ask_named(&record, 0).await.unwrap();
+        assert!(limit_of(&ask_named(&record, 1).await).is_some());
+        let later = bounded(store.clone(), || Timestamp::from_millis(1_500));
+        later.sweep().await.unwrap();
+        assert!(limit_of(&ask_named(&later, 2).await).is_some());
+    }
+}
+
 #[tokio::test]
 async fn questions_that_were_deleted_make_room() {
     let folder = tempfile::tempdir().unwrap();

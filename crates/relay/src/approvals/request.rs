@@ -12,6 +12,9 @@ use super::claims::MAX_DEFAULT;
 use super::edits::names_of;
 use crate::decisions::Approval;
 
+/// The longest title of an argument in a tool's schema that is shown, in characters.
+const MAX_TITLE: usize = 80;
+
 /// The most arguments that an approver may change.
 const MAX_EDITS: usize = 20;
 
@@ -134,17 +137,24 @@ fn absent(declared: &Value, names: &[String]) -> Option<Value> {
         let default = shortened(&default.to_string(), MAX_DEFAULT);
         words = format!("{words} By the server's word, it is then {default}.");
     }
+    if let Some(title) = field.get("description").and_then(Value::as_str) {
+        words = format!("{words} {title}");
+    }
     field["description"] = words.into();
     Some(field)
 }
 
-/// Returns a field with these keywords of the tool's schema.
+/// Returns a field with these keywords of the tool's schema. Its label is the argument's path, as in the review and in the
+/// call: the server's title could name another argument, so it stands below as the server's words.
 fn field_of(declared: &Value, kind: &str, names: &[String], copied: &[&str]) -> Value {
-    // The title in the tool's schema, else the names in the path of the argument.
+    let label = names.join(".");
     let title = declared.get("title").and_then(Value::as_str);
-    let title = title.filter(|title| !title.trim().is_empty());
-    let title = title.map_or_else(|| names.join("."), str::to_owned);
-    let mut field = json!({"type": kind, "title": title});
+    let title = title.filter(|title| is_filled(title) && title.trim() != label);
+    let mut field = json!({"type": kind, "title": label});
+    if let Some(title) = title {
+        let words = shortened(title.trim(), MAX_TITLE);
+        field["description"] = format!("In the server's words: {words}").into();
+    }
     for name in copied {
         if let Some(value) = declared.get(name) {
             field[*name] = value.clone();
@@ -196,7 +206,9 @@ mod tests {
         );
         let title = |pointer| editable(pointer, &schema, arguments).unwrap()["title"].clone();
         assert_eq!(title("/deep/on"), "deep.on");
-        assert_eq!(title("/deep/by"), "Who");
+        let renamed = editable("/deep/by", &schema, arguments).unwrap();
+        assert_eq!(renamed["title"], "deep.by", "no title renames an argument");
+        assert_eq!(renamed["description"], "In the server's words: Who");
         // The call leaves it out.
         assert_eq!(
             editable("/cluster", &schema, arguments).unwrap(),

@@ -26,6 +26,9 @@ use crate::{
 /// The most requests of a server in one round.
 const ENTRIES: usize = 256;
 
+/// The most bytes of the state and the keys of one round, which stay while people think.
+const STATE_BYTES: usize = 1024 * 1024;
+
 /// A server of this era: it answered `server/discover`.
 pub(super) struct RoundsServer {
     /// `DiscoverResult`, JSON.
@@ -155,6 +158,15 @@ impl Relay {
         };
         if required.requests.iter().flatten().nth(ENTRIES).is_some() {
             let why = format!("the server asks for too much in one round: {ENTRIES} are allowed");
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+            return ServerForward::Handled;
+        }
+        let keys = required.requests.iter().flatten().map(|(key, _)| key.len());
+        let state = required.state.as_ref().map_or(0, String::len);
+        if state + keys.sum::<usize>() > STATE_BYTES {
+            let why = format!(
+                "the server's `requestState` and the keys of its `inputRequests` have more than {STATE_BYTES} bytes"
+            );
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return ServerForward::Handled;
         }

@@ -11,15 +11,24 @@ use crate::CallKind;
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
+/// The total size of their names and URIs, in bytes: a server may ask for each URI of a template.
+const TARGET_BYTES: usize = 4 * 1024 * 1024;
 
 /// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct AskingTargets {
-    known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
+    known: Arc<Mutex<Known>>,
     /// `true` if one was seen to ask since the last check.
     changed: Arc<AtomicBool>,
     /// Increases with every change of a habit.
     changes: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    habits: BTreeMap<(&'static str, String), Habit>,
+    /// The total size of the names and URIs, in bytes.
+    bytes: usize,
 }
 
 /// A tool, prompt or resource that was seen to ask, in these modes.
@@ -51,7 +60,7 @@ impl Habit {
 }
 
 impl AskingTargets {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<(&'static str, String), Habit>> {
+    fn all(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,6 +78,7 @@ impl AskingTargets {
     pub(crate) fn certain(&self) -> Vec<LearnedAsker> {
         let all = self.all();
         let certain = all
+            .habits
             .iter()
             .filter_map(|((kind, target), habit)| match *habit {
                 Habit::Asks { form, url } => Some(LearnedAsker {
@@ -104,7 +114,7 @@ impl AskingTargets {
 
     /// Returns `true` if none was seen to ask.
     pub(crate) fn is_empty(&self) -> bool {
-        self.all().is_empty()
+        self.all().habits.is_empty()
     }
 
     /// Returns `true` if this one was seen to ask, or is one of several, one of which did.
@@ -144,7 +154,8 @@ impl AskingTargets {
     }
 
     fn get(&self, kind: CallKind, target: &str) -> Option<Habit> {
-        self.all().get(&(kind.word(), target.to_owned())).copied()
+        let key = (kind.word(), target.to_owned());
+        self.all().habits.get(&key).copied()
     }
 
     /// Changes the habit of one; returns `true` if this makes it newly certain.
@@ -156,11 +167,16 @@ impl AskingTargets {
     ) -> bool {
         let mut all = self.all();
         let key = (kind.word(), target.to_owned());
-        if all.len() >= REMEMBERED && !all.contains_key(&key) {
+        let before = all.habits.get(&key).copied();
+        let bytes = all.bytes + target.len();
+        if before.is_none() && (all.habits.len() >= REMEMBERED || bytes > TARGET_BYTES) {
             return false;
         }
-        let now = change(all.get(&key).copied());
-        let is_other = all.insert(key, now) != Some(now);
+        let now = change(before);
+        if before.is_none() {
+            all.bytes = bytes;
+        }
+        let is_other = all.habits.insert(key, now) != Some(now);
         if is_other {
             self.changes.fetch_add(1, Ordering::Release);
         }
@@ -171,9 +187,32 @@ impl AskingTargets {
     pub(crate) fn clear_suspicion(&self, kind: CallKind, target: &str) {
         let mut all = self.all();
         let key = (kind.word(), target.to_owned());
-        if all.get(&key) == Some(&Habit::Suspected) {
-            all.remove(&key);
+        if all.habits.get(&key) == Some(&Habit::Suspected) {
+            all.habits.remove(&key);
+            all.bytes -= target.len();
             self.changes.fetch_add(1, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_those_that_ask_are_bounded_together() {
+        let seen = AskingTargets::default();
+        let uri = |n: usize| n.to_string() + &"x".repeat(65_536 - n.to_string().len());
+        let ask = |n: usize, is_certain| {
+            seen.saw(CallKind::Resource, &uri(n), Mode::Form, is_certain);
+            seen.knows(CallKind::Resource, &uri(n))
+        };
+        let known: Vec<_> = (0..70).filter(|n| ask(*n, *n > 0)).collect();
+        assert_eq!(known, (0..64).collect::<Vec<_>>());
+        assert!(ask(5, true), "what is known counts once");
+        assert!(!ask(70, true));
+        seen.clear_suspicion(CallKind::Resource, &uri(0));
+        assert!(ask(70, true) && !ask(71, true));
+        assert_eq!(seen.certain().len(), 64);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mcp_elicit_core::question::ToolClaims;
 use mcp_elicit_core::text::shortened;
-use mcp_elicit_core::wire::members;
+use mcp_elicit_core::wire::{CallFrame, members};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,6 +16,8 @@ const TOOLS: usize = 10_000;
 /// The largest kept input schema, in bytes; and the total size of schemas and descriptions.
 const MAX_SCHEMA: usize = 64 * 1024;
 const MAX_TEXTS: usize = 8 * 1024 * 1024;
+/// The total size of the names, in bytes. Tools with longer names than a call may have are not remembered.
+const MAX_NAMES: usize = 4 * 1024 * 1024;
 
 /// The tools that the server listed.
 #[derive(Default)]
@@ -24,6 +26,9 @@ pub(crate) struct Catalog {
     tools: HashMap<String, bool>,
     /// The facts for rules, by name; only if there are rules.
     facts: HashMap<String, ToolFacts>,
+    /// The total size of the names in `tools`, and in `facts`.
+    name_bytes: usize,
+    fact_name_bytes: usize,
     /// The total size of the schemas and descriptions in `facts`.
     text_bytes: usize,
     extent: Extent,
@@ -79,9 +84,18 @@ impl Catalog {
             if self.tools.len() >= TOOLS {
                 return;
             }
-            if let Ok(tool) = serde_json::from_str::<Tool<'_>>(tool.get()) {
-                self.tools.insert(tool.name, tool.output_schema.is_some());
+            let Ok(Tool {
+                name,
+                output_schema,
+            }) = serde_json::from_str(tool.get())
+            else {
+                continue;
+            };
+            let is_new = !self.tools.contains_key(&name);
+            if is_new && !has_room(&name, &mut self.name_bytes) {
+                continue;
             }
+            self.tools.insert(name, output_schema.is_some());
         }
     }
 
@@ -97,6 +111,9 @@ impl Catalog {
             let before = self.facts.get(&name);
             if self.facts.len() >= TOOLS && before.is_none() {
                 return changed;
+            }
+            if before.is_none() && !has_room(&name, &mut self.fact_name_bytes) {
+                continue;
             }
             let hints = |facts: &ToolFacts| {
                 [
@@ -155,6 +172,7 @@ impl Catalog {
     /// Forgets which tools have output schemas, because the list has changed. Facts for rules stay, to detect changes.
     pub(crate) fn forget(&mut self) {
         self.tools.clear();
+        self.name_bytes = 0;
         self.extent = Extent::Outdated;
         self.is_requested = false;
     }
@@ -190,6 +208,16 @@ impl Catalog {
     }
 }
 
+/// Counts a name among these bytes. Returns `false` if it is too long, or has no room.
+fn has_room(name: &str, bytes: &mut usize) -> bool {
+    let with_it = *bytes + name.len();
+    let has_room = name.len() <= CallFrame::MAX_NAME && with_it <= MAX_NAMES;
+    if has_room {
+        *bytes = with_it;
+    }
+    has_room
+}
+
 /// Returns the descriptions of tools in a `tools/list` result; none if it cannot be read.
 fn tools_in(result: &RawValue) -> Vec<&RawValue> {
     let tools = members::member(result, "tools");
@@ -200,6 +228,29 @@ fn tools_in(result: &RawValue) -> Vec<&RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_no_call_may_have_and_names_without_room_are_not_remembered() {
+        let mut catalog = Catalog::default();
+        let mut list = |names: Vec<String>| {
+            let tools: Vec<_> = names
+                .iter()
+                .map(|name| serde_json::json!({"name": name, "inputSchema": {}}))
+                .collect();
+            let list = serde_json::json!({"tools": tools}).to_string();
+            let list: &RawValue = serde_json::from_str(&list).unwrap();
+            catalog.learn(list);
+            catalog.learn_facts(list);
+            (catalog.tools.len(), catalog.facts.len())
+        };
+        assert_eq!(list(vec!["n".repeat(4_097), "n".repeat(4_096)]), (1, 1));
+        let many = |from: usize| (from..from + 2_000).map(|n| format!("{n:04096}")).collect();
+        assert_eq!(list(many(0)), (1_024, 1_024));
+        assert_eq!(list(many(0)), (1_024, 1_024));
+        catalog.forget();
+        catalog.learn(serde_json::from_str(r#"{"tools":[{"name":"a"}]}"#).unwrap());
+        assert_eq!(catalog.tools.len(), 1);
+    }
 
     #[test]
     fn a_tool_has_an_output_schema_unless_it_was_listed_without() {

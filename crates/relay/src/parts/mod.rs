@@ -25,6 +25,7 @@
 //! | `waiting_calls` | calls that wait for a person, by their contents |
 //! | `unattended` | calls without a waiting client |
 //! | `client_waits` | the observed timeouts of clients |
+//! | `eviction` | the facts that a full store of several callers' forgets |
 //! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown |
 //! | `tool_listing`, `catalog` | the gateway's own request for the tools; the known tools |
 //! | `server_requests` | the server's requests that are not questions |
@@ -48,6 +49,7 @@ pub(crate) mod client_waits;
 pub(crate) mod deliveries;
 pub(crate) mod early_requests;
 pub(crate) mod effect_queue;
+mod eviction;
 pub(crate) mod held_bytes;
 pub(crate) mod hold_timers;
 pub(crate) mod limits;

@@ -7,6 +7,8 @@ use mcp_elicit_core::wire::Id;
 
 /// The number of tokens that are remembered.
 const REMEMBERED: usize = 1_024;
+/// The longest token that is remembered, in bytes.
+const MAX_TOKEN: usize = 1_024;
 
 /// The last progress, by token.
 #[derive(Default)]
@@ -16,8 +18,11 @@ pub(crate) struct ProgressSeen {
 }
 
 impl ProgressSeen {
-    /// Records progress on a token. The oldest token is forgotten if there are too many.
+    /// Records progress on a token, unless it is too long. The oldest token is forgotten if there are too many.
     pub(crate) fn note(&mut self, token: Id, progress: f64) {
+        if token.as_json().len() > MAX_TOKEN {
+            return;
+        }
         if let Some(last) = self.last.get_mut(&token) {
             *last = last.max(progress);
             return;
@@ -52,5 +57,9 @@ mod tests {
         }
         assert_eq!(seen.last(&Id::text("a")), None);
         assert_eq!(seen.last.len(), 1_024);
+        let long = Id::text(&"t".repeat(1_024));
+        seen.note(long.clone(), 1.0);
+        assert_eq!(seen.last(&long), None);
+        assert!(seen.last(&Id::number(0)).is_some());
     }
 }

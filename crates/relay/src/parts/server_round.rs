@@ -42,14 +42,18 @@ impl Round {
         Self { required, entries }
     }
 
-    /// Returns the size of its entries in bytes.
+    /// Returns the size of its state, keys and entries in bytes. The questions are counted separately.
     pub(crate) fn size(&self) -> usize {
-        let size = |(_, entry): &(String, Entry)| match entry {
-            Entry::Question(_) => 0,
-            Entry::Other { raw, .. } => raw.len(),
-            Entry::Answered(response) => response.len(),
+        let size = |(key, entry): &(String, Entry)| {
+            let kept = match entry {
+                Entry::Question(_) => 0,
+                Entry::Other { raw, .. } => raw.len(),
+                Entry::Answered(response) => response.len(),
+            };
+            key.len() + kept
         };
-        self.entries.iter().map(size).sum()
+        let state = self.required.state.as_ref().map_or(0, String::len);
+        state + self.entries.iter().map(size).sum::<usize>()
     }
 
     /// Returns `true` if every entry has its answer.

@@ -13,6 +13,7 @@ use mcp_elicit_core::wire::{Revision, WireError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::eviction::oldest_of_busiest;
 use crate::frame_edit::{self, ErrorResponse};
 
 /// The number of tasks of one server that are remembered.
@@ -57,26 +58,13 @@ impl Owners {
         let number = self.last;
         self.by_task.insert(task, Owner { number, caller });
         while self.by_task.len() > REMEMBERED {
-            let Some(task) = self.oldest_of_busiest() else {
+            let all = self.by_task.iter();
+            let all = all.map(|(task, owner)| (task, &owner.caller, owner.number));
+            let Some(task) = oldest_of_busiest(all) else {
                 return;
             };
             self.by_task.remove(&task);
         }
-    }
-
-    /// Returns the oldest task of the caller with the most tasks, so that no caller displaces the tasks of others.
-    fn oldest_of_busiest(&self) -> Option<String> {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for owner in self.by_task.values() {
-            *counts.entry(&owner.caller).or_default() += 1;
-        }
-        let (busiest, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        let its = self
-            .by_task
-            .iter()
-            .filter(|(_, owner)| owner.caller == busiest);
-        let (task, _) = its.min_by_key(|(_, owner)| owner.number)?;
-        Some(task.clone())
     }
 }
 

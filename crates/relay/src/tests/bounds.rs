@@ -48,6 +48,26 @@ fn an_illegal_question_is_refused_and_never_shown() {
     }
 }
 
+#[test]
+fn questions_that_cannot_be_shown_count_and_what_is_said_of_them_is_bounded() {
+    let settings = RelaySettings {
+        per_minute: Some(1),
+        answer_with: Audience::People,
+        ..RelaySettings::default()
+    };
+    let (revision, both) = (Revision::V2025_11_25, Capability::BOTH);
+    let mut world = World::with(settings, revision, both, revision, Asks::Nothing).opened();
+    let name = "n".repeat(100_000);
+    let schema = json!({"type": "object", "properties": {name: {"type": "object"}}});
+    let question = json!({"mode": "form", "message": "m", "requestedSchema": schema});
+    let error = refused(&mut world, &question);
+    assert_eq!(error["code"], -32602);
+    let said = error["message"].as_str().unwrap();
+    assert!(said.len() < 2_000, "{} bytes", said.len());
+    let error = refused(&mut world, &question);
+    assert_ne!(error["code"], -32602, "it is one too many: {error}");
+}
+
 /// With two titles, the page and the client could show different ones.
 #[test]
 fn a_question_whose_form_has_two_readings_is_refused_and_never_shown() {
@@ -95,6 +115,70 @@ fn an_answer_that_does_not_fit_reaches_no_server() {
             );
         }
     }
+}
+
+#[test]
+fn a_call_with_a_longer_name_than_the_limit_is_refused_and_reaches_no_server() {
+    for client in Revision::ALL {
+        for (method, member, most) in [
+            ("tools/call", "name", 4_096),
+            ("prompts/get", "name", 4_096),
+            ("resources/read", "uri", 65_536),
+        ] {
+            let (both, server) = (Capability::BOTH, Revision::V2025_11_25);
+            let mut world = World::new(client, both, server, Asks::Nothing).opened();
+            world.to_server.clear();
+            let name = "n".repeat(most + 1);
+            let call =
+                json!({"jsonrpc": "2.0", "id": 77, "method": method, "params": {member: name}});
+            world.client_sends(&call.to_string());
+            assert!(world.to_server.is_empty(), "{client} {method}");
+            let refusal: Value =
+                serde_json::from_str(&world.to_client.pop_back().unwrap().1).unwrap();
+            assert_eq!(refusal["id"], 77);
+            assert_eq!(refusal["error"]["code"], -32602, "{client} {method}");
+            let why = refusal["error"]["message"].as_str().unwrap();
+            assert!(why.contains("4096") && why.len() < 200, "{why}");
+        }
+    }
+}
+
+#[test]
+fn a_request_of_the_server_with_a_longer_id_than_the_limit_is_refused() {
+    let mut world = World::with_silent_server(RelaySettings::default());
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for (method, params) in [("ping", json!({})), ("elicitation/create", form)] {
+        let ask = |id: String| {
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+        };
+        world.to_client.clear();
+        world.server_sends(&ask("i".repeat(1_023)));
+        world.run_record();
+        let refusal: Value = serde_json::from_str(&world.to_server.pop_front().unwrap()).unwrap();
+        assert_eq!(refusal["error"]["code"], -32600, "{method}");
+        assert!(world.to_client.is_empty() && world.store.is_empty());
+        // With its quotes, this one has 1,024 bytes.
+        world.server_sends(&ask("i".repeat(1_022)));
+        world.run_record();
+        assert!(world.to_server.is_empty(), "{method}");
+    }
+}
+
+#[test]
+fn the_id_of_a_visit_counts_and_is_bounded() {
+    let visit = |id: String| json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": id});
+    let mut world = World::with_silent_server(RelaySettings::default());
+    let error = refused(&mut world, &visit("e".repeat(1_025)));
+    assert_eq!(error["code"], -32602);
+    assert!(error.to_string().contains("at most 1,024 bytes"), "{error}");
+
+    let settings = RelaySettings {
+        pending_bytes: 1_000,
+        ..RelaySettings::default()
+    };
+    let mut world = World::with_silent_server(settings);
+    let error = refused(&mut world, &visit("e".repeat(1_000)));
+    assert_eq!(error["code"], -32000, "{error}");
 }
 
 #[test]
@@ -539,16 +623,24 @@ fn all_that_is_kept_of_a_question_counts() {
 #[test]
 fn what_is_asked_and_answered_in_one_round_is_bounded() {
     let revision = Revision::V2026_07_28;
-    for client in [revision, Revision::V2025_11_25] {
+    let many: serde_json::Map<String, Value> = (0..257)
+        .map(|at| (at.to_string(), json!({"method": "roots/list"})))
+        .collect();
+    let long = "k".repeat(1024 * 1024 + 1);
+    let rounds = [
+        json!({"resultType": "input_required", "inputRequests": many}),
+        json!({"resultType": "input_required", "inputRequests": {long.as_str(): {"method": "roots/list"}}}),
+        json!({"resultType": "input_required", "inputRequests": {"k": {"method": "roots/list"}}, "requestState": long}),
+    ];
+    for (client, result) in [revision, Revision::V2025_11_25]
+        .into_iter()
+        .flat_map(|client| rounds.iter().map(move |round| (client, round)))
+    {
         let mut world = World::new(client, Capability::FORM, revision, Asks::Nothing).opened();
         world.call();
         let sent = world.to_server.pop_front().unwrap();
         let sent: Value = serde_json::from_str(&sent).unwrap();
-        let requests: serde_json::Map<String, Value> = (0..257)
-            .map(|at| (at.to_string(), json!({"method": "roots/list"})))
-            .collect();
-        let round = json!({"jsonrpc": "2.0", "id": sent["id"], "result":
-            {"resultType": "input_required", "inputRequests": requests}});
+        let round = json!({"jsonrpc": "2.0", "id": sent["id"], "result": result});
         world.server_sends(&round.to_string());
         let (_, told) = world.to_client.pop_back().expect("the call ends");
         assert_eq!(world.to_client.len(), 0, "{client}: nothing is asked");

@@ -84,9 +84,7 @@ fn the_hold_becomes_shorter_than_the_client_was_seen_to_wait() {
 #[test]
 fn the_hold_ends_before_the_client_gives_up_however_late_the_server_asks() {
     let settings = RelaySettings::default();
-    settings
-        .client_waits
-        .learn("raw".to_owned(), Duration::from_secs(10));
+    settings.client_waits.learn("raw", Duration::from_secs(10));
     let mut world = World::with_silent_server(settings);
     world.call();
     world.pass_time(Duration::from_secs(7));

@@ -281,3 +281,39 @@ fn under_rules_a_frame_of_the_client_that_is_not_json_goes_nowhere() {
         }
     }
 }
+
+/// A simple server may look up `["q1"]` as the text `q1`, or take any response for the answer to its question.
+#[test]
+fn a_response_of_the_client_without_the_id_of_a_request_goes_nowhere() {
+    let mut world = World::with_silent_server(RelaySettings::default());
+    world.call();
+    let form = json!({"message": "Delete all?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}});
+    let ask = json!({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": form});
+    world.server_sends(&ask.to_string());
+    world.run_record();
+    assert_eq!(world.open_to_people().len(), 1);
+    world.to_server.clear();
+    for id in [
+        r#""id":["q1"],"#,
+        r#""id":[1],"#,
+        r#""id":{"id":"q1"},"#,
+        r#""id":null,"#,
+        r#""id":true,"#,
+        r#""id":[],"#,
+        r#""id":"q2","#,
+        "",
+    ] {
+        for part in [
+            r#""result":{"action":"accept","content":{"sure":true}}"#,
+            r#""error":{"code":-1,"message":"no"}"#,
+        ] {
+            world.client_sends(&format!("{{\"jsonrpc\":\"2.0\",{id}{part}}}"));
+        }
+    }
+    assert_eq!(world.to_server, Vec::<String>::new());
+    assert_eq!(
+        world.open_to_people().len(),
+        1,
+        "the question is still open"
+    );
+}

@@ -1,9 +1,10 @@
 //! A program that is ready to start: run to its end with a time limit, or kept running until dropped.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -225,11 +226,18 @@ impl Listening {
 ///
 /// If the system has no free port.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system has a free port");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
-        .port()
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system has a free port");
+        let address = listener.local_addr();
+        let port = address.expect("a bound socket has an address").port();
+        // Two tests of one process must not start a server on the same port.
+        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.insert(port) {
+            return port;
+        }
+    }
 }
 
 /// Waits until this loopback port accepts connections.
@@ -241,7 +249,9 @@ pub fn wait_for_port(port: u16) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let pause = Duration::from_millis(25);
     for _ in 0..LIMIT.as_millis() / pause.as_millis() {
-        if TcpStream::connect_timeout(&address, pause).is_ok() {
+        // Where nothing listens, the system may give the connection the same port, so that it connects to itself.
+        let connected = TcpStream::connect_timeout(&address, pause);
+        if connected.is_ok_and(|one| one.local_addr().is_ok_and(|own| own != address)) {
             return;
         }
         thread::sleep(pause);

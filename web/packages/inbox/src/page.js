@@ -13,6 +13,7 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 let claimTimer = 0;
 let watching = false;
+presses();
 remember();
 // What was just done is said once, not again when the page is loaded again.
 if (new URLSearchParams(location.search).has("did")) history.replaceState(null, "", location.pathname);
@@ -50,6 +51,38 @@ function remember() {
   } catch {
     // Storage that is switched off: the page says how to sign in.
   }
+}
+
+// ---- presses ----
+
+// A page that has only just come up may lie under a press that was meant for what was there before, such as the second
+// click of a double click on another site's window. Until it has been up for a moment, nothing in it is pressed.
+function presses() {
+  const state = document.body.dataset;
+  let timer = 0;
+  const cameUp = () => {
+    state.fresh = "";
+    clearTimeout(timer);
+    timer = setTimeout(() => { delete state.fresh; }, 600);
+  };
+  const refuse = (event) => {
+    const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
+    const form = acts?.closest("form[method=post], dialog");
+    if (!form || !("fresh" in state)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const said = form.querySelector("[data-early]") ?? form.appendChild(document.createElement("p"));
+    said.dataset.early = "";
+    said.className = "hint";
+    said.setAttribute("role", "alert");
+    said.textContent = "Nothing was pressed: this page had only just come up. Press again.";
+  };
+  cameUp();
+  addEventListener("pageshow", cameUp);
+  addEventListener("focus", cameUp);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) cameUp(); });
+  document.addEventListener("click", refuse, true);
+  document.addEventListener("submit", refuse, true);
 }
 
 // ---- times ----

@@ -14,11 +14,14 @@ const html = `<!doctype html><html lang="en"><title>t</title><body data-base="/x
 <input class="in" id="f0" value="0.1"><button class="step" type="submit" name="step" value="f0:down">-</button><button class="step" type="submit" name="step" value="f0:up">+</button></div><ul class="errors"></ul></div>
 <div class="field" data-field="f1"><input class="in" id="f1" name="f1" data-grows><ul class="errors"></ul></div>
 <fieldset class="field" data-field="f2"><div class="list" data-list><input class="in find" type="search" hidden aria-label="Search"><div class="picks">${options}</div><p class="tally"></p></div><ul class="errors"></ul></fieldset>
-<button class="btn main" type="submit" data-act="accept" data-answers>Send</button><button type="submit" formnovalidate data-act="cancel">Cancel</button></form><script type="module" src="/page.js"></script>`;
+<button class="btn main" type="submit" data-act="accept" data-answers>Send</button><button type="submit" formnovalidate data-act="cancel">Cancel</button></form>
+<form method="post" action="/acted" id="acts"><button type="submit">Approve</button></form><script type="module" src="/page.js"></script>`;
 
 let server: Server;
 let browser: Browser;
 let page: Page;
+/** Waits until presses count. */
+const settled = () => page.waitForFunction(() => !("fresh" in document.body.dataset));
 beforeAll(async () => {
   server = createServer(({ url }, response) => {
     response.setHeader("content-type", url === "/page.js" ? "text/javascript" : "text/html; charset=utf-8");
@@ -28,6 +31,7 @@ beforeAll(async () => {
   browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   page = await browser.newPage();
   await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/q`);
+  await settled();
 });
 afterAll(async () => {
   await browser?.close();
@@ -71,4 +75,18 @@ test("pasted line breaks get a text area; the clock counts down", async () => {
   });
   expect(await page.locator("textarea#f1").inputValue()).toBe("two\nlines");
   await expect.poll(() => page.locator("[data-words]").textContent(), { timeout: 30_000 }).toMatch(/^(1:0[0-4]|0:\d\d)$/);
+});
+
+test("a page that has only just come up is not pressed; a moment later it is", async () => {
+  // The window gets the focus under the second click of a double click.
+  await page.evaluate(() => {
+    window.dispatchEvent(new Event("focus"));
+    document.querySelector<HTMLButtonElement>("#acts button")!.click();
+    document.querySelector<HTMLFormElement>("#acts")!.requestSubmit();
+  });
+  expect(await page.getByRole("alert").textContent()).toContain("Press again");
+  expect(page.url()).toMatch(/\/q$/);
+  await settled();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.waitForURL(/\/acted$/);
 });

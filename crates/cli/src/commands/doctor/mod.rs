@@ -9,9 +9,10 @@ use mcp_elicit_client::sign_in::{SignIn, SignInOptions};
 use mcp_elicit_clients::{Dialog, Profile, Profiles, Shows};
 use mcp_elicit_core::link::without_userinfo;
 use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_gateway::config::{RiskySetting, risky_settings};
 use mcp_elicit_inbox::desktop_notice;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_setup::{Client, Document, Server, State};
+use mcp_elicit_setup::{Client, Document, Server, State, foreign_code};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -261,6 +262,17 @@ async fn in_file(
                 program,
                 args,
             } => {
+                let variables = document.environment(server);
+                if let Some(variable) = foreign_code(launcher, program, &variables) {
+                    add(
+                        "foreign-code",
+                        Problem,
+                        format!(
+                            "its environment has `{variable}`, with which other code runs in place of the gateway or in it"
+                        ),
+                        format!("take `{variable}` from its environment"),
+                    );
+                }
                 // A launcher finds, or downloads, what it starts.
                 let program = launcher.first().unwrap_or(program);
                 let again = format!("{} && {}", setup("--undo"), setup(""));
@@ -287,15 +299,36 @@ async fn in_file(
                     );
                 }
                 if let [command, rest @ ..] = behind(args) {
-                    let is_gateway = Path::new(command)
-                        .file_stem()
-                        .is_some_and(|stem| stem == "mcp-elicit");
+                    let path = Path::new(command);
+                    // In a relative folder, it may be another program.
+                    let is_gateway = (path.is_absolute() || path.components().count() == 1)
+                        && path.file_stem().is_some_and(|stem| stem == "mcp-elicit");
                     if is_gateway && rest.first().is_some_and(|word| word == "gateway") {
                         add(
                             "wrapped-twice",
                             Problem,
                             "a gateway is behind a gateway".to_owned(),
                             setup("--undo"),
+                        );
+                    }
+                }
+                for (option, effect) in risky_options(args) {
+                    add(
+                        "risky-option",
+                        Warning,
+                        format!("its gateway has `{option}`: {effect}"),
+                        format!("take `{option}` from its arguments, unless you want it"),
+                    );
+                }
+                if let Some((path, settings)) = risky_file(args) {
+                    for setting in settings {
+                        let (name, effect) = (setting.as_str(), effect_of(setting));
+                        let path = path.display();
+                        add(
+                            "risky-option",
+                            Warning,
+                            format!("its gateway's file {path} has `{name}`: {effect}"),
+                            format!("take `{name}` from {path}, unless you want it"),
                         );
                     }
                 }
@@ -378,6 +411,83 @@ async fn missing_sign_in(args: &[String], state: &StateFolder) -> Option<String>
     }
 }
 
+/// Options of a gateway that let something else than a person answer, or others see the answers, with their effect. The
+/// third part is the value that has it; any has it without one.
+const RISKY: [(&str, &str, Option<&str>); 4] = [
+    ("--answer-command", "a program answers, not a person", None),
+    (
+        "--inbox",
+        "without the inbox, no person sees what the client does not show",
+        Some("off"),
+    ),
+    (
+        "--insecure",
+        "every program that reaches its address can call the server",
+        None,
+    ),
+    (
+        "--presence",
+        "programs of this user may answer too",
+        Some("any"),
+    ),
+];
+
+/// Returns these options among the arguments of a gateway, as they are written without other values, and the effect of
+/// each.
+fn risky_options(args: &[String]) -> Vec<(String, &'static str)> {
+    let end = args.iter().position(|word| word == "--");
+    let own = &args[..end.unwrap_or(args.len())];
+    let found = own.iter().enumerate().filter_map(|(at, word)| {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.as_str(), own.get(at + 1).map(String::as_str)),
+        };
+        let (option, effect, needed) = RISKY.iter().find(|(option, ..)| *option == name)?;
+        match needed {
+            None => Some(((*option).to_owned(), *effect)),
+            Some(needed) => {
+                (value == Some(*needed)).then(|| (format!("{option} {needed}"), *effect))
+            }
+        }
+    });
+    found.collect()
+}
+
+/// The largest configuration file of a gateway that is looked into, in bytes.
+const MAX_CONFIG: u64 = 4 << 20;
+
+/// Returns the configuration file among the arguments of a gateway, with its settings of that kind; `None` if there is no
+/// such file.
+fn risky_file(args: &[String]) -> Option<(PathBuf, Vec<RiskySetting>)> {
+    let end = args.iter().position(|word| word == "--");
+    let own = &args[..end.unwrap_or(args.len())];
+    let mut named = own.iter().enumerate().filter_map(|(at, word)| {
+        if word == "--config" {
+            own.get(at + 1).map(String::as_str)
+        } else {
+            word.strip_prefix("--config=")
+        }
+    });
+    let path = PathBuf::from(named.next()?);
+    let about = std::fs::metadata(&path).ok()?;
+    if !about.is_file() || about.len() > MAX_CONFIG {
+        return None;
+    }
+    let text = std::fs::read_to_string(&path).ok()?;
+    Some((path, risky_settings(&text)))
+}
+
+/// Returns the effect of a setting, as of the option.
+fn effect_of(setting: RiskySetting) -> &'static str {
+    let option = match setting {
+        RiskySetting::AnswerCommand => "--answer-command",
+        RiskySetting::Insecure => "--insecure",
+        RiskySetting::AnyPresence => "--presence",
+    };
+    let of_option = RISKY.iter().find(|(name, ..)| *name == option);
+    of_option.map_or("", |(_, effect, _)| effect)
+}
+
 /// Returns the command that a gateway with these arguments starts; empty for a server at a URL.
 fn behind(args: &[String]) -> &[String] {
     let end = args.iter().position(|word| word == "--");
@@ -456,6 +566,16 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
             format!("chmod 700 {}", shell_words::quote(&path)),
         ));
     }
+    let record_address = state.record_address();
+    if let Err(fault) = &record_address {
+        let says = format!("no command can know where the record is: {fault}");
+        findings.push(Finding::new(
+            "record-unknown",
+            Level::Problem,
+            says,
+            "correct the file, then `mcp-elicit doctor`",
+        ));
+    }
     if !is_used {
         return;
     }
@@ -474,10 +594,11 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
             "no gateway serves the inbox now: one starts when a client starts a server",
             "start a client, then `mcp-elicit inbox open`",
         ));
-    } else if state
-        .sessions()
-        .read()
-        .is_ok_and(|table| table.live(now()).is_empty())
+    } else if matches!(record_address, Ok(None))
+        && state
+            .sessions()
+            .read()
+            .is_ok_and(|table| table.live(now()).is_empty())
     {
         findings.push(Finding::new(
             "no-browser",

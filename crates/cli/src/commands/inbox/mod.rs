@@ -2,12 +2,12 @@
 //! script.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::{Action, Mode};
 use mcp_elicit_inbox::api::model::{AnswerResponse, ListRequest, ListedQuestion, WholeQuestion};
 use mcp_elicit_inbox::client::{InboxClient, InboxError};
@@ -23,8 +23,10 @@ mod people;
 mod sessions;
 mod show;
 
-use super::{in_runtime, state_record};
+use super::in_runtime;
+use super::state_record::{self, NamedFolder};
 use crate::args::field_answers::{self, Unanswered};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -44,9 +46,8 @@ pub(crate) struct InboxArgs {
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
-    /// The state folder of the gateway
-    #[arg(long, value_name = "DIR", global = true)]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -169,6 +170,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 }
                 return Err(open::people_log_in(&address, id.as_deref()));
             }
+            let folder = state_record::named_folder(&args.location)?.folder;
             return open::open(&folder, id.as_deref()).await;
         }
         InboxCommand::Sessions { act } => {
@@ -313,12 +315,39 @@ enum Stopped {
     Failure(Failure),
 }
 
+/// The time by which a question may be listed before one that was printed already: its gateway's clock is behind, or its
+/// id comes first in the order of the same millisecond.
+const LATE: Duration = Duration::from_secs(60);
+
 /// The questions printed so far.
 #[derive(Default)]
 struct Printed {
-    last: Option<String>,
+    /// Those among which a later one may still be listed, with their times, in the order of the list.
+    latest: BTreeSet<(Timestamp, String)>,
     /// Those that a client was showing: they are printed again if they come to people after all.
     in_client: BTreeSet<String>,
+}
+
+impl Printed {
+    /// Returns the question after which new ones are looked for.
+    fn after(&self) -> Option<&str> {
+        let (newest, _) = self.latest.last()?;
+        let is_early = |at: &Timestamp| at.after(LATE) < *newest;
+        let early = self.latest.iter().take_while(|(at, _)| is_early(at));
+        early.last().map(|(_, id)| id.as_str())
+    }
+
+    /// Remembers a question; returns `true` if it was not printed before.
+    fn add(&mut self, at: Timestamp, id: &str) -> bool {
+        let is_new = self.latest.insert((at, id.to_owned()));
+        // The one that is looked after stays, and nothing before it is listed again.
+        if let Some(after) = self.after().map(str::to_owned) {
+            while self.latest.first().is_some_and(|(_, id)| *id != after) {
+                self.latest.pop_first();
+            }
+        }
+        is_new
+    }
 }
 
 /// Prints the questions of one gateway as they arrive, until it ends.
@@ -332,7 +361,7 @@ async fn follow(
     let mut changes = std::pin::pin!(changes);
     while changes.next().await.is_some() {
         *told = false;
-        // Pending questions are listed in order of arrival: new ones follow the last one printed.
+        // Pending questions are listed in the order of their times, which is nearly that of their arrival.
         if !printed.in_client.is_empty() {
             let open = inbox.list(false, None, usize::MAX).await;
             let mut in_client = BTreeSet::new();
@@ -348,13 +377,15 @@ async fn follow(
             }
             printed.in_client = in_client;
         }
-        let new = inbox.list(false, printed.last.as_deref(), usize::MAX).await;
-        for question in new.map_err(Stopped::Inbox)? {
+        let listed = inbox.list(false, printed.after(), usize::MAX).await;
+        for question in listed.map_err(Stopped::Inbox)? {
+            if !printed.add(question.asked_at, &question.id) {
+                continue;
+            }
             args.print(&question).map_err(Stopped::Failure)?;
             if question.asked_in_client {
-                printed.in_client.insert(question.id.clone());
+                printed.in_client.insert(question.id);
             }
-            printed.last = Some(question.id);
         }
     }
     Ok(())
@@ -378,13 +409,13 @@ pub(super) async fn note(folder: &StateFolder, event: Event) {
 }
 
 /// Writes audit events, if there is a record. A failure is reported, and does not undo the action.
-async fn note_all(folder: &StateFolder, events: &[(Event, Details<'_>)]) {
+pub(super) async fn note_all(folder: &StateFolder, events: &[(Event, Details<'_>)]) {
     warn_if_not_noted(direct_record::note_all(folder, events).await);
 }
 
 /// Writes an audit event about the thing with this id.
 pub(super) async fn note_about(folder: &StateFolder, event: Event, about: (&str, &str)) {
-    if !folder.record().exists() {
+    if !folder.has_record() {
         return output::say("there is no record yet, so this is not in the audit");
     }
     warn_if_not_noted(direct_record::note(folder, event, Some(about)).await);
@@ -510,12 +541,12 @@ fn failed(fault: InboxError) -> Failure {
 
 impl InboxArgs {
     fn folder(&self) -> Result<StateFolder, Failure> {
-        Ok(StateFolder::at(&state_record::path(self.state.clone())?))
+        Ok(state_record::unchecked_folder(&self.location)?.folder)
     }
 
-    /// Returns the state folder, which a gateway must have created.
+    /// Returns the state folder, which a gateway must have created, with its record.
     fn known_folder(&self) -> Result<StateFolder, Failure> {
-        let folder = self.folder()?;
+        let folder = state_record::named_folder(&self.location)?.folder;
         if folder.token_file().exists() {
             return Ok(folder);
         }
@@ -527,9 +558,18 @@ impl InboxArgs {
     }
 
     async fn client(&self) -> Result<InboxClient, Failure> {
-        let folder = self.folder()?;
+        let NamedFolder { folder, noted, .. } = state_record::unchecked_folder(&self.location)?;
         let Some(at) = &self.inbox else {
-            return InboxClient::find(&folder).await.map_err(failed);
+            return match (InboxClient::find(&folder).await, noted) {
+                (Err(InboxError::NothingThere { .. }), Some(address)) => {
+                    Err(state_record::in_another_database(
+                        &folder,
+                        &address,
+                        "start its gateway, or name",
+                    ))
+                }
+                (found, _) => found.map_err(failed),
+            };
         };
         let token = folder
             .known_token()

@@ -36,7 +36,7 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
                 "id": session.id(), "signedInAt": session.created(), "lastUsedAt": session.used(), "browser": session.browser(),
             }))?;
         } else {
-            output::print(line(session))?;
+            output::print(harmless(&line(session)))?;
         }
     }
     let logins = folder.logins().table();

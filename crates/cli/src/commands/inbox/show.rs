@@ -18,7 +18,8 @@ const OPTIONS: usize = 12;
 
 /// Returns the beginning of an id, by which this command can name the question.
 pub(super) fn short(id: &str) -> String {
-    id.chars().take(8).collect()
+    let short: String = id.chars().take(8).collect();
+    output::harmless(&short).into_owned()
 }
 
 /// Returns a note on the fate of an answer that was just given, if no call waited for it.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use jiff::tz::TimeZone;
@@ -22,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::RightRules;
 use super::simulate_audit::{self, Since};
+use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
 use crate::output;
@@ -49,9 +49,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, conflicts_with = "call")]
     audit: bool,
 
-    /// With --audit: the state folder of the gateway
-    #[arg(long, value_name = "DIR", requires = "audit")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    location: RecordLocation,
 
     /// With --audit: only events since a time, such as 2026-11-22T10:00:00Z, or of the last `7d`
     #[arg(long, value_name = "TIME", requires = "audit", value_parser = simulate_audit::since)]
@@ -161,8 +160,13 @@ impl InputCaller {
 pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     let Some(call) = &args.call else {
         let RightRules { rules, logs_in, .. } = super::right_rules(&args.file)?;
-        return simulate_audit::run(rules, logs_in, args.state.clone(), args.since, args.json);
+        return simulate_audit::run(rules, logs_in, &args.location, args.since, args.json);
     };
+    if args.location.is_given() {
+        return Err(Failure::usage(
+            "`--state`, `--config` and `--record` name the record for `--audit`",
+        ));
+    }
     if args.file == Input::Stdin && call == "-" {
         return Err(Failure::usage(
             "the rules and the call cannot both be stdin",

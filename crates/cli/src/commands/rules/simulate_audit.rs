@@ -2,13 +2,12 @@
 //! counted; the others are shown with the facts that they depend on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use mcp_elicit_core::lifecycle::Timestamp as Moment;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_gateway::recorded::{RecordedArguments, RecordedCall, recall};
+use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
@@ -18,6 +17,7 @@ use mcp_elicit_record::store::{AuditEntry, ChainKey, StoreError};
 use mcp_elicit_record::{LockFile, Record, clock};
 use serde_json::{Map, Value, json};
 
+use crate::args::record_location::RecordLocation;
 use crate::commands::audit::{exit_of, moment};
 use crate::commands::{in_runtime, state_record};
 use crate::failure::{Exit, Failure};
@@ -245,21 +245,21 @@ impl<'r> Totals<'r> {
 pub(super) fn run(
     rules: Rules,
     logs_in: Option<String>,
-    state: Option<PathBuf>,
+    location: &RecordLocation,
     since: Option<Since>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    in_runtime(try_all(rules, logs_in, state, since, json))
+    in_runtime(try_all(rules, logs_in, location, since, json))
 }
 
 async fn try_all(
     rules: Rules,
     logs_in: Option<String>,
-    state: Option<PathBuf>,
+    location: &RecordLocation,
     since: Option<Since>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let folder = state_record::folder(state).await?;
+    let folder = state_record::folder(location).await?;
     let (record, key) = record_in(&folder).await?;
     let since = since.map_or(0, |since| since.0);
     let end = record.store().audit_end().await.map_err(unreadable)?;
@@ -321,15 +321,15 @@ fn event_since(entry: &str, since: u64) -> Option<AuditedEvent> {
 /// Opens the record in a state folder for reading, with the key of its audit.
 async fn record_in(folder: &StateFolder) -> Result<(Record, ChainKey), Failure> {
     let unusable = format!("the keys in {} cannot be used", folder.path().display());
-    let keys = folder
-        .key_files()
-        .open()
-        .await
-        .map_err(|error| Failure::usage(unusable.clone()).because(error))?;
+    let keys = direct_record::keys(folder).await;
+    let keys = keys.map_err(|error| match folder.database() {
+        Some(_) => state_record::unopened(error),
+        None => Failure::usage(unusable.clone()).because(&*error),
+    })?;
     let lock = LockFile::unshared().map_err(|error| Failure::usage(unusable).because(error))?;
     let chain = keys.chain();
-    let store = state_record::to_read(folder, Some(chain.clone()));
-    Ok((Record::new(Arc::new(store), keys, lock, clock::now), chain))
+    let store = state_record::to_read(folder);
+    Ok((Record::new(store, keys, lock, clock::now), chain))
 }
 
 /// Returns the rules of the questions that were asked without naming one. Older audits name it only with the actions of

@@ -27,6 +27,11 @@ impl Found {
         let (real, document) = match real_path(&path) {
             Ok(real) => {
                 let document = read(client, &real);
+                let folder = std::env::current_dir().ok().filter(|_| is_project);
+                let document = match folder {
+                    Some(folder) => document.map(|document| document.of_project(&folder)),
+                    None => document,
+                };
                 (real, document)
             }
             Err(error) => (path.clone(), Err(with_causes(&error))),

@@ -4,7 +4,7 @@ mod found;
 mod program;
 mod undo;
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use mcp_elicit_setup::{DiffLine, LeftAlone, Plan, Server, State, Wish};
 
 use super::state_record;
 use crate::failure::{Exit, Failure};
+use crate::input;
 use crate::output::{self, GOOD, HINT, WARNING, harmless, print, say, styled};
 pub(super) use found::{Found, Selection, find};
 
@@ -402,11 +403,7 @@ fn agreed(args: &SetupArgs, tally: &mut Tally) -> Result<bool, Failure> {
         tally.unasked = true;
         return Ok(false);
     }
-    let mut prompt = io::stderr().lock();
-    write!(prompt, "  change this file? [y/N] ")?;
-    prompt.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
+    let line = input::typed_answer("  change this file? [y/N] ")?;
     Ok(matches!(
         line.trim().to_ascii_lowercase().as_str(),
         "y" | "yes"

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
 use crate::input::{Line, next_line};
+use crate::output::harmless_json;
 
 /// The longest line, in bytes: enough for the longest schema and the longest content.
 const LONGEST: usize = 8 << 20;
@@ -143,8 +144,9 @@ fn object<'l, T: Deserialize<'l>>(line: &'l [u8]) -> serde_json::Result<T> {
 }
 
 fn write_line(value: &impl Serialize, answer: &mut Vec<u8>) -> Result<(), Failure> {
-    serde_json::to_writer(&mut *answer, value)
+    let line = serde_json::to_string(value)
         .map_err(|error| Failure::usage("cannot write JSON").because(error))?;
+    answer.extend_from_slice(harmless_json(&line).as_bytes());
     answer.push(b'\n');
     Ok(())
 }

@@ -94,6 +94,16 @@ impl Location {
     }
 }
 
+/// Returns each defect once. A definition that several alternatives share has the same ones each time.
+fn distinct_defects(mut defects: Vec<Defect>) -> Vec<Defect> {
+    let mut known = HashSet::new();
+    defects.retain(|defect| {
+        let named = (defect.pointer.clone(), defect.code, defect.message.clone());
+        known.insert(named)
+    });
+    defects
+}
+
 /// The state of one reading.
 struct Reader<'j, 'a> {
     root: &'j Json<'a>,
@@ -142,7 +152,7 @@ impl<'j, 'a> Reader<'j, 'a> {
                 adjustments: self.adjustments,
                 ..form
             }),
-            _ => Err(Defects(self.defects)),
+            _ => Err(Defects(distinct_defects(self.defects))),
         }
     }
 

@@ -52,6 +52,31 @@ fn options(form: &Form) -> Vec<(String, Value)> {
         .collect()
 }
 
+/// A schema of a few kilobytes had an error of megabytes.
+#[test]
+fn alternatives_by_reference_name_each_defect_once_and_twenty_at_most() {
+    let mut definitions = serde_json::Map::new();
+    for number in 0..25 {
+        let next = format!("#/$defs/d{}", number + 1);
+        let alternatives = vec![json!({"$ref": next}); 8];
+        definitions.insert(format!("d{number}"), json!({"anyOf": alternatives}));
+    }
+    definitions.insert("d25".to_owned(), json!({"type": "string"}));
+    let field = json!({"anyOf": [{"$ref": "#/$defs/d0"}, {"type": "null"}]});
+    let schema = json!({"type": "object", "properties": {"a": field}, "$defs": definitions});
+    let defects = Form::parse_leniently(&schema.to_string()).unwrap_err();
+    assert!(defects.iter().count() <= 8, "{}", defects.iter().count());
+    assert!(defects.to_string().len() < 2_000, "{defects}");
+
+    let fields: serde_json::Map<_, _> = (0..30)
+        .map(|number| (format!("f{number}"), json!({"type": "object"})))
+        .collect();
+    let schema = json!({"type": "object", "properties": fields});
+    let defects = Form::parse_leniently(&schema.to_string()).unwrap_err();
+    assert_eq!(defects.iter().count(), 30);
+    assert!(defects.to_string().ends_with("; and 10 more"), "{defects}");
+}
+
 #[test]
 fn a_legal_form_has_no_adjustments() {
     let schema = json!({"type": "object", "properties": {

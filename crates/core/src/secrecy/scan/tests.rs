@@ -303,3 +303,14 @@ fn a_harmless_sense_is_told() {
         [CredentialKind::Token]
     );
 }
+
+/// A search that is quadratic takes minutes here.
+#[test]
+fn a_long_text_of_nothing_but_terms_is_read_once() {
+    for style in [Style::Label, Style::Prose, Style::Message] {
+        let text = "password ".repeat(40_000);
+        assert!(scan(&text, style).found.is_some() || style == Style::Message);
+        let text = "your password api key of name ".repeat(8_000);
+        scan(&text, style);
+    }
+}

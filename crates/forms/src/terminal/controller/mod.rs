@@ -35,6 +35,8 @@ pub(super) struct Controller {
     pub(super) reading: Option<usize>,
     /// Shown once, until the next key.
     pub(super) notice: Option<&'static str>,
+    /// `true` if the question has only just appeared, so that keys do not count yet.
+    pub(super) is_unread: bool,
     /// `true` if all fields are on the screen at once, so that Tab and arrows move between them.
     pub(super) wide: bool,
     /// The questions that wait behind this one.
@@ -131,6 +133,7 @@ impl Controller {
             at: None,
             reading: None,
             notice: None,
+            is_unread: false,
             wide: false,
             pending,
             charset: Charset::Unicode,

@@ -32,6 +32,9 @@ const QUOTED: &str = "> ";
 const CUT: &str =
     "The last line has no line end, so it may be cut short: it is not taken as an answer.";
 
+/// Shown where a line came before anybody can have read what it would answer.
+pub(super) const EARLY: &str = "! That came before you could read this: type it again.";
+
 /// The settings of line mode.
 pub(super) struct Plain<'a> {
     pub(super) lines: &'a mut Lines,
@@ -56,6 +59,8 @@ pub(super) struct Plain<'a> {
 enum Read {
     /// The line.
     Line(String),
+    /// A line that came too early.
+    Early,
     /// The event that came first.
     Event(Event),
 }
@@ -68,15 +73,27 @@ impl Plain<'_> {
             state = state.offering_from_now_on();
         }
         self.introduce(&state)?;
+        self.discard_typed();
         let mut tries = 0;
         let mut fresh = true;
+        // `true` if the next line has to answer what is only shown now. The lines of further fields may be typed ahead.
+        let mut unread = true;
         loop {
             // Before the prompt, so that the text typed after it stays hidden.
             let _hidden = self.hide(&state)?;
             self.prompt(&state, fresh)?;
+            if unread && self.person {
+                self.lines.have_shown(self.echo);
+            }
             let before = state.stage();
             let effect = match self.line(question)? {
                 Read::Line(line) => self.hear(&mut state, &line)?,
+                Read::Early => {
+                    self.indented(EARLY)?;
+                    self.discard_typed();
+                    fresh = false;
+                    continue;
+                }
                 Read::Event(Event::End) if self.may_end_here(&state) => {
                     writeln!(self.out)?;
                     state.handle(Event::Review)
@@ -96,6 +113,7 @@ impl Plain<'_> {
                 }
             }
             fresh = state.stage() != before;
+            unread = fresh && !matches!(state.stage(), Stage::Field(_));
             tries = if fresh { 0 } else { tries + 1 };
             if tries == TRIES && !self.person {
                 return Err(FrontendError::Refused {
@@ -196,7 +214,18 @@ impl Plain<'_> {
         self.say("(? for help, :decline to say no, :cancel to leave without choosing)")
     }
 
+    /// Discards what a person typed before this was shown: it cannot be meant for it.
+    fn discard_typed(&mut self) {
+        if self.person {
+            self.lines.discard_typed(self.echo);
+        }
+    }
+
     fn prompt(&mut self, state: &AnswerState, fresh: bool) -> io::Result<()> {
+        // The lines of fields may be typed ahead: the review comes after them.
+        if fresh && matches!(state.stage(), Stage::Warnings | Stage::Confirm) {
+            self.discard_typed();
+        }
         match state.stage() {
             Stage::Warnings => write!(self.out, "Type allow to answer anyway: ")?,
             Stage::Confirm => write!(
@@ -207,6 +236,7 @@ impl Plain<'_> {
             Stage::Review => {
                 if fresh {
                     self.review(state)?;
+                    self.discard_typed();
                 }
                 write!(
                     self.out,
@@ -310,6 +340,7 @@ impl Plain<'_> {
                     }
                     return Ok(Read::Line(line));
                 }
+                Waited::Early => return Ok(Read::Early),
                 Waited::End => return Ok(Read::Event(Event::End)),
                 Waited::NotYet => {}
             }

@@ -166,6 +166,12 @@ pub(crate) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
+/// Returns the response to a request of a session that is not known, or is another principal's.
+pub(crate) fn no_session() -> Response {
+    let why = "no such session: open one with `initialize`";
+    refusal(StatusCode::NOT_FOUND, -32600, why)
+}
+
 /// Returns the response to a request from elsewhere.
 pub(super) fn from_elsewhere() -> Response {
     let why = "this address was reached under a name that is not its own, or from a page of another site: see `public-url` and `allow-origins`";

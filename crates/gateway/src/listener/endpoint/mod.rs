@@ -15,25 +15,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
+use mcp_elicit_record::peers::session_id;
 use mcp_elicit_record::{clock, encryption};
-use mcp_elicit_relay::{Event, RelaySettings};
+use mcp_elicit_relay::{ClientWaits, Event, RelaySettings};
 use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{CurrentCaller, ProofKind, ProvenCaller, Unauthenticated};
+use crate::callers::{CurrentCaller, ProvenCaller, Unauthenticated};
 use crate::config::{ByteLimits, Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::call_memory::{Arriving, CallMemory};
 use crate::listener::origin_guard::{OriginGuard, is_json};
+use crate::listener::peers::Peers;
+use crate::listener::peers::forward::ForwardRequest;
+use crate::listener::peers::forwarded::{NotTaken, other_gateway, taken};
 use crate::listener::requests_at_work::{Kind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
 use crate::runtime::{Runtime, StartError};
@@ -45,7 +49,8 @@ use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange
 use crate::transports::stdio::{drive, fault_of};
 use eviction::{Evictable, Full, SharedChildren, make_room};
 use header_checks::{
-    Credentials, cannot_start, from_elsewhere, refusal, with_id, wrong_in_rounds, wrong_in_session,
+    Credentials, cannot_start, from_elsewhere, no_session, refusal, with_id, wrong_in_rounds,
+    wrong_in_session,
 };
 use request::{Arrived, Message};
 use response::{DisconnectGuard, Opening, stream, take};
@@ -107,6 +112,17 @@ pub(crate) struct McpEndpoint {
 struct EndpointState {
     endpoint: Arc<McpEndpoint>,
     resource: Arc<Resource>,
+    path: Arc<str>,
+    via: Via,
+}
+
+/// The way on which a request came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Via {
+    /// From a client.
+    Client,
+    /// From a client through another gateway, which has authenticated its caller. It is for a session here.
+    Gateway,
 }
 
 /// One session of a client, or the shared state of one principal's rounds-era requests.
@@ -174,14 +190,25 @@ impl McpEndpoint {
         endpoint
     }
 
-    /// Returns the handlers of this server's path, where it is this resource.
-    pub(crate) fn routes(self: &Arc<Self>, resource: Resource) -> MethodRouter {
+    /// Returns the handlers of this server's path for clients, where it is this resource.
+    pub(crate) fn routes(self: &Arc<Self>, resource: Resource, path: &str) -> MethodRouter {
+        self.routes_via(Via::Client, resource, path)
+    }
+
+    /// Returns the handlers of this server's path for other gateways.
+    pub(crate) fn peer_routes(self: &Arc<Self>, resource: Resource, path: &str) -> MethodRouter {
+        self.routes_via(Via::Gateway, resource, path)
+    }
+
+    fn routes_via(self: &Arc<Self>, via: Via, resource: Resource, path: &str) -> MethodRouter {
         get(listen)
             .post(post)
             .delete(end)
             .with_state(EndpointState {
                 endpoint: self.clone(),
                 resource: Arc::new(resource),
+                path: path.into(),
+                via,
             })
     }
 
@@ -232,6 +259,34 @@ impl McpEndpoint {
         let callers = &self.runtime.callers;
         match callers.identify(headers, from, &self.resources).await {
             Ok(caller) => Ok(caller),
+            Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
+        }
+    }
+
+    /// Returns the caller of a request that another gateway has forwarded to this one, and that may still be served; the
+    /// refusal if there is none.
+    async fn forwarded_caller(
+        &self,
+        headers: &HeaderMap,
+        resource: &Resource,
+    ) -> Result<ProvenCaller, Box<Response>> {
+        let callers = &self.runtime.callers;
+        let Some(peers) = &self.runtime.peers else {
+            return Err(Box::new(NotTaken::OtherGateway.response()));
+        };
+        let caller = match taken(headers, peers.name(), callers.logs_in()) {
+            Ok(caller) => caller,
+            Err(refused) => {
+                peers.counts().refused();
+                tracing::warn!(%refused, "a request of another gateway was refused");
+                return Err(Box::new(refused.response()));
+            }
+        };
+        peers.counts().taken();
+        #[cfg(feature = "teams")]
+        callers.note_forwarded(&caller, headers);
+        match callers.check_again(caller.binding()) {
+            Ok(()) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }
     }
@@ -351,6 +406,7 @@ impl McpEndpoint {
             first_call: beside.first_call,
             is_pushed: beside.is_pushed,
             task_caller: self.task_caller(&caller.get()),
+            client_waits: self.client_waits(&caller.get()),
             byte_accounts: self.memory.of(&caller.get()),
             ..self.server.settings.clone()
         };
@@ -407,9 +463,17 @@ impl McpEndpoint {
     /// Returns the caller whose tasks are kept apart from others': an authenticated one, at a server that sees only the
     /// gateway.
     fn task_caller(&self, caller: &ProvenCaller) -> Option<String> {
-        let is_verified = matches!(caller.kind(), ProofKind::Key | ProofKind::Subject);
         let is_alone = matches!(self.credentials(), Credentials::Withheld);
-        (is_verified && is_alone).then(|| caller.binding().to_owned())
+        (caller.is_authenticated() && is_alone).then(|| caller.binding().to_owned())
+    }
+
+    /// Returns the observed timeouts of the caller's clients: an authenticated one's are its own.
+    fn client_waits(&self, caller: &ProvenCaller) -> ClientWaits {
+        let all = &self.server.settings.client_waits;
+        if caller.is_authenticated() {
+            return all.of_caller(caller.binding().to_owned());
+        }
+        all.clone()
     }
 
     /// Returns the credentials that are forwarded to the server.
@@ -509,7 +573,11 @@ impl McpEndpoint {
         let evicted =
             make_room(&mut self.sessions(), caller.binding()).map_err(|Full| Box::new(full()))?;
         end_evicted(evicted);
-        let Ok(name) = encryption::random_id() else {
+        let name = match &self.runtime.peers {
+            Some(peers) => session_id(peers.name()),
+            None => encryption::random_id(),
+        };
+        let Ok(name) = name else {
             let why = "no randomness for a session";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));
@@ -559,13 +627,73 @@ impl McpEndpoint {
                 held.touch();
                 Ok(held)
             }
-            None => Err(Box::new(refusal(
-                StatusCode::NOT_FOUND,
-                -32600,
-                "no such session: open one with `initialize`",
-            ))),
+            None => Err(Box::new(no_session())),
         }
     }
+}
+
+impl EndpointState {
+    /// Returns the caller of a request; the refusal if there is none.
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        from: PeerAddress,
+    ) -> Result<ProvenCaller, Box<Response>> {
+        let (endpoint, resource) = (&self.endpoint, &self.resource);
+        match self.via {
+            Via::Client => endpoint.caller(headers, from, resource).await,
+            Via::Gateway => endpoint.forwarded_caller(headers, resource).await,
+        }
+    }
+
+    /// Returns the way to the gateway whose session these headers name; `None` if it is this one, if they name none, or if
+    /// the request was forwarded already.
+    fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<Elsewhere<'h>> {
+        let peers = self.endpoint.runtime.peers.as_ref();
+        let peers = peers.filter(|_| self.via == Via::Client)?.clone();
+        let name = other_gateway(headers, peers.name())?;
+        Some(Elsewhere {
+            peers,
+            name,
+            headers,
+        })
+    }
+
+    /// Forwards a request, and returns the response.
+    async fn forward(
+        &self,
+        to: Elsewhere<'_>,
+        method: Method,
+        caller: &ProvenCaller,
+        body: Option<Bytes>,
+    ) -> Response {
+        let mut credentials = Vec::new();
+        match self.endpoint.credentials() {
+            Credentials::Withheld => {}
+            Credentials::Passed(header) => credentials.push(header),
+            Credentials::Exchanged => credentials.push(AUTHORIZATION),
+        }
+        if self.endpoint.runtime.callers.asks_about_tokens() {
+            credentials.push(AUTHORIZATION);
+        }
+        let request = ForwardRequest {
+            method,
+            path: &self.path,
+            headers: to.headers,
+            credentials: &credentials,
+            caller,
+            body,
+        };
+        to.peers.forward(to.name, request).await
+    }
+}
+
+/// The gateway of a session that is not here.
+struct Elsewhere<'h> {
+    peers: Arc<Peers>,
+    name: &'h str,
+    /// The headers of the request.
+    headers: &'h HeaderMap,
 }
 
 impl Evictable for ClientSession {
@@ -629,12 +757,13 @@ fn full() -> Response {
 }
 
 async fn post(
-    State(EndpointState { endpoint, resource }): State<EndpointState>,
+    State(state): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from, &resource).await {
+    let endpoint = &state.endpoint;
+    let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
@@ -653,13 +782,17 @@ async fn post(
     };
     // The body may have been slow, and the caller's key may have been revoked meanwhile.
     if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
-        return endpoint.refusal(refused, &resource).await;
+        return endpoint.refusal(refused, &state.resource).await;
     }
     let message = match arrived {
         Arrived::One(message) => message,
         Arrived::Batch(body, _counted) => {
+            if let Some(to) = state.elsewhere(&headers) {
+                let sent = state.forward(to, Method::POST, &caller, Some(body)).await;
+                return arriving.until_sent(sent);
+            }
             drop(arriving);
-            return batch::respond(&endpoint, &caller, &body, &headers).await;
+            return batch::respond(endpoint, &caller, &body, &headers).await;
         }
     };
     let permit = if message.shape == Shape::Request {
@@ -674,17 +807,24 @@ async fn post(
     } else {
         arriving
     };
-    let response = respond(&endpoint, caller, &message, &headers).await;
+    let response = respond(&state, caller, &message, &headers).await;
     permit.until_sent(response)
 }
 
 /// Responds to a message that has arrived.
 async fn respond(
-    endpoint: &Arc<McpEndpoint>,
+    state: &EndpointState,
     caller: ProvenCaller,
     message: &Message,
     headers: &HeaderMap,
 ) -> Response {
+    let endpoint = &state.endpoint;
+    if state.via == Via::Gateway {
+        return match endpoint.named(headers, &caller) {
+            Ok(held) => take(&held, message, headers, None, false).await,
+            Err(response) => *response,
+        };
+    }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
@@ -706,6 +846,10 @@ async fn respond(
         .as_ref()
         .is_some_and(|said| said.method == method::INITIALIZE);
     if !opens {
+        if let Some(to) = state.elsewhere(headers) {
+            let body = Some(message.frame.clone());
+            return state.forward(to, Method::POST, &caller, body).await;
+        }
         return match endpoint.named(headers, &caller) {
             Ok(held) => take(&held, message, headers, None, false).await,
             Err(response) => *response,
@@ -727,14 +871,29 @@ async fn respond(
 
 /// Handles GET: the session's own stream, or a lost one.
 async fn listen(
-    State(EndpointState { endpoint, resource }): State<EndpointState>,
+    State(state): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from, &resource).await {
+    let endpoint = &state.endpoint;
+    let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
+    let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
+    let kind = if ResponseStreams::is_of_request(last) {
+        Kind::Work
+    } else {
+        Kind::Stream
+    };
+    if let Some(to) = state.elsewhere(&headers) {
+        let permit = match endpoint.begin_request(&caller, kind) {
+            Ok(permit) => permit,
+            Err(refusal) => return *refusal,
+        };
+        let response = state.forward(to, Method::GET, &caller, None).await;
+        return permit.until_sent(response);
+    }
     let held = match endpoint.named(&headers, &caller) {
         Ok(held) => held,
         Err(_) if !headers.contains_key(SESSION) => {
@@ -745,12 +904,6 @@ async fn listen(
             );
         }
         Err(response) => return *response,
-    };
-    let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
-    let kind = if ResponseStreams::is_of_request(last) {
-        Kind::Work
-    } else {
-        Kind::Stream
     };
     let permit = match endpoint.begin_request(&caller, kind) {
         Ok(permit) => permit,
@@ -775,11 +928,12 @@ async fn listen(
 }
 
 async fn end(
-    State(EndpointState { endpoint, resource }): State<EndpointState>,
+    State(state): State<EndpointState>,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
-    let caller = match endpoint.caller(&headers, from, &resource).await {
+    let endpoint = &state.endpoint;
+    let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
@@ -787,6 +941,9 @@ async fn end(
         Ok(arriving) => arriving,
         Err(refusal) => return *refusal,
     };
+    if let Some(to) = state.elsewhere(&headers) {
+        return state.forward(to, Method::DELETE, &caller, None).await;
+    }
     match endpoint.named(&headers, &caller) {
         Ok(held) => {
             let name = headers

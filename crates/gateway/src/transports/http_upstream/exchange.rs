@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_core::text::without_mark;
@@ -15,11 +15,14 @@ use mcp_elicit_record::clock;
 use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
+use super::param_headers::ListPage;
 use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, SessionUse, Unsent, words_of};
 use crate::frame::{FrameBytes, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
+use crate::transports::unfinished::{TooLong, Unfinished};
 
 /// The default pause before a lost stream is opened again; each failure doubles it.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -31,6 +34,12 @@ const SHORTEST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const TRIES: u32 = 5;
 /// A stream that was open for this long was not a failure, whatever it sent.
 const OPEN: Duration = Duration::from_secs(1);
+
+/// The time for which the stream of a request is read after the response to it. Servers should end it there
+/// (2025-11-25, transports, sending messages to the server).
+const AFTER_ANSWER: Duration = Duration::from_secs(2);
+/// The time for which a stream is read that a server opens in response to a message that is not a request.
+const WITHOUT_REQUEST: Duration = Duration::from_secs(60);
 
 /// The state of a stream that may be lost and resumed.
 #[derive(Default)]
@@ -59,8 +68,8 @@ fn is_event_stream(response: &Response) -> bool {
 enum Learned {
     /// The negotiated revision.
     Revision,
-    /// The tools' arguments that headers repeat.
-    Tools,
+    /// The tools' arguments that headers repeat, from this page of the list.
+    Tools(ListPage),
     Nothing,
 }
 
@@ -73,6 +82,49 @@ enum Ended {
     Said,
     /// At once.
     Empty,
+}
+
+/// The messages that a stream is read for.
+#[derive(Clone, Copy)]
+enum Reads<'a> {
+    /// Those about one request, until its response; a notification or a response has no id.
+    Request(Option<&'a Id>),
+    /// Those that belong to no request, as long as the session.
+    Session,
+}
+
+impl<'a> Reads<'a> {
+    fn id(self) -> Option<&'a Id> {
+        match self {
+            Self::Request(id) => id,
+            Self::Session => None,
+        }
+    }
+
+    fn ends_with_answer(self) -> bool {
+        matches!(self, Self::Request(_))
+    }
+
+    /// Returns the end of the time for which the stream is read, if it has one from the beginning.
+    fn until(self) -> Option<Instant> {
+        match self {
+            Self::Request(None) => Some(Instant::now() + WITHOUT_REQUEST),
+            Self::Request(Some(_)) | Self::Session => None,
+        }
+    }
+}
+
+/// Returns the next chunk; `None` at the end of the stream, or of the time.
+async fn next_until<S: Stream + Unpin>(chunks: &mut S, until: Option<Instant>) -> Option<S::Item> {
+    match until {
+        Some(until) => timeout_at(until, chunks.next()).await.ok().flatten(),
+        None => chunks.next().await,
+    }
+}
+
+/// Returns the sentence about a message of the server that is too long.
+fn too_long(error: &TooLong) -> String {
+    format!("the server sent {error}")
 }
 
 impl StreamCursor {
@@ -118,7 +170,7 @@ impl HttpUpstream {
         let noted = if outgoing.has_method(method::INITIALIZE) {
             Learned::Revision
         } else if outgoing.has_method("tools/list") {
-            Learned::Tools
+            Learned::Tools(ListPage::of(outgoing.parts()))
         } else {
             Learned::Nothing
         };
@@ -281,16 +333,14 @@ impl HttpUpstream {
     async fn body(&self, response: Response) -> Result<Bytes, String> {
         let length = response.content_length().unwrap_or(0);
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
+        let mut unfinished = Unfinished::new(self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| super::failure::words(&error, &self.url))?;
             body.extend_from_slice(&chunk);
-            if body.len() > self.max_frame {
-                return Err(format!(
-                    "the server's answer has more than {} bytes",
-                    self.max_frame
-                ));
-            }
+            unfinished
+                .set(body.len())
+                .map_err(|error| too_long(&error))?;
         }
         let body = Bytes::from(body);
         Ok(one_line_of(body.slice_ref(without_mark(&body))))
@@ -309,7 +359,7 @@ impl HttpUpstream {
         let lost = || Err("the server's stream ended before its answer".to_owned());
         let mut thread = StreamCursor::default();
         let mut ended = self
-            .read_events(response, call, &mut thread, noted, id)
+            .read_events(response, call, &mut thread, noted, Reads::Request(id))
             .await?;
         loop {
             if ended == Ended::Answered {
@@ -321,7 +371,7 @@ impl HttpUpstream {
             tokio::time::sleep(thread.retry_pause()).await;
             ended = match self.listen(thread.last_id.as_deref(), headers).await {
                 Ok(response) if response.status().is_success() => {
-                    self.read_events(response, call, &mut thread, noted, id)
+                    self.read_events(response, call, &mut thread, noted, Reads::Request(id))
                         .await?
                 }
                 // It does not know the stream, or no longer.
@@ -331,22 +381,25 @@ impl HttpUpstream {
         }
     }
 
-    /// Reads a stream to its end. It is answered by the response to the request of this id, or by any response if there
-    /// is none.
+    /// Reads a stream to its end, or for a short time after its answer: the response to the request of its id, or any
+    /// response if there is none.
     async fn read_events(
         &self,
         response: Response,
         call: Option<CallId>,
         thread: &mut StreamCursor,
         noted: Learned,
-        id: Option<&Id>,
+        reads: Reads<'_>,
     ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
+        let mut unfinished = Unfinished::new(self.max_frame);
+        let mut until = reads.until();
+        let id = reads.id();
         let (mut answered, mut said) = (false, false);
         thread.idle = thread.idle.saturating_add(1);
         let since = clock::now();
         let mut chunks = response.bytes_stream();
-        while let Some(Ok(chunk)) = chunks.next().await {
+        while let Some(Ok(chunk)) = next_until(&mut chunks, until).await {
             let Some(session) = self.session() else {
                 return Ok(Ended::Answered);
             };
@@ -370,12 +423,12 @@ impl HttpUpstream {
                 }
                 session.handle_server(call, FrameBytes::Seen(&frame, &index));
             });
-            if reader.held() > self.max_frame {
-                return Err(format!(
-                    "the server sent an event of more than {} bytes",
-                    self.max_frame
-                ));
+            if answered && reads.ends_with_answer() && until.is_none() {
+                until = Some(Instant::now() + AFTER_ANSWER);
             }
+            unfinished
+                .set(reader.held())
+                .map_err(|error| too_long(&error))?;
         }
         thread.retry = reader.retry().or(thread.retry);
         let said = said || clock::now().since(since) >= OPEN;
@@ -392,7 +445,7 @@ impl HttpUpstream {
         };
         match noted {
             Learned::Revision => self.note_revision(frame),
-            Learned::Tools => self.state().params.learn(frame),
+            Learned::Tools(page) => self.state().params.learn(page, frame),
             Learned::Nothing => {}
         }
     }
@@ -464,6 +517,7 @@ impl HttpUpstream {
             return self.body(response).await;
         }
         let (mut reader, mut found) = (EventReader::default(), None);
+        let mut unfinished = Unfinished::new(self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
             reader.read(&chunk, |event| {
@@ -473,9 +527,12 @@ impl HttpUpstream {
                     found = Some(frame);
                 }
             });
-            if found.is_some() || reader.held() > self.max_frame {
+            if found.is_some() {
                 break;
             }
+            unfinished
+                .set(reader.held())
+                .map_err(|error| too_long(&error))?;
         }
         found.ok_or_else(|| "the server's stream ended before its answer".to_owned())
     }
@@ -512,7 +569,13 @@ impl HttpUpstream {
             let ended = match self.listen(thread.last_id.as_deref(), &headers).await {
                 Ok(response) if response.status().is_success() => {
                     match self
-                        .read_events(response, None, &mut thread, Learned::Nothing, None)
+                        .read_events(
+                            response,
+                            None,
+                            &mut thread,
+                            Learned::Nothing,
+                            Reads::Session,
+                        )
                         .await
                     {
                         // A response belongs to a call, whose stream this may have become.

@@ -12,7 +12,7 @@ mod token_exchange;
 mod token_exchange;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use mcp_elicit_core::wire::method;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId, is_trace_parent};
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::frame::FrameBytes;
@@ -126,6 +126,12 @@ pub(crate) struct HttpUpstream {
     queue: mpsc::UnboundedSender<Outgoing>,
     /// The number of messages in the queue or in transmission.
     queued: AtomicUsize,
+    /// Their bytes.
+    queued_bytes: AtomicUsize,
+    /// `true` once more waits for the server than [`UNSENT`] and [`UNSENT_BYTES`] allow.
+    is_overfull: AtomicBool,
+    /// The signal that it is.
+    overfull: Notify,
     me: Weak<Self>,
     /// Held while a session is opened in place of one that the server forgot.
     reopening: tokio::sync::Mutex<()>,
@@ -258,6 +264,9 @@ impl HttpUpstream {
             }),
             queue,
             queued: AtomicUsize::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            is_overfull: AtomicBool::new(false),
+            overfull: Notify::new(),
             me: me.clone(),
             reopening: tokio::sync::Mutex::default(),
             runtime: Handle::current(),
@@ -455,6 +464,18 @@ impl HttpUpstream {
 /// The messages that may wait for a server that does not accept them, before more are refused.
 const QUEUED: usize = 1_024;
 
+/// The messages that may wait for a server that does not accept them, answers to its own requests included, before the
+/// session with it ends.
+const UNSENT: usize = 16_384;
+
+/// The bytes that may wait for such a server, before requests are refused and the session with it ends.
+const UNSENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The reason why a session with such a server ended.
+const OVERFULL: &str = "it does not accept what it is sent: more than 16,384 messages or 64 MiB of answers to its own requests waited for it";
+
+/// The time for which the stream of a cancelled request is read further in a session.
+const AFTER_CANCELLATION: Duration = Duration::from_secs(10);
 /// The time limit for a server to accept an answer or a notification.
 const ACCEPTS: Duration = Duration::from_secs(60);
 
@@ -582,8 +603,65 @@ async fn send_in_order(
         let Some(server) = server.upgrade() else {
             return;
         };
-        server.deliver(next).await;
+        let (bytes, delivery) = (next.frame.len(), next.delivery);
+        tokio::select! {
+            biased;
+            () = server.deliver(next) => {}
+            () = server.overfull.notified() => {
+                let why = "the server did not say whether it has it".to_owned();
+                server.tell_fate(delivery, Fate::Lost(why), None);
+                return server.end_overfull(outgoing);
+            }
+        }
         server.queued.fetch_sub(1, Ordering::AcqRel);
+        server.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+impl HttpUpstream {
+    /// Queues a message, or ends the session with the server if too much waits before it.
+    fn queue(&self, outgoing: Outgoing) {
+        let bytes = outgoing.frame.len();
+        let before = self.queued.fetch_add(1, Ordering::AcqRel);
+        let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        // A single message may have any length. Requests are held back where the client is read.
+        let fits = before == 0
+            || outgoing.is_request()
+            || (before < UNSENT && bytes_before + bytes <= UNSENT_BYTES);
+        if fits {
+            // Fails only when the runtime is shutting down.
+            let _ = self.queue.send(outgoing);
+        } else {
+            self.is_overfull.store(true, Ordering::Release);
+            self.overfull.notify_one();
+            self.refuse_overfull(outgoing.delivery);
+        }
+    }
+
+    /// Reports, outside the relay's lock, that answers were not sent because too much waits for the server: they stay in
+    /// the record.
+    fn refuse_overfull(&self, delivery: Option<DeliveryId>) {
+        if let (Some(_), Some(server)) = (delivery, self.me.upgrade()) {
+            self.runtime.spawn(async move {
+                server.tell_fate(delivery, Fate::Refused(OVERFULL.to_owned()), None);
+            });
+        }
+    }
+
+    /// Ends the session with a server for which too much waits. Answers that were not sent stay in the record.
+    fn end_overfull(&self, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+        outgoing.close();
+        while let Ok(unsent) = outgoing.try_recv() {
+            let fate = Fate::Refused(OVERFULL.to_owned());
+            self.tell_fate(unsent.delivery, fate, None);
+        }
+        // A client is told of the end rather than held back.
+        self.queued.store(0, Ordering::Release);
+        self.queued_bytes.store(0, Ordering::Release);
+        if let Some(session) = self.session() {
+            session.tell(Event::ServerGone(OVERFULL.to_owned()));
+        }
+        self.close();
     }
 }
 
@@ -614,6 +692,9 @@ impl ServerTransport for HttpUpstream {
             headers,
             delivery,
         };
+        if self.is_overfull.load(Ordering::Acquire) {
+            return self.refuse_overfull(outgoing.delivery);
+        }
         // With nothing before it, a request need not be queued. Frames come one at a time, under the relay's lock, so
         // nothing gets in between.
         if self.queued.load(Ordering::Acquire) == 0
@@ -622,15 +703,18 @@ impl ServerTransport for HttpUpstream {
         {
             return server.start(outgoing);
         }
-        self.queued.fetch_add(1, Ordering::AcqRel);
-        // Fails only when the runtime is shutting down.
-        let _ = self.queue.send(outgoing);
+        self.queue(outgoing);
     }
 
     fn flush(&self) {}
 
+    fn is_up(&self) -> bool {
+        !self.is_overfull.load(Ordering::Acquire)
+    }
+
     fn has_room(&self) -> bool {
         self.queued.load(Ordering::Acquire) < QUEUED
+            && self.queued_bytes.load(Ordering::Acquire) < UNSENT_BYTES
     }
 
     fn set_request_headers(&self, stream: StreamId, headers: Option<HeaderMap>) {
@@ -646,13 +730,20 @@ impl ServerTransport for HttpUpstream {
     }
 
     fn abandon(&self, call: CallId) {
-        // Closing the stream cancels the request if there is no session (2026-07-28, transports).
         let mut state = self.state();
-        if state.session_id.is_none()
-            && let Some(task) = state.calls.remove(&call)
-        {
+        let Some(task) = state.calls.remove(&call) else {
+            return;
+        };
+        // Closing the stream cancels the request if there is no session (2026-07-28, transports).
+        if state.session_id.is_none() {
             task.abort();
+            return;
         }
+        // In a session the cancellation is a message, after which the server should end the stream.
+        self.runtime.spawn(async move {
+            tokio::time::sleep(AFTER_CANCELLATION).await;
+            task.abort();
+        });
     }
 
     fn restart(&self) {

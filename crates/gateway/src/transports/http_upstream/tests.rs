@@ -271,6 +271,51 @@ fn asking(statuses: &'static [u16]) -> Router<Seen> {
     Router::new().route("/", post(call))
 }
 
+/// Records the end of a stream that the server itself would leave open.
+struct LeftOpen(Seen, String);
+
+impl Drop for LeftOpen {
+    fn drop(&mut self) {
+        note(&self.0, &format!("closed {}", self.1), Headers::new());
+    }
+}
+
+/// Returns a server with a session that never ends the stream of a call; it answers all but the tool `silent`.
+fn never_ending() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers, &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let opened = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "s", "version": "1"}});
+                let headers = [
+                    ("content-type", "application/json"),
+                    ("mcp-session-id", "s"),
+                ];
+                (headers, answer(&request, &opened)).into_response()
+            }
+            Some("tools/call") => {
+                let tool = request["params"]["name"].as_str().unwrap().to_owned();
+                let answered = match tool.as_str() {
+                    "silent" => ": ".to_owned(),
+                    _ => format!(
+                        "data: {}\n\ndata: ",
+                        answer(&request, &json!({"content": []}))
+                    ),
+                };
+                let open = LeftOpen(seen, tool);
+                let events = futures::stream::iter([Ok::<_, std::io::Error>(answered)])
+                    .chain(futures::stream::pending())
+                    .inspect(move |_| assert!(!open.1.is_empty()));
+                (EVENTS, axum::body::Body::from_stream(events)).into_response()
+            }
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    };
+    let none = || async { StatusCode::METHOD_NOT_ALLOWED };
+    Router::new().route("/", post(call).get(none))
+}
+
 struct Rig {
     session: Arc<Session>,
     client: Arc<ResponseStreams>,
@@ -375,6 +420,30 @@ async fn a_call_whose_stream_is_closed_again_and_again_is_answered() {
     let polls = rig.seen("poll");
     assert_eq!(polls.len(), CLOSINGS as usize + 1);
     assert!(polls.iter().all(|headers| headers["mcp-session-id"] == "s"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_an_answered_or_cancelled_call_is_not_read_for_ever() {
+    let rig = rig(never_ending(), HeaderSource::Client).await;
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
+    let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}});
+    let _told = rig.send(2, HeaderMap::new(), &call(2, "silent"));
+    let answered = heard(&mut rig.send(3, HeaderMap::new(), &call(3, "quick"))).await;
+    assert!(answered["result"].is_object(), "{answered}");
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
+    rig.send(4, HeaderMap::new(), &cancelled);
+    for closed in ["closed quick", "closed silent"] {
+        let closes = async {
+            while rig.seen(closed).is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let closes = tokio::time::timeout(Duration::from_secs(60), closes).await;
+        assert!(closes.is_ok(), "{closed}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -697,4 +766,113 @@ async fn an_answer_that_may_have_arrived_is_never_sent_again() {
     assert_ne!(again.id, asked.id, "the person is asked again");
     let told = heard(&mut call).await;
     assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+}
+
+/// Returns the response in a stream, after the server's requests.
+async fn response(told: &mut UnboundedReceiver<StreamEvent>) -> Value {
+    loop {
+        let frame = heard(told).await;
+        if frame.get("method").is_none() {
+            return frame;
+        }
+    }
+}
+
+/// Returns a server with a session that asks in its call, accepts no answer, and sends this many requests of its own once
+/// `floods` is notified.
+fn flooding(pings: usize, floods: Arc<Notify>) -> Router<Seen> {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+        "message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}});
+    let ping = |number: usize| {
+        let ping = json!({"jsonrpc": "2.0", "id": format!("p{number}"), "method": "ping"});
+        format!("data: {ping}\n\n")
+    };
+    let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers.clone(), &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "flooding", "version": "1"}});
+                let headers = [
+                    ("mcp-session-id", "s"),
+                    ("content-type", "application/json"),
+                ];
+                (headers, answer(&request, &result)).into_response()
+            }
+            Some("tools/call") => {
+                let start = format!("{}data: {question}\n\n", ping(0));
+                let flood = async move {
+                    floods.notified().await;
+                    Ok((1..=pings).map(ping).collect())
+                };
+                let events =
+                    futures::stream::once(
+                        async move { Ok::<String, std::convert::Infallible>(start) },
+                    )
+                    .chain(futures::stream::once(flood))
+                    .chain(futures::stream::pending());
+                (EVENTS, axum::body::Body::from_stream(events)).into_response()
+            }
+            Some(_) => StatusCode::ACCEPTED.into_response(),
+            None => {
+                note(&seen, REFUSES, headers);
+                std::future::pending().await
+            }
+        }
+    };
+    Router::new().route("/", post(call))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_for_more_answers_than_it_accepts_is_left_and_the_persons_answer_is_kept()
+ {
+    let floods = Arc::new(Notify::new());
+    let server = flooding(UNSENT + 2_000, floods.clone());
+    let rig = rig(server, HeaderSource::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let ping = heard(&mut call).await;
+    assert_eq!(ping["method"], "ping", "{ping}");
+    let answer = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
+    rig.send(9, HeaderMap::new(), &answer);
+    // The person's answer waits behind that one.
+    let asked = rig.decline().await;
+    let sent = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Delivered);
+    rig.question(sent).await;
+    floods.notify_one();
+    let told = response(&mut call).await;
+    assert!(
+        told["error"]["message"].as_str().unwrap().contains("kept"),
+        "{told}"
+    );
+    let failed = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Failed);
+    let row = rig.question(failed).await;
+    assert_eq!(row.id, asked.id);
+    let why = row.lifecycle.delivery_reason().unwrap();
+    assert!(why.contains("does not accept what it is sent"), "{why}");
+    assert_eq!(rig.seen(REFUSES).len(), 1);
+    // The session with the server has ended, and says why.
+    let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
+    let told = told["error"]["message"].to_string();
+    assert!(told.contains("ended"), "{told}");
+    assert!(rig.session.is_over());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_server_that_accepts_nothing_is_bounded_in_bytes() {
+    let rig = rig(flooding(0, Arc::default()), HeaderSource::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let ping = heard(&mut call).await;
+    assert_eq!(ping["method"], "ping", "{ping}");
+    let answer = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
+    rig.send(9, HeaderMap::new(), &answer);
+    let large = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x".repeat(1_000_000)}});
+    for stream in 0..70 {
+        rig.send(10 + stream, HeaderMap::new(), &large);
+        if stream == 60 {
+            assert!(rig.session.has_room());
+        }
+    }
+    let told = response(&mut call).await["error"]["message"].to_string();
+    assert!(told.contains("does not accept what it is sent"), "{told}");
 }

@@ -38,6 +38,42 @@ async fn insert(store: &dyn Store, rows: impl IntoIterator<Item = Row>) {
     }
 }
 
+/// `damage` runs SQL on the table `question`.
+pub(super) async fn leaves_out_what_it_cannot_read(
+    store: &dyn Store,
+    damage: impl Fn(&str) -> String,
+) {
+    insert(store, ["a", "b", "c", "d"].map(|id| row(id, 1))).await;
+    let untold = async || store.untold(9).await.unwrap().len();
+    let told = untold().await;
+    for (id, column) in [("b", "exchange"), ("c", "body")] {
+        damage(&format!("SET {column} = '{{}}' WHERE id = '{id}'"));
+    }
+    // A page is filled, so that nobody takes it for the last.
+    for filter in [Filter::Open, Filter::OpenLatest] {
+        let query = ListQuery::new(filter, Page::first(2));
+        let mut found = listed(store, query).await;
+        found.sort();
+        assert_eq!(found, ["a", "d"], "{filter:?}");
+    }
+    let under = open().matching(Matching {
+        principal: Some(row("a", 1).body.principal.clone()),
+        ..Matching::default()
+    });
+    assert_eq!(listed(store, under).await, ["a", "d"]);
+    let mut keys = ListKeys::default();
+    keys.principals.push(row("a", 1).body.principal.clone());
+    assert_eq!(listed(store, open().under(Some(keys))).await, ["a", "d"]);
+    let found = listed(store, open().matching(words("a"))).await;
+    assert!(found.contains(&"a".to_owned()) && !found.contains(&"b".to_owned()));
+    assert_eq!(untold().await, told.saturating_sub(2));
+    let far = mcp_elicit_core::lifecycle::Timestamp::from_millis(1 << 50);
+    let due = store.due(far, 9).await.unwrap();
+    assert!(due.iter().all(|row| row.id != "b" && row.id != "c"));
+    // It is not forgotten: whoever asks for it by its id gets the error.
+    assert!(store.find("b".to_owned()).await.is_err());
+}
+
 pub(super) async fn filters(store: &dyn Store) {
     let rows = [
         row("a", 1),
@@ -150,6 +186,18 @@ pub(super) async fn searches(store: &dyn Store) {
     assert_eq!(found("-3").await, [""; 0], "not its end");
     // All runs of the word occur, but not the word.
     assert_eq!(found("productduction").await, [""; 0]);
+    for (person, found) in [("Ada", ["approve"].as_slice()), ("ad", &[]), ("da", &[])] {
+        let word = SearchWord::all_in("lovelace").remove(0).or_people([person]);
+        let named = Matching {
+            words: vec![word],
+            ..Matching::default()
+        };
+        assert_eq!(
+            listed(store, open().matching(named)).await,
+            found,
+            "{person}"
+        );
+    }
     let word = SearchWord::all_in("laptop").remove(0).or_keys(["7"]);
     let named = Matching {
         words: vec![word],

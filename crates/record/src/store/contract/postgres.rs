@@ -78,6 +78,20 @@ async fn postgres_filters_searches_and_pages() {
 }
 
 #[tokio::test]
+async fn postgres_leaves_out_of_lists_what_it_cannot_read() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let store = Postgres::at(connected(&database));
+    lists::leaves_out_what_it_cannot_read(&store, |change| {
+        let change = format!("UPDATE mcp_elicit.question {change}");
+        server.sql(&database.name, &change).unwrap()
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn postgres_selects_events_and_groups_them_by_question() {
     if let Some(store) = store() {
         audit::selects(&store).await;

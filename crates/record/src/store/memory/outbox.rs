@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use crate::store::Row;
 use crate::store::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
 };
+use crate::store::{Purge, Row};
 
 /// The messages, and their questions.
 #[derive(Default)]
@@ -139,9 +139,25 @@ impl Outbox {
         found
     }
 
-    pub(super) fn purge(&mut self, before: Timestamp, rows: &BTreeMap<String, Row>) {
-        self.messages
-            .retain(|_, one| one.done_at.is_none_or(|at| at >= before));
+    /// Deletes messages that need no further action: all old ones, or those of a caller's questions.
+    pub(super) fn purge(&mut self, purge: &Purge, rows: &BTreeMap<String, Row>) {
+        self.messages.retain(|_, one| {
+            let is_old = one.done_at.is_some_and(|at| at < purge.before);
+            let is_meant = purge.principal.as_ref().is_none_or(|of| {
+                let row = rows.get(&one.question);
+                row.is_some_and(|row| row.body.principal == *of)
+            });
+            !(is_old && is_meant)
+        });
+    }
+
+    /// Forgets which events people were told of, for questions that are gone.
+    pub(super) fn forget_without(&mut self, rows: &BTreeMap<String, Row>) {
         self.telling.retain(|id, _| rows.contains_key(id));
+    }
+
+    /// Returns the number of messages.
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
     }
 }

@@ -81,19 +81,25 @@ INSERT INTO mcp_elicit.audit_end (one, number, hash) VALUES (true, 0, '');
 CREATE TABLE mcp_elicit.writer (
   id text PRIMARY KEY,
   batch bigint NOT NULL,
-  seen_at timestamptz NOT NULL DEFAULT now()
+  seen_at timestamptz NOT NULL DEFAULT pg_catalog.now()
 );
 -- The running gateways: a lease by the clock of the database, and a lock that is free once the process has ended; 0 if there is none.
 CREATE TABLE mcp_elicit.replica (
   id text PRIMARY KEY,
   lock bigint NOT NULL,
-  lease_until timestamptz NOT NULL
+  lease_until timestamptz NOT NULL,
+  -- Where it takes requests of other gateways, its public key, and a keyed hash of both and the id; NULL if it takes none.
+  peer_address text,
+  peer_key bytea,
+  peer_proof bytea
 );
 CREATE TABLE mcp_elicit.call (
   id text PRIMARY KEY,
   same text NOT NULL,
   result bytea NOT NULL,
-  until bigint NOT NULL
+  until bigint NOT NULL,
+  -- Whoever takes the result: the same one may take it again after a lost connection.
+  taker text
 );
 CREATE INDEX call_until ON mcp_elicit.call (until);
 CREATE INDEX call_same ON mcp_elicit.call (same);

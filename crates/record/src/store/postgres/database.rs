@@ -4,26 +4,31 @@
 //! calls these.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{
     Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
 };
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row as Columns, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row as Columns};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::{DatabaseError, DatabaseFault, StoreError};
+use super::answered::Answered;
+#[cfg(unix)]
+use super::folder_socket;
 use super::migrations;
-use super::settings::{PostgresSettings, Tls};
+use super::proven::{ProvenOnly, Unproven};
+use super::settings::{PasswordSource, PostgresSettings, Tls};
 use super::statements::Statement;
 
 /// The number of times that a statement or transaction whose connection was lost is tried again, and the pause before each:
@@ -32,9 +37,9 @@ const TRIES: u32 = 12;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// The beginning of each transaction, with its settings: they end with it. A process that stops in the middle keeps no
-/// lock.
-pub(super) const BEGIN: &str =
-    "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'";
+/// lock, and nothing of another schema is found by a name alone.
+pub(super) const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
+     SET LOCAL search_path = pg_catalog, pg_temp";
 
 /// The values of a statement.
 pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
@@ -47,6 +52,7 @@ pub struct PostgresDatabase {
 
 struct Inner {
     settings: PostgresSettings,
+    connector: Connector,
     pool: Pool,
     runtime: Io,
     ready: OnceCell<()>,
@@ -73,18 +79,103 @@ impl std::fmt::Debug for PostgresDatabase {
 /// Connects on the thread of the connections.
 struct ConnectThere {
     io: Handle,
-    tls: Tls,
+    connector: Connector,
 }
+
+/// Makes connections: with the password of its source, and within a time.
+#[derive(Clone)]
+struct Connector {
+    tls: Tls,
+    let_in_timeout: Duration,
+    answer_timeout: Duration,
+    address: String,
+    source: Option<PasswordSource>,
+    /// Why none was made, and the next step, where the driver has no error for it.
+    refusal: Arc<Mutex<Option<(String, String)>>>,
+}
+
+impl Connector {
+    /// Makes a connection. Must be called on the thread of the connections.
+    async fn connect(&self, config: Config) -> Result<(Client, Messages), Error> {
+        let config = self.with_password(config).await?;
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        let most = self.let_in_timeout * u32::try_from(hosts.max(1)).unwrap_or(u32::MAX);
+        let connecting = connect(config, self.tls.clone(), self.answer_timeout);
+        if let Ok(connected) = tokio::time::timeout(most, connecting).await {
+            return connected;
+        }
+        let (address, seconds) = (&self.address, most.as_secs());
+        let why =
+            format!("the database {address} did not let this program in within {seconds} seconds");
+        let next = "check that a PostgreSQL server is at that address, and that it (or the pooler before it) has free \
+                    connections.";
+        Err(self.refuse(why, next.to_owned()).await)
+    }
+
+    /// Sets the password of a new connection.
+    async fn with_password(&self, mut config: Config) -> Result<Config, Error> {
+        let Some(source) = self.source.clone() else {
+            return Ok(config);
+        };
+        let given = match tokio::task::spawn_blocking(move || source()).await {
+            Ok(given) => given,
+            // The process ends.
+            Err(_) => std::future::pending().await,
+        };
+        match given {
+            Ok(password) => {
+                config.password(password);
+                Ok(config)
+            }
+            Err((why, next)) => Err(self.refuse(why, next).await),
+        }
+    }
+
+    /// Leaves the reason for [`refused`](Self::refused), and returns an error of the driver in its place, which nobody is
+    /// shown.
+    async fn refuse(&self, why: String, next: String) -> Error {
+        *self.refusal() = Some((why, next));
+        match UNREADABLE_ADDRESS.parse::<Config>() {
+            Err(error) => error,
+            Ok(_) => std::future::pending().await,
+        }
+    }
+
+    /// Returns the reason in whose place this error of the driver is. There may be several connections with the same one.
+    fn refused(&self, error: &Error) -> Option<StoreError> {
+        let in_place = UNREADABLE_ADDRESS.parse::<Config>().err()?;
+        if error.to_string() != in_place.to_string() {
+            return None;
+        }
+        let (why, next) = self.refusal().clone()?;
+        Some(StoreError::Refused { why, next })
+    }
+
+    fn refusal(&self) -> MutexGuard<'_, Option<(String, String)>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An address that the driver cannot read. Its error is in the place of those that the driver does not have.
+const UNREADABLE_ADDRESS: &str = "port=none";
 
 impl Connect for ConnectThere {
     fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         let (config, io) = (config.clone(), self.io.clone());
-        let connecting = match &self.tls {
-            Tls::Off => connect(config, NoTls, io.clone()).boxed(),
-            Tls::Verified(tls) => {
-                let tls = MakeRustlsConnect::new(tls.as_ref().clone());
-                connect(config, tls, io.clone()).boxed()
-            }
+        let (connector, there) = (self.connector.clone(), io.clone());
+        let connecting = async move {
+            let (client, mut messages) = connector.connect(config).await?;
+            let task = there.spawn(async move {
+                while let Some(message) = messages.next().await {
+                    // Whoever uses the connection gets the error too.
+                    if let Err(error) = message {
+                        let error = described(&error);
+                        tracing::debug!(error, "a connection to the database has ended");
+                        return;
+                    }
+                }
+            });
+            Ok((client, task))
         };
         async move {
             match io.spawn(connecting).await {
@@ -97,43 +188,41 @@ impl Connect for ConnectThere {
     }
 }
 
-async fn connect<T>(config: Config, tls: T, io: Handle) -> Result<(Client, JoinHandle<()>), Error>
-where
-    T: MakeTlsConnect<Socket> + Send,
-    T::Stream: Send + 'static,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    let (client, connection) = config.connect(tls).await?;
-    let task = io.spawn(async move {
-        // Whoever uses the connection gets the error too.
-        if let Err(error) = connection.await {
-            tracing::debug!(error = %described(&error), "a connection to the database has ended");
+/// The messages of a connection. It goes on only while they are awaited.
+type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
+
+/// Makes a connection, in whatever time it takes.
+async fn connect(
+    mut config: Config,
+    tls: Tls,
+    within: Duration,
+) -> Result<(Client, Messages), Error> {
+    match tls {
+        Tls::Off => {
+            let connect = ProvenOnly::set(&mut config);
+            let proven = Answered { connect, within };
+            #[cfg(unix)]
+            if folder_socket::has_folder(&config) {
+                let connected = folder_socket::connect(&config, proven).await;
+                return connected.map(with_messages);
+            }
+            config.connect(proven).await.map(with_messages)
         }
-    });
-    Ok((client, task))
+        Tls::Verified(tls) => {
+            let connect = MakeRustlsConnect::new(tls.as_ref().clone());
+            let verified = Answered { connect, within };
+            config.connect(verified).await.map(with_messages)
+        }
+    }
 }
 
-/// Makes a connection whose notices give a signal. Must be called on the thread of the connections.
-async fn listen<T>(config: Config, tls: T, notices: Arc<Notify>) -> Result<Client, Error>
+fn with_messages<S, T>((client, mut connection): (Client, Connection<S, T>)) -> (Client, Messages)
 where
-    T: MakeTlsConnect<Socket> + Send,
-    T::Stream: Send + 'static,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (client, mut connection) = config.connect(tls).await?;
-    tokio::spawn(async move {
-        let mut messages =
-            futures::stream::poll_fn(move |context| connection.poll_message(context));
-        // Whoever uses the connection gets an error too.
-        while let Some(Ok(message)) = messages.next().await {
-            if let AsyncMessage::Notification(_) = message {
-                notices.notify_one();
-            }
-        }
-    });
-    Ok(client)
+    let messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
+    (client, messages.boxed())
 }
 
 impl PostgresDatabase {
@@ -147,9 +236,17 @@ impl PostgresDatabase {
             .thread_name("record-database")
             .enable_all()
             .build()?;
+        let connector = Connector {
+            tls: settings.tls.clone(),
+            let_in_timeout: settings.let_in_timeout,
+            answer_timeout: settings.answer_timeout,
+            address: settings.shown.clone(),
+            source: settings.password_source.clone(),
+            refusal: Arc::default(),
+        };
         let connect = ConnectThere {
             io: runtime.handle().clone(),
-            tls: settings.tls.clone(),
+            connector: connector.clone(),
         };
         let recycling = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
@@ -162,6 +259,7 @@ impl PostgresDatabase {
         Ok(Self {
             inner: Arc::new(Inner {
                 settings,
+                connector,
                 pool,
                 runtime: Io(Some(runtime)),
                 ready: OnceCell::new(),
@@ -196,12 +294,18 @@ impl PostgresDatabase {
     /// Returns a connection.
     pub(super) async fn connect(&self) -> Result<Object, StoreError> {
         self.inner.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => connect_fault(error, self.settings().address()),
+            PoolError::Backend(error) => self.refused(error),
             PoolError::Closed
             | PoolError::Timeout(_)
             | PoolError::NoRuntimeSpecified
             | PoolError::PostCreateHook(_) => StoreError::Closed,
         })
+    }
+
+    /// Returns the error of a connection that could not be made.
+    fn refused(&self, error: Error) -> StoreError {
+        let refusal = self.inner.connector.refused(&error);
+        refusal.unwrap_or_else(|| connect_fault(error, self.settings().address()))
     }
 
     /// Runs a statement that may be repeated, and returns its rows. A lost connection is made anew.
@@ -302,20 +406,25 @@ impl PostgresDatabase {
     /// Makes a connection of its own, outside the pool, whose notices give a signal.
     pub(super) async fn listening(&self, notices: Arc<Notify>) -> Result<Client, StoreError> {
         let connecting = {
-            let settings = self.settings();
-            let config = settings.config.clone();
-            match &settings.tls {
-                Tls::Off => listen(config, NoTls, notices).boxed(),
-                Tls::Verified(tls) => {
-                    let tls = MakeRustlsConnect::new(tls.as_ref().clone());
-                    listen(config, tls, notices).boxed()
-                }
+            let config = self.settings().config.clone();
+            let connector = self.inner.connector.clone();
+            async move {
+                let (client, mut messages) = connector.connect(config).await?;
+                tokio::spawn(async move {
+                    // Whoever uses the connection gets an error too.
+                    while let Some(Ok(message)) = messages.next().await {
+                        if let AsyncMessage::Notification(_) = message {
+                            notices.notify_one();
+                        }
+                    }
+                });
+                Ok(client)
             }
         };
-        let address = self.settings().address().to_owned();
+        let there = self.clone();
         self.spawned(async move {
             let connected = connecting.await;
-            connected.map_err(|error| connect_fault(error, &address))
+            connected.map_err(|error| there.refused(error))
         })
         .await
     }
@@ -376,17 +485,22 @@ async fn in_transaction<T>(
     work: &(impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, StoreError>> + Sync),
 ) -> Result<T, StoreError> {
     client.batch_execute(BEGIN).await?;
-    match work(client).await {
-        Ok(done) => {
-            client.batch_execute("COMMIT").await?;
-            Ok(done)
-        }
-        Err(fault) => {
-            // A connection that cannot do this has ended, and its transaction with it.
-            let _ended = client.batch_execute("ROLLBACK").await;
-            Err(fault)
-        }
+    let done = work(client).await;
+    ended(client, done).await
+}
+
+/// Commits the transaction of this connection, or rolls it back if its work has failed.
+pub(super) async fn ended<T>(
+    client: &Client,
+    done: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if done.is_ok() {
+        client.batch_execute("COMMIT").await?;
+    } else {
+        // A connection that cannot do this has ended, and its transaction with it.
+        let _ended = client.batch_execute("ROLLBACK").await;
     }
+    done
 }
 
 fn typed<'v>(
@@ -446,14 +560,19 @@ pub(super) fn described(error: &Error) -> String {
 
 /// Returns `true` if the error is caused by one of the system that fits.
 fn is_io(error: &Error, fits: impl Fn(&std::io::Error) -> bool) -> bool {
+    io_cause(error, |io| fits(io).then_some(())).is_some()
+}
+
+/// Returns what is found in the errors of the system that caused this one.
+fn io_cause<T>(error: &Error, find: impl Fn(&std::io::Error) -> Option<T>) -> Option<T> {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        if cause.downcast_ref().is_some_and(&fits) {
-            return true;
+        if let Some(found) = cause.downcast_ref().and_then(&find) {
+            return Some(found);
         }
         source = cause.source();
     }
-    false
+    None
 }
 
 /// Returns `true` if the server ends the connection, or is not ready for one.
@@ -486,6 +605,24 @@ fn connect_fault(error: Error, address: &str) -> StoreError {
         why,
         next: next.to_owned(),
     };
+    if let Some(why) = refused_certificate(&error) {
+        return refused(
+            format!("the certificate of the database server of {address} is not accepted: {why}"),
+            "name the certificate that signed it with `sslrootcert=FILE` in the address, and the server as its certificate names it.",
+        );
+    }
+    if described(&error).contains("server does not support TLS") {
+        return refused(
+            format!("the database server of {address} does not support TLS"),
+            "turn TLS on there (`ssl = on`); `sslmode=disable` in the address goes without it, for a network that nobody else can read.",
+        );
+    }
+    if let Some(unproven) = io_cause(&error, Unproven::of) {
+        return refused(
+            format!("the database {address} is not used: {unproven}"),
+            unproven.next,
+        );
+    }
     match error.code() {
         Some(code)
             if *code == SqlState::INVALID_PASSWORD
@@ -514,4 +651,20 @@ fn connect_fault(error: Error, address: &str) -> StoreError {
         }
         _ => error.into(),
     }
+}
+
+/// Returns why the certificate of the server was not accepted; `None` for any other error.
+fn refused_certificate(error: &Error) -> Option<String> {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let inner = cause
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        let of_tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(of_tls @ rustls::Error::InvalidCertificate(_)) = of_tls {
+            return Some(of_tls.to_string());
+        }
+        source = cause.source();
+    }
+    None
 }

@@ -3,12 +3,17 @@
 //! The first gateway of a record leaves a value made with each of its keys. Another gateway is refused unless its keys
 //! make the same, even while the record is empty: what each wrote could not be read by the other.
 
+use tokio_postgres::Client;
+
 use super::super::{StoreError, chained, is_keyed};
+use super::database::{execute, query};
 use super::{Postgres, statements};
 
 /// The kinds of values.
 const SEAL: &str = "seal";
 const IDENTITY: &str = "identity";
+/// The purpose of the value that is made with the key of identities.
+const PURPOSE: &str = "record check";
 /// The associated data and the text of the sealed value.
 const ASSOCIATED_DATA: &str = "record.check";
 const TEXT: &str = "ok";
@@ -22,11 +27,41 @@ impl Postgres {
         self.fit_seal().await
     }
 
+    /// Rejects keys that are not those of the record. Nothing is written.
+    pub(super) async fn fit_left_keys(&self, client: &Client) -> Result<(), StoreError> {
+        if let Some(identity) = &self.identity
+            && let Some(left) = left(client, IDENTITY).await?
+            && left != identity.derive(PURPOSE)
+        {
+            return Err(self.other("identity.key"));
+        }
+        if let Some(encryption) = &self.encryption
+            && let Some(left) = left(client, SEAL).await?
+            && encryption.open(ASSOCIATED_DATA, &left).is_err()
+        {
+            return Err(self.other("seal.key"));
+        }
+        Ok(())
+    }
+
+    /// Leaves a value made with each key in a new record, in the transaction of this connection.
+    pub(super) async fn leave_keys(&self, client: &Client) -> Result<(), StoreError> {
+        if let Some(identity) = &self.identity {
+            let value = identity.derive(PURPOSE).to_vec();
+            execute(client, &statements::KEEP_KEY_CHECK, &[&IDENTITY, &value]).await?;
+        }
+        if let Some(encryption) = &self.encryption {
+            let value = encryption.seal(ASSOCIATED_DATA, TEXT)?;
+            execute(client, &statements::KEEP_KEY_CHECK, &[&SEAL, &value]).await?;
+        }
+        Ok(())
+    }
+
     async fn fit_identity(&self) -> Result<(), StoreError> {
         let Some(identity) = &self.identity else {
             return Ok(());
         };
-        let mine = identity.derive("record check").to_vec();
+        let mine = identity.derive(PURPOSE).to_vec();
         if self.check_left(IDENTITY, &mine).await? == mine {
             return Ok(());
         }
@@ -86,4 +121,10 @@ impl Postgres {
         let row = self.database.row(&statements::KEY_CHECK, &[&kind]).await?;
         Ok(row.try_get(0)?)
     }
+}
+
+/// Returns the value of this kind that the record has.
+async fn left(client: &Client, kind: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let rows = query(client, &statements::KEY_CHECK, &[&kind]).await?;
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
 }

@@ -6,7 +6,7 @@
 use tokio_postgres::Client;
 
 use super::super::StoreError;
-use super::database::{BEGIN, execute, query};
+use super::database::{BEGIN, ended, execute, query};
 use super::statements;
 
 /// The statements that migrate the tables from one layout to the next.
@@ -34,15 +34,49 @@ pub(super) async fn open(client: &Client, address: &str) -> Result<(), StoreErro
     let found = find(client, address).await?;
     if !is_current(&found)? {
         client.batch_execute(BEGIN).await?;
-        match migrate(client, address).await {
-            Ok(()) => client.batch_execute("COMMIT").await?,
-            Err(fault) => {
-                let _ended = client.batch_execute("ROLLBACK").await;
-                return Err(fault);
-            }
-        }
+        let migrated = migrate(client, address).await;
+        ended(client, migrated).await?;
     }
+    check_rights(client, address).await?;
+    warn_of_other_owners(client, address).await
+}
+
+/// Checks the database, and migrates its tables, in the transaction of this connection.
+pub(super) async fn open_within(client: &Client, address: &str) -> Result<(), StoreError> {
+    check_server(client, address).await?;
+    migrate(client, address).await?;
     check_rights(client, address).await
+}
+
+/// Returns `true` if the database can have a record, and has no tables of one. Nothing is written.
+pub(super) async fn is_new(client: &Client, address: &str) -> Result<bool, StoreError> {
+    check_server(client, address).await?;
+    let found = find(client, address).await?;
+    is_current(&found)?;
+    Ok(matches!(found, Found::Nothing))
+}
+
+/// Returns the same once every transaction that makes tables has ended. Must be called in a transaction.
+pub(super) async fn is_new_after_others(
+    client: &Client,
+    address: &str,
+) -> Result<bool, StoreError> {
+    query(client, &statements::LOCK_LAYOUT, &[&LOCK]).await?;
+    is_new(client, address).await
+}
+
+/// Checks that the database has a record of a known layout. Nothing is written.
+pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), StoreError> {
+    check_server(client, address).await?;
+    let found = find(client, address).await?;
+    is_current(&found)?;
+    match found {
+        Found::Layout { .. } => Ok(()),
+        Found::Nothing => Err(StoreError::Refused {
+            why: format!("the database {address} has no record yet"),
+            next: "correct the address, or start a gateway with this record first.".to_owned(),
+        }),
+    }
 }
 
 /// Returns the SQL that the next start would run; empty if the layout is this version's.
@@ -158,7 +192,18 @@ async fn check_server(client: &Client, address: &str) -> Result<(), StoreError> 
     let rows = query(client, &statements::SERVER, &[]).await?;
     let row = rows.first().ok_or(StoreError::Closed)?;
     let (version, encoding): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
+    let searched: Vec<String> = row.try_get(2)?;
     let refused = |why: String, next: String| Err(StoreError::Refused { why, next });
+    let mut searched = searched
+        .iter()
+        .filter(|schema| !schema.starts_with("pg_temp_"));
+    if let Some(schema) = searched.next().filter(|schema| *schema != "pg_catalog") {
+        return refused(
+            format!("the database {address} looks up names in the schema {schema} before those of the server"),
+            "take pg_catalog out of the search_path of the role and of the database: it is searched first then."
+                .to_owned(),
+        );
+    }
     if version / 10_000 < OLDEST {
         return refused(
             format!(
@@ -200,6 +245,21 @@ async fn check_rights(client: &Client, address: &str) -> Result<(), StoreError> 
             ))
         }
     }
+}
+
+/// Warns of roles that own a part of the record and are neither the user's, nor the database's owner, nor superusers:
+/// they may replace a table, and with it tokens and answers.
+async fn warn_of_other_owners(client: &Client, address: &str) -> Result<(), StoreError> {
+    for row in query(client, &statements::OTHER_OWNERS, &[]).await? {
+        let role: String = row.try_get(0)?;
+        tracing::warn!(
+            %address,
+            %role,
+            "another role owns the schema mcp_elicit or one of its tables, and may replace what is in them; if it is not \
+             meant to, ALTER their OWNER"
+        );
+    }
+    Ok(())
 }
 
 fn no_rights(address: &str, to: &str) -> StoreError {

@@ -9,7 +9,7 @@ use super::super::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Taken, Tried, Untold,
 };
 use super::database::{PostgresDatabase, Values, execute};
-use super::{counted, millis, read, signed, statements, time};
+use super::{counted, millis, readable, signed, statements, time};
 
 pub(super) async fn untold(
     database: &PostgresDatabase,
@@ -19,13 +19,13 @@ pub(super) async fn untold(
         .rows(&statements::UNTOLD, &[&counted(most)])
         .await?;
     let one = |row: &Columns| {
-        let told: i64 = row.try_get("told")?;
-        Ok(Untold {
-            row: read(row)?,
-            told: usize::try_from(told).unwrap_or(0),
-        })
+        let told = row.try_get::<_, i64>("told");
+        let told = told.map(|told| usize::try_from(told).unwrap_or(0));
+        let found = readable(row)?;
+        Some(told.map(|told| Untold { row: found, told }))
     };
-    rows.iter().map(one).collect()
+    let found: Result<_, _> = rows.iter().filter_map(one).collect();
+    Ok(found?)
 }
 
 pub(super) async fn notified(

@@ -195,10 +195,9 @@ async fn attempt(
     };
     let done: Vec<bool> = wanted.iter().map(|write| plan.add(write)).collect();
     let statements = plan.statements()?;
-    let writes = statements.iter().map(|(statement, values)| {
-        let values: Vec<_> = values.iter().map(|value| &**value as _).collect();
-        async move { execute(client, statement, &values).await.map(drop) }.boxed()
-    });
+    let writes = statements
+        .iter()
+        .map(|(statement, values)| run(client, statement, values).boxed());
     // All are sent at once. If one fails, the server makes none, and the end is a rollback.
     let all = futures::future::join_all(writes);
     let (written, committed) = join!(all, client.batch_execute("COMMIT"));
@@ -235,7 +234,7 @@ struct Plan<'w> {
 }
 
 /// The values of a statement that writes several rows: an array for each column.
-type Arrays<'w> = Vec<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>>;
+pub(super) type Arrays<'w> = Vec<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>>;
 
 impl<'w> Plan<'w> {
     /// Adds a write; returns `false` if a row has another version than was read.
@@ -297,36 +296,8 @@ impl<'w> Plan<'w> {
         if !self.changed.is_empty() {
             all.push((&statements::CHANGE_ROWS, changed_rows(&self.changed)?));
         }
-        let ruled = || {
-            let rows = self.inserted.iter().chain(&self.changed);
-            rows.filter(|row| row.team.is_some()).copied()
-        };
-        if ruled().next().is_some() {
-            let mut listed = Vec::new();
-            for row in ruled() {
-                let open = row.lifecycle.is_open();
-                let keys = row.list_keys().into_iter();
-                listed.extend(keys.map(|key| (row.id.as_str(), key, open)));
-            }
-            listed.sort_unstable();
-            listed.dedup();
-            all.push((
-                &statements::ADDRESS,
-                vec![
-                    column(&listed, |one| one.0),
-                    column(&listed, |one| one.1.clone()),
-                    column(&listed, |one| one.2),
-                ],
-            ));
-            let rows: Vec<&'w Row> = ruled().collect();
-            all.push((
-                &statements::TELL,
-                vec![
-                    column(&rows, |row| row.id.as_str()),
-                    column(&rows, |row| signed(row.lifecycle.version())),
-                ],
-            ));
-        }
+        let written: Vec<&'w Row> = self.inserted.iter().chain(&self.changed).copied().collect();
+        all.extend(address_and_tell(&written));
         let mut others: Vec<&'w str> = self.changed.iter().map(|row| row.owner.as_str()).collect();
         others.retain(|owner| self.by.replica != Some(owner));
         others.sort_unstable();
@@ -342,6 +313,46 @@ impl<'w> Plan<'w> {
         }
         Ok(all)
     }
+}
+
+/// Runs a statement that writes several rows.
+pub(super) async fn run(
+    client: &Client,
+    statement: &Statement,
+    values: &Arrays<'_>,
+) -> Result<(), StoreError> {
+    let values: Vec<_> = values.iter().map(|value| &**value as _).collect();
+    execute(client, statement, &values).await.map(drop)
+}
+
+/// Returns the statements that write under whom questions of rules are listed, and that people may be told of them.
+pub(super) fn address_and_tell<'w>(rows: &[&'w Row]) -> Vec<(&'static Statement, Arrays<'w>)> {
+    let ruled: Vec<&'w Row> = rows
+        .iter()
+        .filter(|row| row.team.is_some())
+        .copied()
+        .collect();
+    if ruled.is_empty() {
+        return Vec::new();
+    }
+    let mut listed = Vec::new();
+    for row in &ruled {
+        let open = row.lifecycle.is_open();
+        let keys = row.list_keys().into_iter();
+        listed.extend(keys.map(|key| (row.id.as_str(), key, open)));
+    }
+    listed.sort_unstable();
+    listed.dedup();
+    let addressed = vec![
+        column(&listed, |one| one.0),
+        column(&listed, |one| one.1.clone()),
+        column(&listed, |one| one.2),
+    ];
+    let told = vec![
+        column(&ruled, |row| row.id.as_str()),
+        column(&ruled, |row| signed(row.lifecycle.version())),
+    ];
+    vec![(&statements::ADDRESS, addressed), (&statements::TELL, told)]
 }
 
 /// Returns one column of several rows.
@@ -380,7 +391,7 @@ fn is_approval(row: &Row) -> bool {
     row.team.as_ref().is_some_and(|team| team.is_approval)
 }
 
-fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
+pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
     Ok(vec![
         column(rows, |row| row.id.as_str()),
         column(rows, |row| row.binding.as_str()),
@@ -430,7 +441,7 @@ fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
     ])
 }
 
-fn linked<'w>(links: &[(i64, &'w str, String)]) -> Arrays<'w> {
+pub(super) fn linked<'w>(links: &[(i64, &'w str, String)]) -> Arrays<'w> {
     let read: Vec<Option<AuditedEvent>> = links
         .iter()
         .map(|(_, entry, _)| AuditedEvent::read(entry))

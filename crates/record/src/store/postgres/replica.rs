@@ -7,7 +7,7 @@
 //!
 //! No answer depends on any of this: it decides who waits for a question, and how soon a change is noticed.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,15 +19,21 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::super::StoreError;
-use super::database::{PostgresDatabase, execute, query};
+use super::database::{PostgresDatabase, Values, execute, query};
 use super::statements;
 use crate::encryption::random_id;
+use crate::peers::{Peer, PeerColumns, PeerOffer};
 use crate::presence::lock_file::RunningGateways;
 
 /// The interval at which the lease is renewed.
 const BEAT: Duration = Duration::from_secs(1);
 /// The pause before a lost connection is made anew.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The number of times that this pause is made before a gateway that may have ended is taken to run: longer than the time in
+/// which the statement leaves that open, except after a start of the server.
+const PAUSES: usize = 8;
+/// The number of them before a gateway that holds its lock is taken to run.
+const FIRST_PAUSES: usize = 2;
 
 /// This process, as one of the running gateways of a record.
 pub struct PostgresReplica {
@@ -39,8 +45,19 @@ struct Shared {
     database: PostgresDatabase,
     id: String,
     lock: i64,
-    running: Mutex<HashSet<String>>,
+    /// The address and the key in its row, with their proof; `None` if it takes no requests of other gateways.
+    offer: Option<(PeerOffer, [u8; 32])>,
+    /// With `true` for those that hold their lock; of the others it is not known yet whether they have ended.
+    running: Mutex<HashMap<String, bool>>,
+    /// The running gateways that take requests of this one, and those whose rows are wrong.
+    peers: Mutex<Peers>,
     notices: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Peers {
+    right: Arc<[Peer]>,
+    wrong: Vec<String>,
 }
 
 impl std::fmt::Debug for PostgresReplica {
@@ -51,18 +68,28 @@ impl std::fmt::Debug for PostgresReplica {
 }
 
 impl PostgresReplica {
-    /// Joins the running gateways of this database, until it is dropped or the process ends.
+    /// Joins the running gateways of this database, until it is dropped or the process ends. With an offer it takes requests
+    /// of other gateways.
     ///
     /// # Errors
     /// If the database cannot be reached or used.
-    pub async fn join(database: PostgresDatabase) -> Result<Self, StoreError> {
+    pub async fn join(
+        database: PostgresDatabase,
+        offer: Option<PeerOffer>,
+    ) -> Result<Self, StoreError> {
         let id = random_id()?;
+        let offer = offer.map(|offer| {
+            let proof = offer.proof.of(&id, &offer.address, &offer.key);
+            (offer, proof)
+        });
         let lock = i64::from_str_radix(id.get(..15).unwrap_or_default(), 16);
         let shared = Arc::new(Shared {
             database: database.clone(),
             lock: lock.map_err(io::Error::other)?,
             id,
+            offer,
             running: Mutex::default(),
+            peers: Mutex::default(),
             notices: Arc::default(),
         });
         database.ready().await?;
@@ -98,7 +125,11 @@ impl RunningGateways for PostgresReplica {
     }
 
     fn is_running(&self, name: &str) -> bool {
-        self.shared.running().contains(name)
+        self.shared.running().contains_key(name)
+    }
+
+    fn peers(&self) -> Arc<[Peer]> {
+        self.shared.peers().right.clone()
     }
 
     fn refresh(&self) -> BoxFuture<'_, ()> {
@@ -112,16 +143,66 @@ impl RunningGateways for PostgresReplica {
         }
         .boxed()
     }
+
+    fn decide<'a>(&'a self, names: Vec<&'a str>) -> BoxFuture<'a, ()> {
+        async move {
+            for made in 0..PAUSES {
+                self.refresh().await;
+                let is_open = |name: &&str| match self.shared.running().get(*name) {
+                    // The server may be about to free the lock of one that has just ended.
+                    Some(true) => made < FIRST_PAUSES,
+                    Some(false) => true,
+                    None => false,
+                };
+                if !names.iter().any(is_open) {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            self.refresh().await;
+        }
+        .boxed()
+    }
 }
 
 impl Shared {
-    fn running(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<String, bool>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn peers(&self) -> MutexGuard<'_, Peers> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn found(&self, rows: &[tokio_postgres::Row]) {
-        let ids = rows.iter().filter_map(|row| row.try_get(0).ok());
-        *self.running() = ids.collect();
+        let found = |row: &tokio_postgres::Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
+        *self.running() = rows.iter().filter_map(found).collect();
+        let Some((offer, _)) = &self.offer else {
+            return;
+        };
+        let (mut right, mut wrong) = (Vec::new(), Vec::new());
+        for columns in rows.iter().filter_map(peer_columns) {
+            let name = columns.name.clone();
+            let takes_requests = columns.address.is_some();
+            match offer.proof.peer(columns) {
+                Some(peer) if name != self.id => right.push(peer),
+                None if takes_requests => wrong.push(name),
+                Some(_) | None => {}
+            }
+        }
+        let mut peers = self.peers();
+        for gateway in &wrong {
+            if !peers.wrong.contains(gateway) {
+                tracing::error!(
+                    ?gateway,
+                    "the row of a gateway was not written by it, or with another identity.key: no request goes there, and none is taken from it"
+                );
+            }
+        }
+        *peers = Peers {
+            right: right.into(),
+            wrong,
+        };
     }
 
     /// Makes the connection of this gateway.
@@ -137,7 +218,12 @@ impl Shared {
 
     /// Renews the lease, and reads the running gateways.
     async fn beat(&self, client: &Client) -> Result<(), StoreError> {
-        execute(client, &statements::RENEW_LEASE, &[&self.id, &self.lock]).await?;
+        let offer = self.offer.as_ref();
+        let address = offer.map(|(offer, _)| offer.address.as_str());
+        let key = offer.map(|(offer, _)| offer.key.as_slice());
+        let proof = offer.map(|(_, proof)| proof.as_slice());
+        let values: Values<'_> = &[&self.id, &self.lock, &address, &key, &proof];
+        execute(client, &statements::RENEW_LEASE, values).await?;
         self.found(&query(client, &statements::RUNNING, &[]).await?);
         Ok(())
     }
@@ -165,4 +251,14 @@ impl Shared {
 /// Returns the channel of the notices to the gateway of this name.
 pub(super) fn channel(name: &str) -> String {
     format!("mcp_elicit_{name}")
+}
+
+/// Returns the columns of a row about the requests that its gateway takes.
+fn peer_columns(row: &tokio_postgres::Row) -> Option<PeerColumns> {
+    Some(PeerColumns {
+        name: row.try_get(0).ok()?,
+        address: row.try_get(2).ok()?,
+        key: row.try_get(3).ok()?,
+        proof: row.try_get(4).ok()?,
+    })
 }

@@ -13,8 +13,16 @@ use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+#[cfg(unix)]
+use super::folder_socket;
+
 /// The time in which a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time in which a server lets a connection in, for each host of the address.
+const LET_IN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which the server answers what it is sent, with a margin over the time for which a statement waits for a
+/// lock.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time after which a connection whose peer does not answer has ended.
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which an idle connection is checked.
@@ -29,6 +37,17 @@ pub enum AddressError {
     /// It names no database or no user.
     #[error("it names no {0}")]
     Missing(&'static str),
+    /// It has hosts on the network and folders of sockets.
+    #[error(
+        "it names a host and the folder of a socket, of which one would get what is meant for the other: name one of them; \
+         for a socket, postgres://USER@/DATABASE?host=/FOLDER&port=PORT"
+    )]
+    HostAndFolder,
+    /// It has hosts before its query and in it. `libpq` takes those of the query then, and the driver all.
+    #[error(
+        "it names hosts before its `?` and after it: name all of them before it, with commas between them"
+    )]
+    HostsTwice,
     /// It contains a password, which other users and logs would see.
     #[error(
         "it contains a password: leave it out, and name its file with --record-password-file or PGPASSFILE, or set PGPASSWORD"
@@ -56,6 +75,10 @@ pub(super) enum Tls {
     Verified(Arc<ClientConfig>),
 }
 
+/// Returns the password of a database, or why there is none: a reason, and the next step. It is called for each new
+/// connection, on a thread that may wait.
+pub type PasswordSource = Arc<dyn Fn() -> Result<String, (String, String)> + Send + Sync>;
+
 /// The settings of a record on PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresSettings {
@@ -64,6 +87,11 @@ pub struct PostgresSettings {
     /// The address without secrets, for people.
     pub(super) shown: String,
     pub(super) connections: usize,
+    /// The time in which a connection is made, with all that comes before it may be used, for each host.
+    pub(super) let_in_timeout: Duration,
+    /// The time in which the server answers what it is sent.
+    pub(super) answer_timeout: Duration,
+    pub(super) password_source: Option<PasswordSource>,
 }
 
 impl fmt::Debug for PostgresSettings {
@@ -120,9 +148,21 @@ impl PostgresSettings {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(AddressError::Missing("host"));
         }
+        #[cfg(unix)]
+        if folder_socket::has_folder(&config) {
+            let is_name = |host: &Host| matches!(host, Host::Tcp(_));
+            if config.get_hosts().iter().any(is_name) || !config.get_hostaddrs().is_empty() {
+                return Err(AddressError::HostAndFolder);
+            }
+        }
+        let before = base.parse::<Config>();
+        let before = before.map_or(0, |config| config.get_hosts().len());
+        if before > 0 && config.get_hosts().len() > before {
+            return Err(AddressError::HostsTwice);
+        }
         let tls = match mode.as_deref() {
             Some("disable") => Tls::Off,
-            None if is_local(&config) => Tls::Off,
+            None if is_local(&config) && roots.is_none() => Tls::Off,
             Some("verify-full") | None => Tls::verified(roots.as_deref())?,
             Some(other) => return Err(AddressError::SslMode(other.to_owned())),
         };
@@ -141,6 +181,9 @@ impl PostgresSettings {
             tls,
             shown: base.to_owned(),
             connections: Self::CONNECTIONS,
+            let_in_timeout: LET_IN_TIMEOUT,
+            answer_timeout: ANSWER_TIMEOUT,
+            password_source: None,
         })
     }
 
@@ -148,6 +191,13 @@ impl PostgresSettings {
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.config.password(password);
+        self
+    }
+
+    /// Sets the source of the password, which is asked for each new connection.
+    #[must_use]
+    pub fn with_password_source(mut self, source: PasswordSource) -> Self {
+        self.password_source = Some(source);
         self
     }
 
@@ -290,6 +340,40 @@ mod tests {
         ));
         let shown = format!("{:?}", known.with_password("secret"));
         assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_address_is_of_hosts_or_of_folders_and_names_each_once() {
+        for (address, expected) in [
+            ("a@127.0.0.1/e?host=/tmp", AddressError::HostAndFolder),
+            ("a@:5433/e?host=/tmp", AddressError::HostAndFolder),
+            ("a@127.0.0.1,%2Ftmp/e", AddressError::HostAndFolder),
+            ("a@/e?host=%2Ftmp&host=db", AddressError::HostAndFolder),
+            (
+                "a@/e?host=/tmp&hostaddr=127.0.0.1",
+                AddressError::HostAndFolder,
+            ),
+            ("a@db/e?host=other", AddressError::HostsTwice),
+            ("a@%2Ftmp/e?host=/run", AddressError::HostsTwice),
+        ] {
+            for more in ["", "sslmode=disable"] {
+                let sign = if address.contains('?') { '&' } else { '?' };
+                let address = format!("postgres://{address}{sign}{more}");
+                let refused = PostgresSettings::read(&address).err();
+                assert_eq!(refused.as_ref(), Some(&expected), "{address}");
+            }
+        }
+        for address in [
+            "postgres://a@/e?host=/tmp&port=5433",
+            "postgres://a@%2Ftmp,%2Frun/e",
+            "postgres://a@one.example,two.example/e",
+            "postgres://a@/e?host=one.example&host=two.example",
+            "postgres://a@db.example/e?hostaddr=127.0.0.1",
+        ] {
+            let read = PostgresSettings::read(address);
+            assert!(read.is_ok(), "{address}: {read:?}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ macro_rules! row {
 /// The columns that a list reads.
 macro_rules! listed {
     () => {
-        "SELECT q.id, q.same, q.owner, q.claimed, q.exchange, q.body, q.arguments, q.content, NULL::text AS params, q.team \
+        "SELECT q.id, q.same, q.owner, q.claimed, q.exchange, q.body, q.arguments, q.content, NULL::pg_catalog.text AS params, q.team \
          FROM mcp_elicit.question q "
     };
 }
@@ -42,17 +42,17 @@ macro_rules! page {
             listed!(),
             "WHERE ",
             $open,
-            " AND ($2::text IS NULL OR (",
+            " AND ($2::pg_catalog.text IS NULL OR (",
             $time,
             ", id) ",
             $after,
             " (SELECT ",
             $time,
             ", id FROM mcp_elicit.question WHERE id = $2)) \
-             AND ($3::text IS NULL OR server = $3) AND ($4::text IS NULL OR principal = $4) \
-             AND ($5::text[] IS NULL OR id IN (SELECT question FROM mcp_elicit.addressed WHERE ",
+             AND ($3::pg_catalog.text IS NULL OR server = $3) AND ($4::pg_catalog.text IS NULL OR principal = $4) \
+             AND ($5::pg_catalog.text[] IS NULL OR id IN (SELECT question FROM mcp_elicit.addressed WHERE ",
             $open,
-            " AND key = ANY($5)) OR NOT ruled AND principal = ANY($6::text[])) ORDER BY ",
+            " AND key = ANY($5)) OR NOT ruled AND principal = ANY($6::pg_catalog.text[])) ORDER BY ",
             $time,
             $direction,
             ", id",
@@ -88,8 +88,8 @@ macro_rules! token {
 statements! {
     // Batches of writes.
     JOIN(TEXT) = "INSERT INTO mcp_elicit.writer (id, batch) VALUES ($1, 0)";
-    LEAVE_LONG_AGO() = "DELETE FROM mcp_elicit.writer WHERE seen_at < now() - interval '7 days'";
-    BEGIN_BATCH(TEXT, INT8) = "UPDATE mcp_elicit.writer SET batch = $2, seen_at = now() WHERE id = $1 AND batch = $2 - 1";
+    LEAVE_LONG_AGO() = "DELETE FROM mcp_elicit.writer WHERE seen_at < pg_catalog.now() - interval '7 days'";
+    BEGIN_BATCH(TEXT, INT8) = "UPDATE mcp_elicit.writer SET batch = $2, seen_at = pg_catalog.now() WHERE id = $1 AND batch = $2 - 1";
     BATCH_OF(TEXT) = "SELECT batch FROM mcp_elicit.writer WHERE id = $1 FOR UPDATE";
     VERSIONS(TEXT_ARRAY) = "SELECT id, version FROM mcp_elicit.question WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     AUDIT_LAST() = "SELECT number, hash FROM mcp_elicit.audit_end WHERE one FOR UPDATE";
@@ -128,23 +128,41 @@ statements! {
     LIST_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", ">", "");
     LIST_LATEST(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", "<", " DESC");
     LIST_ENDED(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("NOT is_open", "ended_at", "<", " DESC");
-    OPEN_BY_SERVER() = "SELECT server, count(*), min(asked_at) FROM mcp_elicit.question WHERE is_open GROUP BY server ORDER BY server";
-    SIZE() = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
+    OPEN_BY_SERVER() = "SELECT server, pg_catalog.count(*), pg_catalog.min(asked_at) FROM mcp_elicit.question WHERE is_open GROUP BY server ORDER BY server";
+    SIZE() = "SELECT coalesce(pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mcp_elicit' AND c.relkind = 'r'";
-    WAITING() = "SELECT count(*) FROM mcp_elicit.question WHERE is_open";
-    WAITING_OF(TEXT, TEXT) = "SELECT count(*), count(*) FILTER (WHERE $2::text IS NOT NULL AND address = $2 AND NOT approval) \
+    WAITING() = "SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_open";
+    WAITING_OF(TEXT, TEXT) = "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE $2::pg_catalog.text IS NOT NULL AND address = $2 AND NOT approval) \
          FROM mcp_elicit.question WHERE is_open AND principal = $1";
-    STORED_BYTES(INT8) = "SELECT principal, sum($1 + coalesce(octet_length(params), 0) + coalesce(octet_length(arguments), 0) \
-         + coalesce(octet_length(content), 0))::bigint FROM mcp_elicit.question GROUP BY principal";
+    STORED_BYTES(INT8) = "SELECT principal, pg_catalog.sum(greatest(pg_catalog.octet_length(body)::bigint, $1) + coalesce(pg_catalog.octet_length(params), 0) + coalesce(pg_catalog.octet_length(arguments), 0) \
+         + coalesce(pg_catalog.octet_length(content), 0))::bigint FROM mcp_elicit.question GROUP BY principal";
     LEFT_OVER() = "SELECT same FROM mcp_elicit.question WHERE NOT is_over AND (is_open OR acted)";
     DUE(INT8, INT8) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id IN ( \
            SELECT id FROM mcp_elicit.question WHERE due_at IS NOT NULL AND due_at <= $1 \
            UNION SELECT id FROM mcp_elicit.question WHERE is_open AND NOT findable \
            UNION SELECT id FROM mcp_elicit.question WHERE in_transit) ORDER BY coalesce(due_at, 0), id LIMIT $2");
-    PURGE(INT8) = "DELETE FROM mcp_elicit.question WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL";
-    KEYED_CONTENTS() = "SELECT (SELECT count(*) FROM mcp_elicit.question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
-         + (SELECT count(*) FROM mcp_elicit.call), \
-         (SELECT count(*) FROM mcp_elicit.audit WHERE starts_with(hash, 'k1:')), (SELECT count(*) FROM mcp_elicit.audit)";
+    PURGE(INT8, TEXT, INT8) = "DELETE FROM mcp_elicit.question WHERE id IN (SELECT id FROM mcp_elicit.question \
+         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2) LIMIT $3)";
+    PURGEABLE(INT8, TEXT) = "SELECT pg_catalog.count(*) FROM mcp_elicit.question \
+         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2)";
+    CONTENTS() = "SELECT (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_open), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE NOT is_open AND NOT is_over), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_over), \
+         (SELECT pg_catalog.min(ended_at) FROM mcp_elicit.question WHERE is_over), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.running_call), (SELECT pg_catalog.count(*) FROM mcp_elicit.call), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.approval_grant), (SELECT pg_catalog.count(*) FROM mcp_elicit.notification), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.audit)";
+    KEYED_CONTENTS() = "SELECT (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
+         + (SELECT pg_catalog.count(*) FROM mcp_elicit.call), \
+         (SELECT pg_catalog.count(*) FROM mcp_elicit.audit WHERE pg_catalog.starts_with(hash, 'k1:')), (SELECT pg_catalog.count(*) FROM mcp_elicit.audit)";
+
+    // Sealed values: their beginnings name their keys.
+    BEGINNINGS() = "SELECT substring(arguments FROM 1 FOR 12) FROM mcp_elicit.question WHERE arguments IS NOT NULL \
+         UNION SELECT substring(content FROM 1 FOR 12) FROM mcp_elicit.question WHERE content IS NOT NULL \
+         UNION SELECT substring(result FROM 1 FOR 12) FROM mcp_elicit.call \
+         UNION SELECT substring(answers FROM 1 FOR 12) FROM mcp_elicit.approval_grant \
+         UNION SELECT substring(value FROM 1 FOR 12) FROM mcp_elicit.key_check WHERE kind = 'seal'";
+    TEAMS() = "SELECT team FROM mcp_elicit.question WHERE team IS NOT NULL";
 
     // Results, facts, approvals, used values.
     BEGIN_CALL(TEXT, TEXT, TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.running_call (id, same, owner, link, until) \
@@ -152,12 +170,14 @@ statements! {
     END_CALL(TEXT) = "DELETE FROM mcp_elicit.running_call WHERE id = $1";
     KEEP_CALL(TEXT, TEXT, BYTEA, INT8) = "WITH ended AS (DELETE FROM mcp_elicit.running_call WHERE id = $1) \
          INSERT INTO mcp_elicit.call (id, same, result, until) VALUES ($1, $2, $3, $4)";
-    TAKE_CALL(TEXT) = "DELETE FROM mcp_elicit.call WHERE id = $1 RETURNING id, same, result, until";
+    TAKE_CALL(TEXT, TEXT) = "UPDATE mcp_elicit.call SET taker = $2 WHERE id = $1 AND (taker IS NULL OR taker = $2) \
+         RETURNING id, same, result, until";
+    REMOVE_CALL(TEXT, TEXT) = "DELETE FROM mcp_elicit.call WHERE id = $1 AND taker = $2";
     EXPIRE_CALLS(INT8) = "DELETE FROM mcp_elicit.call WHERE until <= $1";
     EXPIRE_RUNNING(INT8) = "DELETE FROM mcp_elicit.running_call WHERE until <= $1";
-    CALLS(TEXT, INT8) = "SELECT id, same, until, NULL::text, NULL::text FROM mcp_elicit.call \
-         WHERE until > $2 AND ($1::text IS NULL OR same = $1) UNION ALL SELECT id, same, until, owner, link \
-         FROM mcp_elicit.running_call WHERE until > $2 AND ($1::text IS NULL OR same = $1)";
+    CALLS(TEXT, INT8) = "SELECT id, same, until, NULL::pg_catalog.text, NULL::pg_catalog.text FROM mcp_elicit.call \
+         WHERE taker IS NULL AND until > $2 AND ($1::pg_catalog.text IS NULL OR same = $1) UNION ALL SELECT id, same, until, owner, link \
+         FROM mcp_elicit.running_call WHERE until > $2 AND ($1::pg_catalog.text IS NULL OR same = $1)";
     KEEP_LEARNED(TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.learned (server, learned, at) VALUES ($1, $2, $3) \
          ON CONFLICT (server) DO UPDATE SET learned = excluded.learned, at = excluded.at";
     FORGET_LEARNED(INT8) = "DELETE FROM mcp_elicit.learned WHERE server NOT IN ( \
@@ -172,16 +192,17 @@ statements! {
     DROP_GRANTS(TEXT_ARRAY) = "DELETE FROM mcp_elicit.approval_grant WHERE key = ANY($1)";
     EXPIRE_USED(INT8) = "DELETE FROM mcp_elicit.used WHERE until <= $1";
     USE(TEXT, BYTEA, INT8, INT8) = "INSERT INTO mcp_elicit.used (kind, digest, until) SELECT $1, $2, $3 \
-         WHERE (SELECT count(*) FROM mcp_elicit.used WHERE kind = $1) < $4 ON CONFLICT (kind, digest) DO NOTHING";
+         WHERE (SELECT pg_catalog.count(*) FROM mcp_elicit.used WHERE kind = $1) < $4 ON CONFLICT (kind, digest) DO NOTHING";
     IS_USED(TEXT, BYTEA) = "SELECT EXISTS (SELECT 1 FROM mcp_elicit.used WHERE kind = $1 AND digest = $2)";
 
     // The audit.
+    AUDIT_END_HASH() = "SELECT hash FROM mcp_elicit.audit_end WHERE one";
     AUDIT_END() = "SELECT number FROM mcp_elicit.audit_end WHERE one";
     AUDIT(INT8, INT8) = "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 ORDER BY number LIMIT $2";
     AUDIT_MATCHING(INT8, INT8, TEXT_ARRAY, TEXT, TEXT_ARRAY, INT8, INT8, INT8) =
         "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 AND number < $2 \
-         AND ($3::text[] IS NULL OR event = ANY($3)) AND ($4::text IS NULL OR starts_with(question, $4)) \
-         AND ($5::text[] IS NULL OR question = ANY($5)) AND ($6::bigint IS NULL OR at >= $6) AND ($7::bigint IS NULL OR at < $7) \
+         AND ($3::pg_catalog.text[] IS NULL OR event = ANY($3)) AND ($4::pg_catalog.text IS NULL OR pg_catalog.starts_with(question, $4)) \
+         AND ($5::pg_catalog.text[] IS NULL OR question = ANY($5)) AND ($6::bigint IS NULL OR at >= $6) AND ($7::bigint IS NULL OR at < $7) \
          ORDER BY number DESC LIMIT $8";
     AUDIT_LAST_TWO() = "SELECT entry, hash, coalesce((SELECT hash FROM mcp_elicit.audit WHERE number = last.number - 1), '') \
          FROM mcp_elicit.audit last ORDER BY number DESC LIMIT 1";
@@ -208,23 +229,24 @@ statements! {
     SENT_TO(INT8, TEXT, INT8) = notifications!("state = 'sent' AND person = $2 AND done_at >= $3 ORDER BY done_at, id LIMIT $1");
     REACHED(INT8, TEXT, TEXT) = notifications!("state = 'sent' AND person = $2 AND recipient = $3 ORDER BY done_at DESC, id LIMIT $1");
     NOT_REACHED(INT8, TEXT) = notifications!("state = 'failed' AND recipient = $2 ORDER BY done_at DESC, id LIMIT $1");
-    PURGE_NOTIFICATIONS(INT8) = "DELETE FROM mcp_elicit.notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < $1";
+    PURGE_NOTIFICATIONS(INT8, TEXT) = "DELETE FROM mcp_elicit.notification WHERE state IN ('sent', 'failed', 'skipped') \
+         AND done_at < $1 AND ($2::pg_catalog.text IS NULL OR question IN (SELECT id FROM mcp_elicit.question WHERE principal = $2))";
 
     // Tokens and blocked callers.
     ADD_TOKEN(TEXT, TEXT, TEXT, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8, INT8) =
         "INSERT INTO mcp_elicit.api_token (id, name, hash, scopes, owner, unattended, made_at, expires_at, revoked_at, used_at) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE (SELECT count(*) FROM mcp_elicit.api_token) < $11 \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE (SELECT pg_catalog.count(*) FROM mcp_elicit.api_token) < $11 \
          ON CONFLICT (id) DO NOTHING";
     TOKENS() = concat!(token!(), "ORDER BY number");
     FIND_TOKEN(TEXT) = concat!(token!(), "WHERE id = $1");
-    COUNT_NAMED(TEXT) = "SELECT count(*) FROM mcp_elicit.api_token WHERE name = $1";
+    COUNT_NAMED(TEXT) = "SELECT pg_catalog.count(*) FROM mcp_elicit.api_token WHERE name = $1";
     TOKENS_OF(TEXT) = "SELECT id FROM mcp_elicit.api_token WHERE owner = $1 ORDER BY number";
     REVOKE(TEXT, INT8) = "UPDATE mcp_elicit.api_token SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
     REMOVE_TOKEN(TEXT) = "DELETE FROM mcp_elicit.api_token WHERE id = $1";
     PRUNE_TOKENS(INT8) = "DELETE FROM mcp_elicit.api_token WHERE revoked_at IS NOT NULL OR expires_at <= $1";
     NOTE_USE(TEXT, INT8) = "UPDATE mcp_elicit.api_token SET used_at = greatest(coalesce(used_at, 0), $2) WHERE id = $1";
     BLOCK(TEXT, TEXT, INT8, INT8) = "INSERT INTO mcp_elicit.blocked_caller (issuer, subject, blocked_at) SELECT $1, $2, $3 \
-         WHERE (SELECT count(*) FROM mcp_elicit.blocked_caller) < $4 ON CONFLICT (issuer, subject) DO NOTHING";
+         WHERE (SELECT pg_catalog.count(*) FROM mcp_elicit.blocked_caller) < $4 ON CONFLICT (issuer, subject) DO NOTHING";
     UNBLOCK(TEXT, TEXT) = "DELETE FROM mcp_elicit.blocked_caller WHERE issuer = $1 AND subject = $2";
     BLOCKED() = "SELECT issuer, subject, blocked_at FROM mcp_elicit.blocked_caller ORDER BY number";
     IS_BLOCKED(TEXT, TEXT) = "SELECT EXISTS (SELECT 1 FROM mcp_elicit.blocked_caller WHERE issuer = $1 AND subject = $2)";
@@ -244,33 +266,53 @@ statements! {
 
     // Running gateways.
     HOLD_LOCK(INT8) = "SELECT pg_catalog.pg_advisory_lock($1)";
-    RENEW_LEASE(TEXT, INT8) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < clock_timestamp() - interval '1 hour') \
-         INSERT INTO mcp_elicit.replica (id, lock, lease_until) VALUES ($1, $2, clock_timestamp() + interval '10 seconds') \
+    RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
+         INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof) \
+         VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5) \
          ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
-    // A connection that was lost is made anew within the time of a beat and a half, and all are after a start of the server.
-    RUNNING() = "SELECT r.id FROM mcp_elicit.replica r \
-         WHERE pg_catalog.pg_postmaster_start_time() > clock_timestamp() - interval '10 seconds' \
-           OR r.lease_until > clock_timestamp() AND (r.lease_until > clock_timestamp() + interval '8.5 seconds' OR EXISTS ( \
+    // With those that may run and those that do: a connection that was lost is made anew within the time of a beat and a half,
+    // and all are after a start of the server.
+    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof FROM ( \
+           SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
              SELECT 1 FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
-               AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
-               AND (l.classid::bigint << 32) | l.objid::bigint = r.lock))";
-    NOTIFY(TEXT_ARRAY) = "SELECT count(pg_catalog.pg_notify('mcp_elicit_' || owner, '')) FROM unnest($1) AS n (owner)";
+               AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
+               AND (l.classid::bigint << 32) | l.objid::bigint = r.lock) AS holds \
+           FROM mcp_elicit.replica r) AS r \
+         WHERE started > pg_catalog.clock_timestamp() - interval '10 seconds' AND lease_until <= started + interval '10 seconds' \
+           OR lease_until > pg_catalog.clock_timestamp() AND (holds OR lease_until > pg_catalog.clock_timestamp() + interval '8.5 seconds')";
+    NOTIFY(TEXT_ARRAY) = "SELECT pg_catalog.count(pg_catalog.pg_notify('mcp_elicit_' || owner, '')) FROM pg_catalog.unnest($1) AS n (owner)";
+
+    // A record that is moved.
+    ALL_ROWS(INT8, INT8, TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q \
+         WHERE (q.asked_at, q.id) > ($2, $3) ORDER BY q.asked_at, q.id LIMIT $1");
+    IS_OCCUPIED() = "SELECT EXISTS (SELECT 1 FROM mcp_elicit.question) OR EXISTS (SELECT 1 FROM mcp_elicit.audit) \
+         OR EXISTS (SELECT 1 FROM mcp_elicit.key_check) OR EXISTS (SELECT 1 FROM mcp_elicit.api_token) \
+         OR EXISTS (SELECT 1 FROM mcp_elicit.shared)";
 
     // Opening.
     IS_STANDBY() = "SELECT pg_catalog.pg_is_in_recovery()";
-    SERVER() = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')";
+    SERVER() = "SELECT pg_catalog.current_setting('server_version_num')::integer, pg_catalog.current_setting('server_encoding'), \
+         pg_catalog.current_schemas(true)::pg_catalog.text[]";
     SCHEMA() = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'mcp_elicit'), \
          EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' AND tablename = 'meta'), \
          EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit'), \
-         has_database_privilege(current_database(), 'CREATE')";
+         pg_catalog.has_database_privilege(pg_catalog.current_database()::pg_catalog.text, 'CREATE')";
     LAYOUT() = "SELECT layout, readable_by FROM mcp_elicit.meta WHERE one";
     SET_LAYOUT(INT4, INT4) = "UPDATE mcp_elicit.meta SET layout = $1, readable_by = $2 WHERE one";
     LOCK_LAYOUT(INT8) = "SELECT pg_catalog.pg_advisory_xact_lock($1)";
-    MISSING_RIGHTS() = "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' \
-         AND NOT (has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT') \
-           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT') \
-           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'UPDATE') \
-           AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'DELETE')) ORDER BY tablename";
+    MISSING_RIGHTS() = "SELECT tablename::pg_catalog.text FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' \
+         AND NOT (pg_catalog.has_table_privilege(pg_catalog.quote_ident(schemaname::pg_catalog.text) || '.' || pg_catalog.quote_ident(tablename::pg_catalog.text), 'SELECT') \
+           AND pg_catalog.has_table_privilege(pg_catalog.quote_ident(schemaname::pg_catalog.text) || '.' || pg_catalog.quote_ident(tablename::pg_catalog.text), 'INSERT') \
+           AND pg_catalog.has_table_privilege(pg_catalog.quote_ident(schemaname::pg_catalog.text) || '.' || pg_catalog.quote_ident(tablename::pg_catalog.text), 'UPDATE') \
+           AND pg_catalog.has_table_privilege(pg_catalog.quote_ident(schemaname::pg_catalog.text) || '.' || pg_catalog.quote_ident(tablename::pg_catalog.text), 'DELETE')) ORDER BY tablename";
+    OTHER_OWNERS() = "SELECT DISTINCT pg_catalog.pg_get_userbyid(owner)::pg_catalog.text FROM ( \
+           SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'mcp_elicit' \
+           UNION SELECT c.relowner FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = 'mcp_elicit' \
+         ) AS owners (owner) \
+         WHERE NOT pg_catalog.pg_has_role(owner, 'MEMBER') \
+           AND NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE oid = owner) \
+           AND owner <> (SELECT datdba FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) ORDER BY 1";
     KEY_CHECK(TEXT) = "SELECT value FROM mcp_elicit.key_check WHERE kind = $1";
     KEEP_KEY_CHECK(TEXT, BYTEA) = "INSERT INTO mcp_elicit.key_check (kind, value) VALUES ($1, $2) ON CONFLICT (kind) DO NOTHING";
     RENEW_KEY_CHECK(TEXT, BYTEA) = "UPDATE mcp_elicit.key_check SET value = $2 WHERE kind = $1";

@@ -1,13 +1,19 @@
 //! A store on a real server: the contract is in `contract.rs`; here is what only PostgreSQL has.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 
 use super::super::contract::{SingleWrites as _, acted, change, row};
-use super::super::{Filter, ListQuery, Page, Store as _, StoreError, Write, Writer};
+use super::super::{Filter, FinishedCall, ListQuery, Page, Store as _, StoreError, Write, Writer};
 use super::database::PostgresDatabase;
-use super::{Postgres, PostgresSettings, PostgresTables, statements};
+use super::{Postgres, PostgresSettings, PostgresTables, public_schema_tests, statements};
 use crate::Keys;
 
 /// Returns the connections to this database.
@@ -16,15 +22,16 @@ pub(in crate::store) fn connected(database: &TestDatabase) -> PostgresDatabase {
     PostgresDatabase::new(settings.with_connections(4)).expect("a thread")
 }
 
-/// Returns a store in a new database; `None` on a machine without PostgreSQL.
+/// Returns a store in a new database, in which another role's objects must not be used; `None` on a machine without
+/// PostgreSQL.
 pub(in crate::store) fn store() -> Option<Postgres> {
-    let database = PostgresServer::shared()?.database();
+    let database = public_schema_tests::database()?;
     Some(Postgres::at(connected(&database)))
 }
 
 /// Returns the shared tables of a new database.
 pub(in crate::store) fn tables() -> Option<PostgresTables> {
-    let database = PostgresServer::shared()?.database();
+    let database = public_schema_tests::database()?;
     Some(PostgresTables::at(connected(&database)))
 }
 
@@ -179,7 +186,7 @@ async fn no_write_is_lost_or_made_twice_while_the_server_stops_and_starts() {
     });
     let server = Arc::new(server);
     for _ in 0..3 {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         let server = server.clone();
         let again = move || {
             server.stop();
@@ -192,4 +199,220 @@ async fn no_write_is_lost_or_made_twice_while_the_server_stops_and_starts() {
     let links = crate::audit::read(&store).await.unwrap();
     let asked = links.iter().filter(|link| link.entry.starts_with("asked"));
     assert_eq!((asked.count(), links.len()), (300, 600));
+}
+
+/// Passes everything on between the store and the server. The first request that contains these words is made, but its
+/// response is lost with the connection.
+fn losing_a_response(server: u16, words: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("its address").port();
+    let is_lost = Arc::new(AtomicBool::new(false));
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else {
+                return;
+            };
+            let loses = Arc::new(AtomicBool::new(false));
+            let (to_server, from_server) = (server.try_clone().expect("the stream"), server);
+            let (from_client, to_client) = (client.try_clone().expect("the stream"), client);
+            let (is_lost, found) = (is_lost.clone(), loses.clone());
+            thread::spawn(move || {
+                pass_on(from_client, to_server, |bytes| {
+                    let has = bytes
+                        .windows(words.len())
+                        .any(|part| part == words.as_bytes());
+                    if has && !is_lost.swap(true, Ordering::SeqCst) {
+                        found.store(true, Ordering::SeqCst);
+                    }
+                    true
+                });
+            });
+            thread::spawn(move || {
+                pass_on(from_server, to_client, |_| !loses.load(Ordering::SeqCst));
+            });
+        }
+    });
+    port
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, mut is_passed: impl FnMut(&[u8]) -> bool) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if !is_passed(&bytes[..count]) || to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    for stream in [from, to] {
+        let _closed_already = stream.shutdown(Shutdown::Both);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_taken_once_even_if_the_response_of_the_server_is_lost() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let store = Postgres::at(connected(&database));
+    let call = |id: &str| FinishedCall {
+        id: id.to_owned(),
+        binding: "same".to_owned(),
+        result: vec![1],
+        until: Timestamp::from_millis(9_000),
+    };
+    for id in ["a", "b"] {
+        store.keep_call(call(id)).await.unwrap();
+    }
+    for (id, words) in [("a", "SET taker"), ("b", "DELETE FROM mcp_elicit.call")] {
+        let port = losing_a_response(server.port(), words);
+        let address = format!("postgres://postgres@127.0.0.1:{port}/{}", database.name);
+        let settings = PostgresSettings::read(&address).unwrap();
+        let cut_off = Postgres::at(PostgresDatabase::new(settings).unwrap());
+        let taken = cut_off.take_call(id.to_owned()).await.unwrap();
+        assert_eq!(taken, Some(call(id)), "{words}");
+        assert_eq!(store.take_call(id.to_owned()).await.unwrap(), None);
+    }
+    let left = "SELECT count(*) FROM mcp_elicit.call";
+    assert_eq!(server.sql(&database.name, left).unwrap(), "0");
+}
+
+/// Lets a client in at a socket as `ask` says. Returns what it sent after its first message.
+#[cfg(unix)]
+fn asking_at(socket: &std::path::Path, ask: &'static [u8]) -> thread::JoinHandle<Vec<u8>> {
+    let listener = std::os::unix::net::UnixListener::bind(socket).expect("a socket");
+    thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a client");
+        let mut length = [0; 4];
+        client.read_exact(&mut length).expect("a length");
+        let rest = usize::try_from(u32::from_be_bytes(length)).expect("a length") - 4;
+        client.read_exact(&mut vec![0; rest]).expect("a message");
+        client.write_all(ask).expect("it listens");
+        let mut said = Vec::new();
+        // A client that refuses may reset the connection.
+        let _ended = client.read_to_end(&mut said);
+        said
+    })
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn whoever_listens_at_the_socket_of_a_stopped_database_gets_no_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cleartext, md5) = (
+        b"R\0\0\0\x08\0\0\0\x03".as_slice(),
+        b"R\0\0\0\x0c\0\0\0\x05salt".as_slice(),
+    );
+    let let_in = b"R\0\0\0\x08\0\0\0\0".as_slice();
+    for (port, ask) in [(1, cleartext), (2, md5), (3, let_in)] {
+        let fake = asking_at(&folder.path().join(format!(".s.PGSQL.{port}")), ask);
+        let folder = folder.path().display();
+        let address = format!("postgres://elicit@/elicit?host={folder}&port={port}");
+        let settings = PostgresSettings::read(&address).unwrap();
+        let database = PostgresDatabase::new(settings.with_password("s3cret")).unwrap();
+        let refused = database.ready().await;
+        assert!(
+            matches!(&refused, Err(StoreError::Refused { next, .. }) if next.contains("scram-sha-256")),
+            "{refused:?}"
+        );
+        let said = fake.join().unwrap();
+        assert!(said.is_empty(), "{said:?}");
+    }
+    // Nobody listens there.
+    let address = format!("postgres://elicit@/e?host={}", folder.path().display());
+    let settings = PostgresSettings::read(&address).unwrap();
+    let away = PostgresDatabase::new(settings).unwrap().ready().await;
+    assert!(
+        matches!(&away, Err(error) if super::database::is_away(error)),
+        "{away:?}"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_at_a_socket_is_used_with_scram_and_without_a_password() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let role =
+        "CREATE ROLE locked LOGIN PASSWORD 's3cret'; GRANT CREATE ON DATABASE postgres TO locked";
+    server.sql("postgres", role).unwrap();
+    let rules = server.data().join("pg_hba.conf");
+    let before = std::fs::read_to_string(&rules).unwrap();
+    let data = server.data();
+    let folder = data.parent().unwrap().display();
+    let port = server.port();
+    let ready = async |user: &str, password: Option<&str>, more: &str| {
+        let address =
+            format!("postgres://{user}@/postgres?host=/nowhere&host={folder}&port={port}{more}");
+        let mut settings = PostgresSettings::read(&address).unwrap();
+        if let Some(password) = password {
+            settings = settings.with_password(password);
+        }
+        PostgresDatabase::new(settings).unwrap().ready().await
+    };
+    let admit_by = |method: &str| {
+        std::fs::write(&rules, format!("local all locked {method}\n{before}")).unwrap();
+        server.stop();
+        server.start_again();
+    };
+    admit_by("scram-sha-256");
+    ready("locked", Some("s3cret"), "").await.unwrap();
+    let writable = "&target_session_attrs=read-write";
+    ready("locked", Some("s3cret"), writable).await.unwrap();
+    let standby = "&target_session_attrs=read-only";
+    assert!(ready("locked", Some("s3cret"), standby).await.is_err());
+    assert!(ready("locked", Some("wr0ng"), "").await.is_err());
+    let unlocked = ready("postgres", None, "").await;
+    assert!(unlocked.is_ok(), "{unlocked:?}");
+    admit_by("password");
+    let refused = ready("locked", Some("s3cret"), "").await;
+    assert!(
+        matches!(refused, Err(StoreError::Refused { .. })),
+        "{refused:?}"
+    );
+}
+
+/// A server that hangs: its machine goes on.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_that_hangs_is_left_and_used_again_when_it_goes_on() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let address = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
+    let mut settings = PostgresSettings::read(&address).unwrap();
+    settings.let_in_timeout = Duration::from_secs(2);
+    settings.answer_timeout = Duration::from_secs(2);
+    let store = Postgres::at(PostgresDatabase::new(settings).unwrap());
+    store.audit_end().await.unwrap();
+    server.hang();
+    assert!(store.audit_end().await.is_err());
+    server.go_on();
+    store.audit_end().await.unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_that_is_silent_is_left_with_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join(".s.PGSQL.1");
+    let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    for address in [
+        format!(
+            "postgres://elicit@/elicit?host={}&port=1",
+            folder.path().display()
+        ),
+        format!("postgres://elicit@127.0.0.1:{port}/elicit"),
+    ] {
+        let mut settings = PostgresSettings::read(&address).unwrap();
+        settings.let_in_timeout = Duration::from_secs(1);
+        let refused = PostgresDatabase::new(settings).unwrap().ready().await;
+        assert!(
+            matches!(&refused, Err(StoreError::Refused { why, .. }) if why.contains("within 1 seconds")),
+            "{refused:?}"
+        );
+    }
+    drop(listener);
 }

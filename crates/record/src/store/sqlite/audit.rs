@@ -26,6 +26,16 @@ const MATCHING: &str = "SELECT number, entry, hash FROM audit WHERE number >= ?1
 /// Selects links by their numbers.
 const ALL: &str = "SELECT number, entry, hash FROM audit WHERE number >= ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
 
+/// Reads the columns `number`, `entry` and `hash`.
+pub(super) fn read_link(row: &rusqlite::Row<'_>) -> Result<AuditEntry, StoreError> {
+    let number: i64 = row.get(0)?;
+    Ok(AuditEntry {
+        number: u64::try_from(number).unwrap_or(0),
+        entry: row.get(1)?,
+        hash: row.get(2)?,
+    })
+}
+
 impl File {
     /// Returns the latest links with these numbers that match.
     pub(super) fn audit_matching(
@@ -35,16 +45,8 @@ impl File {
         most: usize,
     ) -> Result<Vec<AuditEntry>, StoreError> {
         let (from, until) = (signed(within.start), signed(within.end));
-        let read = |row: &rusqlite::Row<'_>| {
-            let number: i64 = row.get(0)?;
-            Ok(AuditEntry {
-                number: u64::try_from(number).unwrap_or(0),
-                entry: row.get(1)?,
-                hash: row.get(2)?,
-            })
-        };
         if filter.is_empty() {
-            return all(self, ALL, (from, until, counted(most)), read);
+            return all(self, ALL, (from, until, counted(most)), read_link);
         }
         let list = |values: &[String]| -> Result<Option<String>, StoreError> {
             if values.is_empty() {
@@ -66,6 +68,6 @@ impl File {
             filter.call,
             counted(most),
         ];
-        all(self, MATCHING, values, read)
+        all(self, MATCHING, values, read_link)
     }
 }

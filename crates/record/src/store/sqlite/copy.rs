@@ -5,11 +5,14 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
-use super::file::{BUSY_TIMEOUT, known_layout, version};
+use super::audit::read_link;
+use super::file::{
+    BUSY_TIMEOUT, known_layout, known_triggers_and_views, triggers_and_views, version,
+};
 use super::{Sqlite, StoreError};
 use crate::audit::{ChainCheck, ChainVerifier};
 use crate::encryption::Encryption;
-use crate::store::{AuditEntry, ChainKey};
+use crate::store::ChainKey;
 use crate::{associated_data, candidates, grants, state_file};
 
 /// The contents of a record's copy.
@@ -118,6 +121,14 @@ fn check(copy: &Path, keys: &CopyKeys<'_>) -> Result<CopiedRecord, StoreError> {
     if !has_table(&connection, "question")? || !has_table(&connection, "audit")? {
         return Err(StoreError::NotRecord("it has other tables"));
     }
+    // A trigger acts with each write, thus already in a restore.
+    let known = known_triggers_and_views()?;
+    let found = triggers_and_views(&connection)?;
+    if found.iter().any(|sql| !known.contains(sql)) {
+        return Err(StoreError::NotRecord(
+            "it has a trigger or a view that is not of a record",
+        ));
+    }
     let count = |text: &str| -> Result<u64, StoreError> {
         let count: i64 = connection.query_row(text, [], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
@@ -161,13 +172,7 @@ fn check_chain(connection: &Connection, key: Option<&ChainKey>) -> Result<ChainC
     let mut rows = statement.query([])?;
     let mut chain = ChainVerifier::new(key);
     while let Some(row) = rows.next()? {
-        let number: i64 = row.get(0)?;
-        let link = AuditEntry {
-            number: u64::try_from(number).unwrap_or(0),
-            entry: row.get(1)?,
-            hash: row.get(2)?,
-        };
-        if let Err(broken) = chain.add(&link) {
+        if let Err(broken) = chain.add(&read_link(row)?) {
             return Ok(broken);
         }
     }

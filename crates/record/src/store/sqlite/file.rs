@@ -1,5 +1,6 @@
 //! The file of a store: opened on demand, migrated to this version's schema, and used by one thread at a time.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, StoreError};
-use super::lists;
+use super::{LOG, beside, lists};
 use crate::encryption::Encryption;
 use crate::state_file;
 
@@ -194,10 +195,8 @@ impl File {
     /// Returns the size of the file and its log, in bytes.
     pub(super) fn size(&mut self) -> Result<u64, StoreError> {
         self.connection()?;
-        let mut log = self.path.as_os_str().to_owned();
-        log.push("-wal");
         let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        Ok(of(&self.path) + of(Path::new(&log)))
+        Ok(of(&self.path) + of(&beside(&self.path, LOG)))
     }
 
     /// Moves everything into the main file and truncates the log, which still contains erased values. Readers are not
@@ -291,6 +290,26 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     lists::add_texts(&step, None)?;
     step.commit()?;
     Ok(())
+}
+
+/// Returns the triggers and views that a record has in any layout, as SQL.
+pub(super) fn known_triggers_and_views() -> Result<HashSet<String>, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    let mut known = HashSet::new();
+    let step = connection.transaction()?;
+    for migration in MIGRATIONS {
+        step.execute_batch(migration)?;
+        known.extend(triggers_and_views(&step)?);
+    }
+    Ok(known)
+}
+
+/// Returns the triggers and views of a file, as SQL.
+pub(super) fn triggers_and_views(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let text = "SELECT coalesce(sql, '') FROM sqlite_schema WHERE type IN ('trigger', 'view')";
+    let mut statement = connection.prepare(text)?;
+    let found = statement.query_map([], |row| row.get(0))?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// Returns the number of this version's layout.

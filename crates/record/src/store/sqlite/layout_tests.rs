@@ -337,3 +337,37 @@ fn the_values_of_arguments_leave_the_forms_of_earlier_approvals() {
     assert_eq!(count("telling"), 0);
     assert_eq!(count("sqlite_schema WHERE name = 'question_changed'"), 1);
 }
+
+/// All but calls in progress, which end with their gateway, as in the layouts before them.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_record_with_rows_in_every_table_is_moved_into_a_database_and_back() {
+    use crate::store::{DatabaseRecord as _, PostgresRecord, PostgresSettings, record_parts};
+    let Some(server) = mcp_elicit_testkit::postgres::PostgresServer::shared() else {
+        return;
+    };
+    let settings = PostgresSettings::read(&server.database().address).unwrap();
+    let database = PostgresRecord::new(settings).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let keys = keys(folder.path());
+    let [from, to] = ["from.sqlite", "to.sqlite"].map(|name| folder.path().join(name));
+    let (layout, text) = LAYOUTS.last().unwrap();
+    write_layout(&from, *layout, text);
+    let [source, target] = [&from, &to].map(|path| Sqlite::at(path).with_keys(&keys));
+    source.ready().await.unwrap();
+    let (hand, parts) = record_parts();
+    let (sent, written) = tokio::join!(
+        source.send_parts(hand),
+        database.receive_parts(keys.clone(), parts)
+    );
+    assert!(sent.is_ok() && written.is_ok(), "{sent:?} {written:?}");
+    target.ready().await.unwrap();
+    let (hand, parts) = record_parts();
+    let (sent, written) = tokio::join!(
+        database.send_parts(keys.clone(), hand),
+        target.receive_parts(parts)
+    );
+    assert!(sent.is_ok() && written.is_ok(), "{sent:?} {written:?}");
+    target.close().await.unwrap();
+    holds_everything(&to, keys, 17).await;
+}

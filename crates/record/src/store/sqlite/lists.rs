@@ -3,6 +3,7 @@
 //! A search looks in `question_text`, whose index holds each run of three characters. A question gets its text some
 //! time after it was asked, and before each search, so that asking does not wait for the index.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -11,7 +12,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
 use super::super::list::search_text;
-use super::super::{Crash, Filter, ListKeys, ListQuery, Row, SearchWord, StoreError};
+use super::super::{
+    Crash, Filter, ListKeys, ListQuery, Row, SearchWord, StoreError, tell_left_out,
+};
 use super::file::File;
 use super::questions::counted;
 use super::read;
@@ -105,6 +108,10 @@ struct List<'q> {
     order: Order,
     /// The position after which the page starts.
     start: Option<Position>,
+    /// The largest number of rows, with those that are left out.
+    most: usize,
+    /// The ids of the rows that this version cannot read.
+    left_out: RefCell<Vec<String>>,
 }
 
 impl File {
@@ -123,17 +130,32 @@ impl File {
                 None => return Ok(Vec::new()),
             },
         };
-        let list = List {
+        let mut list = List {
             query,
             order,
             start,
+            most: query.page.most,
+            left_out: RefCell::default(),
         };
-        if let Some(numbers) = list.candidates(connection)? {
-            return list.sorted(connection, &numbers);
-        }
-        match &query.keys {
-            Some(keys) => list.under(connection, keys),
-            None => list.in_order(connection),
+        let numbers = list.candidates(connection)?;
+        // The page is filled with the rows after those that are left out: a short one would count as the last.
+        loop {
+            let mut rows = match (&numbers, &query.keys) {
+                (Some(numbers), _) => list.sorted(connection, numbers)?,
+                (None, Some(keys)) => list.under(connection, keys)?,
+                (None, None) => list.in_order(connection)?,
+            };
+            let left_out = list.left_out.take();
+            let most = query.page.most + left_out.len();
+            if most > list.most {
+                list.most = most;
+                continue;
+            }
+            for id in &left_out {
+                tell_left_out(id);
+            }
+            rows.truncate(query.page.most);
+            return Ok(rows);
         }
     }
 
@@ -171,13 +193,29 @@ fn position_of(
 }
 
 impl List<'_> {
+    /// Returns a row; `None` if this version cannot read it.
+    fn readable(&self, row: &rusqlite::Row<'_>) -> Option<Row> {
+        let found = read(row).ok();
+        if found.is_none() {
+            let id = row.get("id").unwrap_or_default();
+            self.left_out.borrow_mut().push(id);
+        }
+        found
+    }
+
+    /// Returns the rows of this query that can be read.
+    fn rows(&self, statement: &Statement, connection: &Connection) -> Result<Vec<Row>, StoreError> {
+        let rows = statement.query(connection, |row| Ok(self.readable(row)))?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
     /// Returns the rows of the page, read in the order of the list.
     fn in_order(&self, connection: &Connection) -> Result<Vec<Row>, StoreError> {
         let mut statement = Statement::new(&format!("SELECT {LISTED} FROM question WHERE "));
         self.push_position(&mut statement);
         self.push_conditions(&mut statement)?;
         self.push_end(&mut statement);
-        statement.query(connection, read)
+        self.rows(&statement, connection)
     }
 
     /// Returns the rows of the page among those of these numbers.
@@ -201,7 +239,7 @@ impl List<'_> {
         }
         self.push_conditions(&mut statement)?;
         self.push_end(&mut statement);
-        statement.query(connection, read)
+        self.rows(&statement, connection)
     }
 
     /// Returns the rows of the page under these keys: the first ones under each are merged.
@@ -239,15 +277,18 @@ impl List<'_> {
         if self.query.filter != Filter::Open {
             positions.reverse();
         }
-        positions.truncate(self.query.page.most);
+        positions.truncate(self.most);
         let numbers: Vec<i64> = positions.iter().map(|(_, number)| *number).collect();
         let mut statement = Statement::new(&format!(
             "SELECT number, {LISTED} FROM question WHERE number IN (SELECT value FROM json_each("
         ));
         statement.bind(serde_json::to_string(&numbers)?);
         statement.push("))");
-        let rows = statement.query(connection, |row| Ok((row.get("number")?, read(row)?)))?;
-        let mut rows: HashMap<i64, Row> = rows.into_iter().collect();
+        let rows = statement.query(connection, |row| {
+            let number: i64 = row.get("number")?;
+            Ok(self.readable(row).map(|row| (number, row)))
+        })?;
+        let mut rows: HashMap<i64, Row> = rows.into_iter().flatten().collect();
         Ok(numbers
             .iter()
             .filter_map(|number| rows.remove(number))
@@ -325,7 +366,7 @@ impl List<'_> {
         statement.push(&format!(
             " ORDER BY {time}{direction}, {number}{direction} LIMIT "
         ));
-        statement.bind(counted(self.query.page.most));
+        statement.bind(counted(self.most));
     }
 
     /// Adds the conditions for the rows.
@@ -349,7 +390,15 @@ impl List<'_> {
                 " AND (instr((SELECT text FROM question_text WHERE question_text.number = question.number), ",
             );
             statement.bind(word.text().to_owned());
-            statement.push(") > 0 OR instr(question.id, ");
+            statement.push(") > 0");
+            if !word.others().is_empty() {
+                statement.push(" OR EXISTS (SELECT 1 FROM question_text JOIN json_each(");
+                statement.bind(serde_json::to_string(word.others())?);
+                statement.push(
+                    ") ON instr(text, value) > 0 WHERE question_text.number = question.number)",
+                );
+            }
+            statement.push(" OR instr(question.id, ");
             statement.bind(word.id().to_owned());
             statement.push(") = 1");
             if !word.principals().is_empty() {
@@ -363,9 +412,10 @@ impl List<'_> {
     }
 }
 
-/// Returns `true` if the word is long enough for the index.
+/// Returns `true` if the rows that match the word can be found in the index: it is long enough, and stands for nothing
+/// else.
 fn is_indexed(word: &SearchWord) -> bool {
-    word.text().chars().nth(RUN - 1).is_some()
+    word.others().is_empty() && word.text().chars().nth(RUN - 1).is_some()
 }
 
 /// Returns the query for texts that have all runs of characters of the words. The runs of a long word that are looked

@@ -4,12 +4,13 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::TransactionBehavior;
 use rusqlite::types::Value;
 
+use super::super::Purge;
 use super::super::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Tried, Untold,
 };
 use super::file::File;
 use super::questions::{counted, millis, signed};
-use super::{Columns, StoreError, all, read, time};
+use super::{Columns, StoreError, all, readable, time};
 
 const NOTIFICATION: &str = "id, question, event, channel, recipient, person, state, attempts, due_at, until, at, done_at, message, why";
 
@@ -31,18 +32,17 @@ const AGAIN: &str = "UPDATE notification SET state = 'due', due_at = ?2, until =
      WHERE id = ?1 AND state = 'failed'";
 
 /// Deletes old messages that need no further action.
-const PURGE: &str =
-    "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1";
+const PURGE: &str = "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1 \
+     AND (?2 IS NULL OR question IN (SELECT id FROM question WHERE principal = ?2))";
 
 impl File {
     pub(super) fn untold(&mut self, most: usize) -> Result<Vec<Untold>, StoreError> {
-        all(self, UNTOLD, [counted(most)], |found| {
+        let rows = all(self, UNTOLD, [counted(most)], |found| {
             let told: i64 = found.get("told")?;
-            Ok(Untold {
-                row: read(found)?,
-                told: usize::try_from(told).unwrap_or(0),
-            })
-        })
+            let told = usize::try_from(told).unwrap_or(0);
+            Ok(readable(found).map(|row| Untold { row, told }))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
     pub(super) fn write_notified(&mut self, told: &Notified) -> Result<(), StoreError> {
@@ -152,8 +152,9 @@ impl File {
         all(self, &query, (first, second, counted(most)), notification)
     }
 
-    pub(super) fn purge_notifications(&mut self, before: Timestamp) -> Result<(), StoreError> {
-        self.connection()?.execute(PURGE, [millis(before)])?;
+    pub(super) fn purge_notifications(&mut self, purge: &Purge) -> Result<(), StoreError> {
+        let values = (millis(purge.before), &purge.principal);
+        self.connection()?.execute(PURGE, values)?;
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, 
 const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
      arguments = ?9, content = ?10, claimed = ?11, due_at = ?12, team = ?13 WHERE id = ?1 AND version = ?2";
 
-const INSERT_LINK: &str = "INSERT INTO audit (number, entry, hash) VALUES (?1, ?2, ?3)";
+pub(super) const INSERT_LINK: &str = "INSERT INTO audit (number, entry, hash) VALUES (?1, ?2, ?3)";
 
 /// Selects the last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
@@ -151,7 +151,7 @@ fn change_all(
     Ok(true)
 }
 
-fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
     let (lifecycle, body) = (&row.lifecycle, &row.body);
     step.prepare_cached(INSERT_ROW)?.execute(rusqlite::params![
         row.id,

@@ -7,7 +7,7 @@ use super::super::StoreError;
 use super::file::File;
 use super::{KEYED_CONTENTS, Sqlite};
 use crate::associated_data;
-use crate::encryption::{Encryption, SealedWith};
+use crate::encryption::{Encryption, SealedWith, sealed_texts};
 
 const CHECK: &str = "SELECT value FROM seal_check";
 const KEEP_CHECK: &str = "INSERT OR REPLACE INTO seal_check (one, value) VALUES (1, ?1)";
@@ -28,10 +28,6 @@ const BEGINNINGS: &str = "SELECT substr(arguments, 1, 12) FROM question WHERE ar
     UNION SELECT substr(value, 1, 12) FROM seal_check";
 /// The teams whose people wrote texts, which are sealed.
 const TEAMS: &str = "SELECT team FROM question WHERE team IS NOT NULL";
-/// The beginning of a sealed value that names its key, in hex.
-const NAMED_HEX: &str = "026b6579";
-/// The member of a team with a sealed text in hex. In any other text its quotes are escaped.
-const SEALED_TEXT: &str = "\"text\":\"";
 
 impl File {
     /// Rejects keys that do not open the record's values: what they seal could not be read with the right ones, and the
@@ -81,11 +77,7 @@ impl Sqlite {
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let team: String = row.get(0)?;
-                let texts = team.split(SEALED_TEXT).skip(1);
-                let texts = texts.filter_map(|text| text.split('"').next());
-                // Retained arguments and answers are members of other names.
-                let named = team.split('"').filter(|part| part.starts_with(NAMED_HEX));
-                for hex in texts.chain(named) {
+                for hex in sealed_texts(&team) {
                     found.add(&HEXLOWER.decode(hex.as_bytes()).unwrap_or_default());
                 }
             }

@@ -180,10 +180,14 @@ impl NewAsk {
     pub(crate) fn size(&self) -> usize {
         let request = match &self.request {
             ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
-            ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
+            ElicitRequest::Url {
+                message,
+                url,
+                elicitation_id,
+            } => message.len() + url.len() + elicitation_id.as_ref().map_or(0, String::len),
         };
         let frame = self.frame.as_ref().map_or(0, |frame| frame.len());
-        request + self.unknown.size() + frame + self.candidates_size
+        request + self.unknown.size() + frame + self.entry.len() + self.candidates_size
     }
 }
 

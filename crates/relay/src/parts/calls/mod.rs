@@ -32,7 +32,7 @@ pub(crate) use call_progress::CallProgress;
 pub(crate) use candidates::OTHERS;
 use index::CallIndex;
 pub(crate) use request::{AskingCall, Request};
-pub(crate) use summary::{progress_token, summary, summary_for_rules};
+pub(crate) use summary::{progress_token, summary, summary_for_rules, too_long_target};
 
 /// All requests in progress.
 pub(crate) struct Calls {

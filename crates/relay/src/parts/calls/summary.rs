@@ -14,6 +14,13 @@ pub(super) fn target(frame: &str) -> Option<String> {
     Some(call.target.into_owned())
 }
 
+/// Returns the defect of a call whose name or URI is longer than any may be. Nothing keeps or logs such a name.
+pub(crate) fn too_long_target(frame: Frame<'_>) -> Option<CallDefect> {
+    let read = CallFrame::read(frame.text(), frame.index());
+    read.err()
+        .filter(|defect| *defect == CallDefect::TargetTooLong)
+}
+
 /// Reads the call of a request of this kind for rules: no member has a name that a server may read as another.
 pub(crate) fn summary_for_rules(
     kind: CallKind,

@@ -42,6 +42,10 @@ export type LaterName = keyof typeof PARTS;
 /** The parts that are there; null for one that could not be loaded. */
 export const LATER: { [K in LaterName]?: Awaited<ReturnType<(typeof PARTS)[K]>> | null } = {};
 
+/** The addresses of parts that could not be loaded. */
+const FAILED: { [K in LaterName]?: string } = {};
+let tries = 0;
+
 let text = css;
 let sheet: CSSStyleSheet | undefined;
 
@@ -55,11 +59,14 @@ export function styles(): CSSStyleSheet {
 export async function load(name: LaterName): Promise<void> {
   if (LATER[name]) return;
   try {
-    const part = await PARTS[name]();
+    // A browser may remember for as long as the page is open that it could not load a module from an address.
+    const part = await (FAILED[name] ? import(/* webpackIgnore: true */ /* @vite-ignore */ `${FAILED[name]}#${++tries}`) : PARTS[name]());
     Object.assign(LABELS, part.WORDS);
     if (!LATER[name]) sheet?.replaceSync((text += part.CSS));
     Object.assign(LATER, { [name]: part });
-  } catch {
+  } catch (error) {
+    // Chromium and Firefox name the address; Safari loads it again by itself.
+    FAILED[name] ??= /\bhttps?:\S+/.exec(String(error))?.[0]!;
     LATER[name] = null;
   }
 }

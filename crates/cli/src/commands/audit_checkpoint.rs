@@ -1,0 +1,217 @@
+//! Checkpoints of the audit: the end of the chain at one moment, kept elsewhere, so that a chain that was cut or made anew
+//! since is noticed, even by whoever has its key.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use mcp_elicit_record::audit::{ChainCheck, ChainVerifier};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, Store};
+use mcp_elicit_record::{IdentityKey, clock, state_file};
+use serde::{Deserialize, Serialize};
+
+use super::state_record::{self, unreadable};
+use crate::args::record_location::RecordLocation;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// The number of links that are read at once.
+const AT_ONCE: usize = 1_000;
+/// The largest file of checkpoints, in bytes.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// The purpose of the keyed hash.
+const PURPOSE: &str = "audit checkpoint";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Print a checkpoint: the number and hash of the last event, with a keyed hash, to be kept on another machine
+    Checkpoint(CheckpointArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckpointArgs {
+    /// Write it into this file, which must not exist, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// The end of the chain at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Checkpoint {
+    /// The time, in milliseconds since 1970.
+    at: u64,
+    /// The number of the last event.
+    events: u64,
+    /// Its hash, which depends on all before it.
+    hash: String,
+    /// The hash of the members before, with the key of the record.
+    mac: String,
+}
+
+impl Checkpoint {
+    fn new(key: &IdentityKey, at: u64, events: u64, hash: String) -> Self {
+        let mac = Self::mac(key, at, events, &hash);
+        Self {
+            at,
+            events,
+            hash,
+            mac,
+        }
+    }
+
+    fn mac(key: &IdentityKey, at: u64, events: u64, hash: &str) -> String {
+        let (at, events) = (at.to_be_bytes(), events.to_be_bytes());
+        key.hash(PURPOSE, &[&at, &events, hash.as_bytes()])
+    }
+}
+
+/// Prints or writes a checkpoint of the whole chain, if that is intact.
+pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Result<Exit, Failure> {
+    let folder = state_record::folder(location).await?;
+    let key = super::audit::identity_key(&folder)?;
+    let key = key.ok_or_else(|| super::audit::without_key(&folder))?;
+    let store = state_record::to_read(&folder);
+    let chain = ChainKey::from_identity(&key);
+    let mut verifier = ChainVerifier::new(Some(&chain));
+    let mut last: Option<AuditEntry> = None;
+    loop {
+        let links = next(&*store, last.as_ref()).await?;
+        for link in &links {
+            if let Err(broken) = verifier.add(link) {
+                return Ok(super::audit::exit_of(broken));
+            }
+        }
+        let is_end = links.len() < AT_ONCE;
+        last = links.into_iter().next_back().or(last);
+        if is_end {
+            break;
+        }
+    }
+    if let broken @ ChainCheck::BrokenAt { .. } = verifier.finish() {
+        return Ok(super::audit::exit_of(broken));
+    }
+    let Some(last) = last else {
+        return Err(Failure::refused("the audit has no events yet"));
+    };
+    let at = clock::now().as_millis();
+    let checkpoint = Checkpoint::new(&key, at, last.number, last.hash);
+    let Some(out) = &args.out else {
+        output::print_json(&serde_json::json!(checkpoint))?;
+        return Ok(Exit::Done);
+    };
+    let line = serde_json::json!(checkpoint).to_string();
+    write(out, &line).map_err(|error| {
+        Failure::usage(format!("{} cannot be written", out.display())).because(error)
+    })?;
+    output::say(format_args!(
+        "a checkpoint of {} events was written to {}: keep it on another machine, and compare with `mcp-elicit audit --verify --against FILE`",
+        checkpoint.events,
+        out.display()
+    ));
+    Ok(Exit::Done)
+}
+
+fn write(out: &Path, line: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut file = state_file::create_new(out)?;
+    writeln!(file, "{line}")?;
+    file.sync_all()
+}
+
+async fn next(store: &dyn Store, last: Option<&AuditEntry>) -> Result<Vec<AuditEntry>, Failure> {
+    let from = last.map_or(1, |last| last.number + 1);
+    store.audit(from, AT_ONCE).await.map_err(unreadable)
+}
+
+/// The checkpoints of a file, against which a chain is compared while it is read.
+#[derive(Debug, Default)]
+pub(super) struct Against {
+    /// In the order of their events.
+    checkpoints: Vec<Checkpoint>,
+    /// The number of those that were compared.
+    compared: usize,
+    /// The first one that the chain does not have.
+    other: Option<u64>,
+}
+
+impl Against {
+    /// Reads the checkpoints of a file, one on each line.
+    ///
+    /// # Errors
+    /// If it cannot be read, has none, or one that was not made with the key of this record.
+    pub(super) fn read(path: &Path, key: &IdentityKey) -> Result<Self, Failure> {
+        let shown = path.display();
+        let hint = "name a file that `mcp-elicit audit checkpoint` wrote.";
+        let bytes = state_file::read_at_most(path, LARGEST).map_err(|error| {
+            Failure::usage(format!("{shown} cannot be read"))
+                .because(error)
+                .hint(hint)
+        })?;
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        let mut checkpoints = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            let number = number + 1;
+            let checkpoint: Checkpoint = serde_json::from_str(line).map_err(|_| {
+                Failure::usage(format!("line {number} of {shown} is not a checkpoint")).hint(hint)
+            })?;
+            let Checkpoint {
+                at, events, hash, ..
+            } = &checkpoint;
+            if checkpoint.mac != Checkpoint::mac(key, *at, *events, hash) {
+                return Err(Failure::refused(format!(
+                    "the checkpoint in line {number} of {shown} was changed, or is of another record"
+                ))
+                .hint("use the checkpoint as it was written, and the identity.key of its record."));
+            }
+            checkpoints.push(checkpoint);
+        }
+        if checkpoints.is_empty() {
+            return Err(Failure::usage(format!("{shown} has no checkpoint")).hint(hint));
+        }
+        checkpoints.sort_by_key(|checkpoint| checkpoint.events);
+        Ok(Self {
+            checkpoints,
+            ..Self::default()
+        })
+    }
+
+    /// Compares the next link of the chain.
+    pub(super) fn add(&mut self, link: &AuditEntry) {
+        while let Some(checkpoint) = self.checkpoints.get(self.compared) {
+            if checkpoint.events > link.number {
+                return;
+            }
+            if checkpoint.hash != link.hash {
+                self.other.get_or_insert(checkpoint.events);
+            }
+            self.compared += 1;
+        }
+    }
+
+    /// Returns the exit code after the last link, and reports what does not fit.
+    pub(super) fn finish(&self, links: u64) -> Exit {
+        if let Some(events) = self.other {
+            output::say(format_args!(
+                "event {events} is not the one of the checkpoint: the audit was made anew up to there, or is another one"
+            ));
+            return Exit::Refused;
+        }
+        if let Some(ahead) = self.checkpoints.get(self.compared) {
+            output::say(format_args!(
+                "the audit was cut: it has {links} events, and the checkpoint {}",
+                ahead.events
+            ));
+            return Exit::Refused;
+        }
+        output::say(format_args!(
+            "{} checkpoint(s) fit: nothing up to event {} was changed or removed",
+            self.checkpoints.len(),
+            self.checkpoints.last().map_or(0, |last| last.events)
+        ));
+        Exit::Done
+    }
+}

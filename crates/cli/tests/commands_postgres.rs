@@ -1,0 +1,691 @@
+//! Commands that read or change a record in a PostgreSQL database: a real server, real gateways, the demo server.
+#![cfg(all(unix, feature = "full"))]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod raw;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
+use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox};
+use serde_json::{Value, json};
+
+const REVISION: &str = "2025-11-25";
+/// The interval at which something is looked at, and the number of times before a test gives up.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: usize = 1_200;
+
+/// The output of a command.
+#[derive(Debug)]
+struct Done {
+    code: Option<i32>,
+    out: String,
+    said: String,
+}
+
+impl Done {
+    fn lines(&self) -> Vec<Value> {
+        let lines = self.out.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+fn run(words: &[&str]) -> Done {
+    let mut command = Command::new(PROGRAM);
+    command.env_remove("PGPASSWORD").env_remove("PGPASSFILE");
+    let done = command.args(words).output().unwrap();
+    Done {
+        code: done.status.code(),
+        out: String::from_utf8(done.stdout).unwrap(),
+        said: String::from_utf8_lossy(&done.stderr).into_owned(),
+    }
+}
+
+/// Starts a gateway over this state folder and database, and opens a session.
+fn start(state: &Path, address: &str) -> Raw {
+    let mut raw = Raw::start(gateway(state, &["--record", address], &DEMO_SERVER));
+    raw.initialize(REVISION, &json!({}));
+    raw
+}
+
+/// Returns the only pending question, as soon as there is one.
+fn waiting(state: &Path) -> String {
+    for _ in 0..LOOKS {
+        let (_, open) = inbox(state, &["list"]);
+        if let [question] = open.as_slice() {
+            return question["id"].as_str().unwrap().to_owned();
+        }
+        sleep(LOOK);
+    }
+    panic!("no question was asked");
+}
+
+/// Has a question asked, answered and delivered.
+fn deliver(raw: &mut Raw, call: u64, state: &Path) -> String {
+    raw.call(call, "deploy", &json!({"number": call}));
+    let id = waiting(state);
+    assert!(inbox(state, &["accept", &id, "environment=staging"]).0);
+    raw.result(call);
+    id
+}
+
+/// Returns the words that name a record.
+fn at<'a>(state: &'a Path, database: &'a TestDatabase) -> [&'a str; 4] {
+    [
+        "--state",
+        state.to_str().unwrap(),
+        "--record",
+        &database.address,
+    ]
+}
+
+#[test]
+fn the_audit_of_a_record_in_a_database_is_listed_selected_and_verified() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let audit = |more: &[&str]| run(&[&["audit"], &at(&state, &database)[..], more].concat());
+    // Nothing is created where no gateway has run.
+    let none = audit(&["--verify"]);
+    assert_eq!(none.code, Some(3), "{none:?}");
+    assert!(none.said.contains("has no record yet"), "{none:?}");
+    let schema = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mcp_elicit'";
+    assert_eq!(server.sql(&database.name, schema).unwrap(), "0");
+    assert!(!state.exists());
+
+    let mut raw = start(&state, &database.address);
+    let id = deliver(&mut raw, 2, &state);
+    let noted = (0..LOOKS).any(|_| {
+        let delivered = audit(&["--json", "--event", "delivered"]);
+        if delivered.lines().is_empty() {
+            sleep(LOOK);
+        }
+        !delivered.lines().is_empty()
+    });
+    assert!(noted, "the delivery is in the audit");
+    let asked = audit(&["--json", "--event", "asked", "--question", &id[..8]]);
+    let lines = asked.lines();
+    let [asked] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(asked["entry"]["id"], id);
+    assert!(!asked["hash"].as_str().unwrap().is_empty());
+    let questions = audit(&["--by-question"]);
+    assert!(questions.out.contains(&id[..8]), "{questions:?}");
+    assert!(audit(&["--csv"]).out.lines().count() > 3);
+    let verified = audit(&["--verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert!(verified.said.contains("the chain is intact"));
+
+    // The file of the gateway names the record too.
+    let file = folder.path().join("gateway.toml");
+    let text = format!(
+        "state = {:?}\nrecord = {:?}\n[servers.demo]\ncommand = [\"true\"]\n",
+        state.to_str().unwrap(),
+        database.address
+    );
+    std::fs::write(&file, text).unwrap();
+    let of_file = run(&["audit", "--verify", "--config", file.to_str().unwrap()]);
+    assert_eq!(of_file.code, Some(0), "{of_file:?}");
+    // A command that is not told of the database uses no other record.
+    let untold = run(&["audit", "--state", state.to_str().unwrap()]);
+    assert_eq!(untold.code, Some(2), "{untold:?}");
+    assert!(untold.said.contains("is in a database"), "{untold:?}");
+    let option = format!("--record {}", database.address);
+    assert!(untold.said.contains(&option), "{untold:?}");
+
+    let change =
+        "UPDATE mcp_elicit.audit SET entry = replace(entry, 'asked', 'shown') WHERE number = 1";
+    server.sql(&database.name, change).unwrap();
+    let broken = audit(&["--verify"]);
+    assert_eq!(broken.code, Some(1), "{broken:?}");
+    assert!(broken.said.contains("broken at event 1"), "{broken:?}");
+}
+
+#[test]
+fn tokens_sessions_messages_and_approvals_of_a_database_are_read_and_changed() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let with = |words: &[&str]| run(&[words, &at(&state, &database)[..]].concat());
+    let early = with(&["tokens", "make", "bot", "--scope", "list"]);
+    assert_eq!(early.code, Some(3), "{early:?}");
+    assert!(early.said.contains("has no record yet"), "{early:?}");
+    let raw = start(&state, &database.address);
+    let made = with(&["tokens", "make", "bot", "--scope", "list", "--json"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let id = made.lines()[0]["id"].as_str().unwrap().to_owned();
+    let blocked = with(&["tokens", "block", "https://id.example", "eve"]);
+    assert_eq!(blocked.code, Some(0), "{blocked:?}");
+    let count = "SELECT count(*) FROM mcp_elicit.api_token";
+    assert_eq!(server.sql(&database.name, count).unwrap(), "1");
+    let listed = with(&["tokens", "list"]);
+    assert!(
+        listed.out.contains("bot") && listed.out.contains("eve"),
+        "{listed:?}"
+    );
+    assert_eq!(with(&["tokens", "revoke", &id]).code, Some(0));
+    let events = with(&["audit", "--json"]);
+    for event in ["token-made", "caller-blocked", "token-revoked"] {
+        assert!(events.out.contains(event), "{event}: {events:?}");
+    }
+    for (words, said) in [
+        (["grants", "list"], "no approval applies"),
+        (["channels", "failed"], "no message has failed"),
+        (["channels", "waiting"], "no message is being retried"),
+    ] {
+        let done = with(&words);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.said.contains(said), "{done:?}");
+    }
+    assert_eq!(with(&["inbox", "sessions", "list"]).code, Some(0));
+    drop(raw);
+    assert!(
+        !state.join("record.sqlite").exists(),
+        "no other record was made"
+    );
+
+    // The keys are needed, and never made by a command.
+    let elsewhere = folder.path().join("elsewhere");
+    let other = [
+        "grants",
+        "list",
+        "--state",
+        elsewhere.to_str().unwrap(),
+        "--record",
+        &database.address,
+    ];
+    let refused = run(&other);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.said.contains("seal.key"), "{refused:?}");
+    assert!(!elsewhere.exists());
+}
+
+#[test]
+fn the_inbox_of_a_database_is_used_without_a_gateway_and_asks_for_the_address() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut raw = start(&state, &database.address);
+    raw.call(2, "deploy", &json!({}));
+    let id = waiting(&state);
+    drop(raw);
+    let list = [
+        "inbox",
+        "list",
+        "--json",
+        "--state",
+        state.to_str().unwrap(),
+    ];
+    let untold = run(&list);
+    assert_eq!(untold.code, Some(2), "{untold:?}");
+    assert!(untold.said.contains("start its gateway"), "{untold:?}");
+    let list = || run(&[&["inbox", "list", "--json"], &at(&state, &database)[..]].concat());
+    assert_eq!(list().lines()[0]["id"], id);
+    // The end of the gateway is known.
+    assert!((0..LOOKS).any(|_| list().lines()[0]["waitedFor"] == false));
+    let words = ["inbox", "accept", &id, "environment=staging"];
+    let accepted = run(&[&words, &at(&state, &database)[..]].concat());
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    let mut again = start(&state, &database.address);
+    again.call(2, "deploy", &json!({}));
+    let done = again.result(2);
+    assert!(raw::text(&done).contains("staging"), "{done}");
+}
+
+#[test]
+fn a_new_key_seals_and_the_earlier_one_is_kept_while_the_database_needs_it() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let state_text = state.to_str().unwrap();
+    let mut raw = start(&state, &database.address);
+    // A question that waits has sealed arguments.
+    raw.call(2, "deploy", &json!({"number": 1}));
+    let id = waiting(&state);
+    let untold = run(&["keys", "rotate", "--state", state_text]);
+    assert_eq!(untold.code, Some(2), "{untold:?}");
+    let length = || std::fs::metadata(state.join("seal.key")).unwrap().len();
+    assert_eq!(length(), 32);
+    let rotate = || run(&[&["keys", "rotate"], &at(&state, &database)[..]].concat());
+    for keys in [2, 3] {
+        let rotated = rotate();
+        assert_eq!(rotated.code, Some(0), "{rotated:?}");
+        assert!(rotated.said.contains("all other gateways"), "{rotated:?}");
+        assert_eq!(length(), keys * 32);
+    }
+    assert!(inbox(&state, &["accept", &id, "environment=staging"]).0);
+    let done = raw.result(2);
+    assert!(raw::text(&done).contains("staging"), "{done}");
+    // A gateway with the key from before is told to copy the file.
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(state.join("identity.key"), other.join("identity.key")).unwrap();
+    let keys = std::fs::read(state.join("seal.key")).unwrap();
+    std::fs::write(other.join("seal.key"), &keys[64..]).unwrap();
+    let behind = run(&[&["grants", "list"], &at(&other, &database)[..]].concat());
+    assert_eq!(behind.code, Some(3), "{behind:?}");
+    assert!(behind.said.contains("copy seal.key"), "{behind:?}");
+    let begun = run(&[&["keys", "start-over"], &at(&state, &database)[..]].concat());
+    assert_eq!(begun.code, Some(2), "{begun:?}");
+    assert!(begun.said.contains("DROP SCHEMA"), "{begun:?}");
+}
+
+#[test]
+fn a_gateway_that_has_its_record_in_the_folder_again_forgets_the_address() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    drop(start(&state, &database.address));
+    assert!(state.join("record.address").exists());
+    let mut raw = Raw::start(gateway(&state, &[], &DEMO_SERVER));
+    raw.initialize(REVISION, &json!({}));
+    assert!(!state.join("record.address").exists());
+}
+
+/// Times are those of each gateway's clock, and ids are random: the next question may be listed before the last one.
+#[test]
+fn a_question_that_is_listed_before_one_that_was_printed_is_printed_too() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut raw = start(&state, &database.address);
+    let mut watch = Command::new(PROGRAM)
+        .args(["inbox", "watch", "--json", "--state"])
+        .arg(&state)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        line["id"].as_str().unwrap().to_owned()
+    };
+    raw.call(2, "deploy", &json!({"number": 1}));
+    let first = next();
+    let earlier = "0".repeat(32);
+    let copy = format!(
+        "CREATE TEMP TABLE copy AS SELECT * FROM mcp_elicit.question; \
+         UPDATE copy SET id = '{earlier}', same = 'another', arguments = NULL; \
+         INSERT INTO mcp_elicit.question SELECT * FROM copy"
+    );
+    server.sql(&database.name, &copy).unwrap();
+    raw.call(3, "deploy", &json!({"number": 2}));
+    let mut others = [next(), next()];
+    others.sort();
+    assert_eq!(others[0], earlier);
+    assert!(others[1] != first && others[1] != earlier);
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+#[test]
+fn a_command_gives_the_password_at_each_new_connection() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let role =
+        "CREATE ROLE locked LOGIN PASSWORD 's3cret'; GRANT CREATE ON DATABASE postgres TO locked";
+    server.sql("postgres", role).unwrap();
+    let file = server.data().join("pg_hba.conf");
+    let rules = std::fs::read_to_string(&file).unwrap();
+    let locked = format!("host all locked 127.0.0.1/32 scram-sha-256\n{rules}");
+    std::fs::write(&file, locked).unwrap();
+    server.stop();
+    server.start_again();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (state, secret, runs) = (path("state"), path("secret"), path("runs"));
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let script = path("password");
+    std::fs::write(&script, format!("echo >>{runs}; cat {secret}; exit $1")).unwrap();
+    let address = format!("postgres://locked@127.0.0.1:{}/postgres", server.port());
+    let file = path("gateway.toml");
+    let of_file = |code: &str| {
+        let text = format!(
+            "state = {state:?}\nrecord = {address:?}\nrecord-password-command = [\"sh\", {script:?}, {code:?}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    let command = |code: &str| format!("sh {script} {code}");
+    let made = run(&[
+        "record",
+        "migrate",
+        "--record",
+        &address,
+        "--record-password-command",
+        &command("0"),
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    of_file("0");
+    let listed = run(&["tokens", "list", "--config", &file]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+
+    // A gateway asks again when a connection is made anew, and the password may be another one then.
+    let options = [
+        "--record",
+        &address,
+        "--record-password-command",
+        &command("0"),
+    ];
+    let mut raw = Raw::start(gateway(Path::new(&state), &options, &DEMO_SERVER));
+    raw.initialize(REVISION, &json!({}));
+    deliver(&mut raw, 2, Path::new(&state));
+    let count = || std::fs::read_to_string(&runs).unwrap().len();
+    let before = count();
+    let other = "ALTER ROLE locked PASSWORD 'an0ther'; \
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'locked'";
+    std::fs::write(&secret, "an0ther\n").unwrap();
+    server.sql("postgres", other).unwrap();
+    deliver(&mut raw, 3, Path::new(&state));
+    assert!(count() > before);
+
+    of_file("7");
+    let failed = run(&["tokens", "list", "--config", &file]);
+    assert_eq!(failed.code, Some(3), "{failed:?}");
+    assert!(
+        failed.said.contains("sh, ") && failed.said.contains("exit code 7"),
+        "{failed:?}"
+    );
+    assert!(!failed.said.contains("an0ther"), "{failed:?}");
+    let both = format!(
+        "{}record-password = {{ file = {secret:?} }}\n",
+        std::fs::read_to_string(&file).unwrap()
+    );
+    std::fs::write(&file, both).unwrap();
+    let both = run(&["tokens", "list", "--config", &file]);
+    assert_eq!(both.code, Some(2), "{both:?}");
+    assert!(both.said.contains("leave one out"), "{both:?}");
+}
+
+/// Verifies, cuts and changes the audit of a record, with a function that runs SQL on it.
+fn checkpoints(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
+    let audit = |more: &[&str]| run(&[&["audit"], more, words].concat());
+    let text = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (first, both) = (text("first"), text("both"));
+    let made = audit(&["checkpoint", "--out", &first]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let again = audit(&["checkpoint", "--out", &first]);
+    assert_eq!(
+        again.code,
+        Some(2),
+        "an earlier one is not replaced: {again:?}"
+    );
+    assert_eq!(
+        run(&[&["tokens", "block", "https://id.example", "eve"], words].concat()).code,
+        Some(0)
+    );
+    let later = audit(&["checkpoint"]);
+    assert_eq!(
+        later.lines()[0]["hash"].as_str().unwrap().get(..3),
+        Some("k1:")
+    );
+    std::fs::write(&both, later.out + &std::fs::read_to_string(&first).unwrap()).unwrap();
+    let verify = |file: &str| audit(&["--verify", "--against", file]);
+    let fits = verify(&both);
+    assert_eq!(fits.code, Some(0), "{fits:?}");
+    assert!(fits.said.contains("2 checkpoint(s) fit"), "{fits:?}");
+    // One whose numbers were changed, or that another key made.
+    let changed = text("changed");
+    let line = std::fs::read_to_string(&first).unwrap();
+    std::fs::write(&changed, line.replace("k1:", "k1:0")).unwrap();
+    let refused = verify(&changed);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.said.contains("was changed"), "{refused:?}");
+    std::fs::write(&changed, "no checkpoint").unwrap();
+    assert_eq!(verify(&changed).code, Some(2));
+    // A chain that was cut is intact by itself.
+    sql("DELETE FROM audit WHERE number = (SELECT max(number) FROM audit)");
+    assert_eq!(audit(&["--verify"]).code, Some(0));
+    assert_eq!(verify(&first).code, Some(0));
+    let cut = verify(&both);
+    assert_eq!(cut.code, Some(1), "{cut:?}");
+    assert!(cut.said.contains("the audit was cut"), "{cut:?}");
+    sql("DELETE FROM audit");
+    let gone = verify(&first);
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    assert!(gone.said.contains("the audit was cut"), "{gone:?}");
+}
+
+#[test]
+fn an_audit_that_was_cut_does_not_fit_its_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut raw = Raw::start(gateway(&state, &[], &DEMO_SERVER));
+    raw.initialize(REVISION, &json!({}));
+    deliver(&mut raw, 2, &state);
+    drop(raw);
+    let file = state.join("record.sqlite");
+    let sql = |text: &str| {
+        let record = rusqlite::Connection::open(&file).unwrap();
+        record.execute_batch(text).unwrap();
+    };
+    checkpoints(&["--state", state.to_str().unwrap()], &sql, folder.path());
+
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut raw = start(&state, &database.address);
+    deliver(&mut raw, 2, &state);
+    drop(raw);
+    let sql = |text: &str| {
+        let text = text.replace("audit", "mcp_elicit.audit");
+        server.sql(&database.name, &text).unwrap();
+    };
+    checkpoints(&at(&state, &database), &sql, folder.path());
+}
+
+#[test]
+fn an_audit_that_was_made_anew_with_its_key_does_not_fit_its_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let words = ["--state", state.to_str().unwrap()];
+    let ask = || {
+        let mut raw = Raw::start(gateway(&state, &[], &DEMO_SERVER));
+        raw.initialize(REVISION, &json!({}));
+        deliver(&mut raw, 2, &state);
+    };
+    ask();
+    let checkpoint = folder.path().join("checkpoint");
+    let checkpoint = checkpoint.to_str().unwrap();
+    let made = run(&[&["audit", "checkpoint", "--out", checkpoint], &words[..]].concat());
+    assert_eq!(made.code, Some(0), "{made:?}");
+    // The same key, and another record in place of the first.
+    for name in ["record.sqlite", "record.sqlite-wal", "record.sqlite-shm"] {
+        let _none = std::fs::remove_file(state.join(name));
+    }
+    ask();
+    assert_eq!(
+        run(&[&["audit", "--verify"], &words[..]].concat()).code,
+        Some(0)
+    );
+    let verify = ["audit", "--verify", "--against", checkpoint];
+    let other = run(&[&verify, &words[..]].concat());
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(
+        other.said.contains("made anew") || other.said.contains("was cut"),
+        "{other:?}"
+    );
+}
+
+/// Makes a certificate of a name with this authority, and the authority, with OpenSSL.
+fn certificates(folder: &Path, authority: &str, name: &str) {
+    let openssl = |words: &str| {
+        let mut command = Command::new("openssl");
+        let done = command.args(words.split(' ')).current_dir(folder).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{words}: {done:?}");
+    };
+    openssl(&format!(
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority} -keyout {authority}.key -out {authority}.pem"
+    ));
+    openssl(&format!(
+        "req -newkey rsa:2048 -nodes -subj /CN={name} -addext subjectAltName=DNS:{name} -keyout {name}.key -out {name}.csr"
+    ));
+    let extensions = format!("subjectAltName=DNS:{name}\nbasicConstraints=CA:FALSE\n");
+    std::fs::write(folder.join("extensions"), extensions).unwrap();
+    openssl(&format!(
+        "x509 -req -in {name}.csr -CA {authority}.pem -CAkey {authority}.key -CAcreateserial -days 2 -extfile extensions -out {name}.pem"
+    ));
+}
+
+#[test]
+fn a_server_whose_certificate_is_anothers_is_refused() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path(), "right", "localhost");
+    certificates(folder.path(), "wrong", "elsewhere");
+    let migrate = |host: &str, roots: &str| {
+        let address = format!(
+            "postgres://postgres@{host}:{}/{}?sslmode=verify-full&sslrootcert={}",
+            server.port(),
+            database.name,
+            folder.path().join(roots).display()
+        );
+        run(&["record", "migrate", "--dry-run", "--record", &address])
+    };
+    let plain = migrate("localhost", "right.pem");
+    assert_eq!(plain.code, Some(3), "{plain:?}");
+    assert!(plain.said.contains("does not support TLS"), "{plain:?}");
+    for (from, to) in [
+        ("localhost.pem", "server.crt"),
+        ("localhost.key", "server.key"),
+    ] {
+        let to = server.data().join(to);
+        std::fs::copy(folder.path().join(from), &to).unwrap();
+        let mut owned = Command::new("chown");
+        owned.arg("--reference").arg(server.data()).arg(&to);
+        assert!(owned.status().unwrap().success());
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&to, private).unwrap();
+    }
+    let file = server.data().join("postgresql.conf");
+    let settings = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, settings + "\nssl = on\n").unwrap();
+    server.stop();
+    server.start_again();
+    let right = migrate("localhost", "right.pem");
+    assert_eq!(right.code, Some(0), "{right:?}");
+    for (host, roots, why) in [
+        ("localhost", "wrong.pem", "UnknownIssuer"),
+        ("127.0.0.1", "right.pem", "not valid for"),
+    ] {
+        let refused = migrate(host, roots);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        for words in ["is not accepted", why, "sslrootcert"] {
+            assert!(refused.said.contains(words), "{words}: {refused:?}");
+        }
+    }
+}
+
+/// A pooler that gives each transaction another connection, and ends with the test.
+struct Pooler(std::process::Child);
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ended_already = self.0.kill();
+        let _ended_already = self.0.wait();
+    }
+}
+
+#[test]
+fn a_pooler_in_transaction_mode_is_enough() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let Some(program) = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"]
+        .into_iter()
+        .find(|path| Path::new(path).exists())
+    else {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "apt-get install pgbouncer"
+        );
+        let line = "not tested: pgbouncer is not installed (apt-get install pgbouncer)\n";
+        let _shown = std::io::stderr().write_all(line.as_bytes());
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let file = folder.path().join("pgbouncer.ini");
+    let settings = format!(
+        "[databases]\n{name} = host=127.0.0.1 port={to} dbname={name} user=postgres\n\
+         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
+         pool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 100\n",
+        name = database.name,
+        to = server.port()
+    );
+    std::fs::write(&file, settings).unwrap();
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command.args("--reuid nobody --regid nogroup --clear-groups".split(' '));
+        command.arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command
+        .arg("-q")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let _pooler = Pooler(command.spawn().unwrap());
+    let listens = |_| {
+        sleep(LOOK);
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    };
+    assert!((0..LOOKS).any(listens), "the pooler runs");
+    let pooled = TestDatabase {
+        address: format!("postgres://postgres@127.0.0.1:{port}/{}", database.name),
+        name: database.name.clone(),
+    };
+    let state = folder.path().join("state");
+    let mut raw = start(&state, &pooled.address);
+    for call in 2..12 {
+        deliver(&mut raw, call, &state);
+    }
+    let verified = run(&[&["audit", "--verify"], &at(&state, &pooled)[..]].concat());
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let asked = run(&[
+        &["audit", "--json", "--event", "asked"],
+        &at(&state, &pooled)[..],
+    ]
+    .concat());
+    assert_eq!(asked.lines().len(), 10);
+}

@@ -1,0 +1,12 @@
+//! Several gateways of one record in a PostgreSQL database, behind a balancer that knows no session, as an operator
+//! runs them: whatever is killed or stopped, no answer that was shown as saved is lost, delivered twice, or delivered
+//! to another call.
+
+mod balancer;
+mod forwarded;
+mod kill_run;
+mod latency;
+mod owner_ended;
+mod replica;
+mod rounds_client;
+mod sessions;

@@ -1,0 +1,108 @@
+//! Replicas that end or stand still while calls wait there, and the same calls made again at another.
+
+use std::thread;
+
+use mcp_elicit_testkit::postgres::PostgresServer;
+
+use super::replica::{Deployment, LOOK, LOOKS, Replica};
+use super::rounds_client::make_call;
+use crate::asker::Asker;
+use crate::http::PATIENCE;
+use crate::raw::text;
+
+/// Two replicas, whose calls are held longer than any test takes.
+fn two(server: &PostgresServer, asker: &Asker) -> (Deployment, Replica, Replica) {
+    let deployment = Deployment::new(&server.database().address, &asker.url, 3_600);
+    let [a, b] = [0, 1].map(|number| deployment.start(number).expect("it starts"));
+    (deployment, a, b)
+}
+
+/// Makes a call and waits for its end. Returns the text of its result, or an empty one.
+fn result_of(at: &str, number: u64) -> String {
+    let done = make_call(at, number, false, None, PATIENCE);
+    done.map_or_else(String::new, |done| text(&done).to_owned())
+}
+
+#[test]
+fn the_same_call_made_at_once_after_its_gateway_was_killed_asks_nobody_twice() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let asker = Asker::start();
+    let (_deployment, mut a, b) = two(server, &asker);
+    let desk = b.desk();
+    thread::scope(|threads| {
+        let at = a.serving.clone();
+        let cut = threads.spawn(move || result_of(&at, 7));
+        let id = desk.question_of(7, true);
+        a.kill();
+        assert_eq!(cut.join().unwrap(), "");
+        let again = threads.spawn(|| result_of(&b.serving, 7));
+        assert_eq!(desk.question_of(7, true), id);
+        // Before or after the question was taken over.
+        assert_eq!(desk.accept(&id, "once"), Some(200));
+        assert_eq!(again.join().unwrap(), "once", "{:?}", desk.waiting());
+        assert_eq!(desk.waiting(), [], "it was not asked twice");
+    });
+    assert_eq!(asker.told(), [(7, "once".to_owned())]);
+}
+
+/// The replica is stopped past its lease, and finds three things changed when it goes on: a question of its call that
+/// another took over and whose answer was delivered; one that another took over and that is open; and one that was
+/// answered for its own call.
+#[test]
+fn a_replica_that_stood_still_past_its_lease_delivers_nothing_that_is_another_s() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let asker = Asker::start();
+    let (_deployment, a, b) = two(server, &asker);
+    let desk = b.desk();
+    thread::scope(|threads| {
+        let at_a = [1, 2, 3].map(|number| {
+            let at = &a.serving;
+            threads.spawn(move || result_of(at, number))
+        });
+        let [delivered, open, own] = [1, 2, 3].map(|number| desk.question_of(number, true));
+        a.pause();
+        // Its lease has ended.
+        assert_eq!(desk.question_of(1, false), delivered);
+        let at_b = [1, 2].map(|number| {
+            let at = &b.serving;
+            threads.spawn(move || result_of(at, number))
+        });
+        assert_eq!(desk.question_of(1, true), delivered, "it is taken over");
+        assert_eq!(desk.question_of(2, true), open);
+        assert_eq!(desk.accept(&delivered, "at B"), Some(200));
+        assert_eq!(desk.accept(&own, "for A"), Some(200));
+        let is_delivered = (0..LOOKS).any(|_| {
+            thread::sleep(LOOK);
+            desk.row(&delivered)["delivery"] == "delivered"
+        });
+        assert!(is_delivered, "{}", desk.row(&delivered));
+        // They reach the stopped replica, which reads them when it goes on.
+        let late = [(&delivered, "late"), (&open, "through A")].map(|(id, value)| {
+            let (id, desk) = (id.clone(), a.desk());
+            threads.spawn(move || desk.accept(&id, value))
+        });
+        thread::sleep(LOOK);
+        a.go_on();
+        let [late, through_a] = late.map(|late| late.join().unwrap());
+        assert_eq!(late, Some(409), "it is answered already");
+        assert_eq!(
+            through_a,
+            Some(200),
+            "an answer may be given at any replica"
+        );
+        let at_b = at_b.map(|call| call.join().unwrap());
+        assert_eq!(at_b, ["at B", "through A"]);
+        let [first, second, third] = at_a.map(|call| call.join().unwrap());
+        assert_eq!(third, "for A");
+        assert_ne!(first, "at B", "the answer is another's: {first}");
+        assert_ne!(second, "through A", "the answer is another's: {second}");
+    });
+    let mut told = asker.told();
+    told.sort_unstable();
+    let expected = [(1, "at B"), (2, "through A"), (3, "for A")];
+    assert_eq!(told, expected.map(|(call, value)| (call, value.to_owned())));
+}

@@ -1,0 +1,200 @@
+//! One gateway of several, with a state folder of its own.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{NO_LIMITS, host, listen};
+use crate::http::{Reply, send_within};
+use crate::raw::{self, Raw};
+
+/// The interval at which something is looked at, and the number of times before a test gives up.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOKS: usize = 1_200;
+
+/// A running gateway; it is killed when this is dropped.
+pub(crate) struct Replica {
+    process: Raw,
+    /// Host and port of its inbox.
+    pub(crate) inbox: String,
+    /// Host and port at which it serves clients.
+    pub(crate) serving: String,
+    /// The token of its inbox.
+    pub(crate) token: String,
+    /// All of its stderr so far.
+    pub(crate) said: Arc<Mutex<String>>,
+}
+
+/// The parts that are the same for each.
+pub(crate) struct Deployment {
+    folder: tempfile::TempDir,
+    record: String,
+    upstream: String,
+    hold: String,
+    /// `true` if each takes requests of the others.
+    forwards: bool,
+}
+
+impl Deployment {
+    /// Creates one with this record, before this server; calls are held for this number of seconds.
+    pub(crate) fn new(record: &str, upstream: &str, hold: u32) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            record: record.to_owned(),
+            upstream: upstream.to_owned(),
+            hold: hold.to_string(),
+            forwards: false,
+        }
+    }
+
+    /// Lets each of the replicas forward requests of sessions that others have.
+    pub(crate) fn forwarding(self) -> Self {
+        Self {
+            forwards: true,
+            ..self
+        }
+    }
+
+    /// Returns the state folder of this replica. Each has the keys of the first.
+    fn state(&self, number: usize) -> PathBuf {
+        let of = |number: usize| self.folder.path().join(number.to_string());
+        let (first, own) = (of(0), of(number));
+        if number > 0 && !own.exists() {
+            std::fs::create_dir(&own).unwrap();
+            for name in ["seal.key", "identity.key"] {
+                std::fs::copy(first.join(name), own.join(name)).unwrap();
+            }
+        }
+        own
+    }
+
+    /// Starts this replica. Returns `None` if it ends at once, as it does while the database is away.
+    pub(crate) fn start(&self, number: usize) -> Option<Replica> {
+        let state = self.state(number);
+        let at = "127.0.0.1:0";
+        let mut more = vec!["--record", &self.record, "--listen", at, "--inbox", at];
+        more.extend(["--hold", &self.hold]);
+        more.extend(NO_LIMITS);
+        if self.forwards {
+            more.extend(["--peer-listen", at]);
+        }
+        let mut command = raw::gateway(&state, &more, &["--upstream", &self.upstream]);
+        command.stderr(Stdio::piped());
+        let mut process = Raw::start(command);
+        let (links, said) = listen(process.child.stderr.take().unwrap());
+        // The end of its stderr ends the links.
+        let link = || links.recv().ok().map(|link| host(&link));
+        let (inbox, serving) = (link()?, link()?);
+        let token = std::fs::read_to_string(state.join("inbox.token")).unwrap();
+        Some(Replica {
+            process,
+            inbox,
+            serving,
+            token: token.trim().to_owned(),
+            said,
+        })
+    }
+}
+
+impl Replica {
+    /// Kills it with SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.process.child.kill().unwrap();
+        self.process.child.wait().unwrap();
+    }
+
+    /// Stops it with SIGSTOP.
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on with SIGCONT.
+    pub(crate) fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.process.child.id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Returns where its inbox is, for a thread of its own.
+    pub(crate) fn desk(&self) -> Desk {
+        Desk {
+            inbox: self.inbox.clone(),
+            token: self.token.clone(),
+        }
+    }
+}
+
+/// The API of the inbox of one gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    inbox: String,
+    token: String,
+}
+
+impl Desk {
+    /// Makes a request. Returns `None` if there is no response, or none in time.
+    pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> Option<Reply> {
+        let head = [
+            &format!("{method} {path} HTTP/1.1"),
+            &format!("Host: {}", self.inbox),
+            &format!("Authorization: Bearer {}", self.token),
+            "Content-Type: application/json",
+        ];
+        send_within(&self.inbox, &head, body, Duration::from_secs(20))
+    }
+
+    /// Waits for the pending question of this call, and until a running gateway waits for it or none does. Returns its
+    /// id.
+    pub(crate) fn question_of(&self, call: u64, is_waited_for: bool) -> String {
+        for _ in 0..LOOKS {
+            let found = self.waiting().into_iter().find(|(of, _)| *of == call);
+            if let Some((_, id)) = found
+                && self.row(&id)["waitedFor"] == is_waited_for
+            {
+                return id;
+            }
+            sleep(LOOK);
+        }
+        panic!(
+            "no question of call {call} whose `waitedFor` is {is_waited_for}: {:?}",
+            self.waiting()
+        )
+    }
+
+    /// Returns a question.
+    pub(crate) fn row(&self, id: &str) -> Value {
+        let row = self.api("GET", &format!("/api/questions/{id}"), "");
+        row.map(|row| row.json()).unwrap_or_default()
+    }
+
+    /// Accepts a question with this value. Returns the status of the response, if there is one.
+    pub(crate) fn accept(&self, id: &str, value: &str) -> Option<u16> {
+        let body = json!({"action": "accept", "content": {"value": value}}).to_string();
+        let reply = self.api("POST", &format!("/api/questions/{id}/answer"), &body);
+        reply.map(|reply| reply.status)
+    }
+
+    /// Returns the pending questions: the number in the message, and the id.
+    pub(crate) fn waiting(&self) -> Vec<(u64, String)> {
+        let listed = self.api("GET", "/api/questions?most=1000", "");
+        let listed = listed.filter(|reply| reply.status == 200);
+        let Some(listed) = listed.map(|reply| reply.json()) else {
+            return Vec::new();
+        };
+        let questions = listed["questions"].as_array().into_iter().flatten();
+        let of = |question: &Value| {
+            let message = question["message"].as_str()?;
+            let number = message.strip_prefix("Value for ")?.strip_suffix('?')?;
+            Some((number.parse().ok()?, question["id"].as_str()?.to_owned()))
+        };
+        questions.filter_map(of).collect()
+    }
+}

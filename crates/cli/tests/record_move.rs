@@ -1,0 +1,190 @@
+//! `record move`: a record from the state folder into a database and back, with a real server, gateways and commands.
+#![cfg(all(unix, feature = "full"))]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod raw;
+
+use std::path::Path;
+use std::process::Output;
+use std::thread::sleep;
+use std::time::Duration;
+
+use mcp_elicit_testkit::postgres::PostgresServer;
+use raw::{DEMO_SERVER, Raw, gateway, inbox, text};
+use serde_json::{Value, json};
+
+const REVISION: &str = "2025-11-25";
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: usize = 1_200;
+
+/// The place of a record, as options.
+struct Place<'p> {
+    state: &'p Path,
+    record: &'p [&'p str],
+}
+
+impl Place<'_> {
+    fn start(&self) -> Raw {
+        let mut raw = Raw::start(gateway(self.state, self.record, &DEMO_SERVER));
+        raw.initialize(REVISION, &json!({}));
+        raw
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        raw::command(self.state, &[words, self.record].concat())
+    }
+
+    fn done(&self, words: &[&str]) -> String {
+        let done = self.run(words);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{words:?}: {said}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    fn refused(&self, words: &[&str], said: &[&str]) {
+        let done = self.run(words);
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success(), "{words:?}: {stderr}");
+        for word in said {
+            assert!(stderr.contains(word), "{word}: {stderr}");
+        }
+    }
+
+    /// Returns the ids of the pending questions, as soon as there are this many.
+    fn waiting(&self, count: usize) -> Vec<String> {
+        for _ in 0..LOOKS {
+            let (_, rows) = inbox(self.state, &[&["list"], self.record].concat());
+            if rows.len() == count {
+                return rows
+                    .iter()
+                    .map(|row| row["id"].as_str().unwrap().to_owned())
+                    .collect();
+            }
+            sleep(LOOK);
+        }
+        panic!("not {count} questions");
+    }
+
+    fn stats(&self) -> Value {
+        let mut stats: Value =
+            serde_json::from_str(&self.done(&["record", "stats", "--json"])).unwrap();
+        for changing in ["bytes", "runningCalls"] {
+            stats.as_object_mut().unwrap().remove(changing);
+        }
+        stats
+    }
+}
+
+#[test]
+fn a_record_is_moved_into_a_database_and_back_and_its_questions_are_found_there() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let named = ["--record", database.address.as_str()];
+    let in_file = Place { state, record: &[] };
+    let in_database = Place {
+        state,
+        record: &named,
+    };
+    // One question is answered, one waits; a token is made.
+    let mut raw = in_file.start();
+    raw.call(2, "deploy", &json!({}));
+    let [answered] = in_file.waiting(1).try_into().unwrap();
+    in_file.done(&["inbox", "accept", &answered, "environment=staging"]);
+    assert!(text(&raw.result(2)).contains("staging"));
+    raw.call(3, "deploy", &json!({}));
+    let [open] = in_file.waiting(1).try_into().unwrap();
+    in_file.done(&["tokens", "make", "ci", "--scope", "answer"]);
+    in_database.refused(
+        &["record", "move", "--into", "database"],
+        &["run", "Nothing was moved"],
+    );
+    raw.child.kill().unwrap();
+    raw.child.wait().unwrap();
+
+    let before = in_file.stats();
+    let moved = in_database.done(&["record", "move", "--into", "database"]);
+    assert!(moved.contains("2 question(s), of which 1 wait"), "{moved}");
+    assert!(!state.join("record.sqlite").exists() && state.join("record.sqlite.moved").exists());
+    let mut expected = before.clone();
+    let events = before["auditEvents"].as_u64().unwrap();
+    expected["auditEvents"] = json!(events + 1);
+    assert_eq!(in_database.stats(), expected, "and that it was moved");
+    in_file.refused(&["inbox", "list"], &["is in a database", "--record"]);
+    let again = ["record", "move", "--into", "database"];
+    in_database.refused(&again, &["is in a database", "moved already"]);
+    in_database.done(&["audit", "--verify"]);
+    assert!(in_database.done(&["audit"]).contains("record moved"));
+    assert!(in_database.done(&["tokens", "list"]).contains("ci"));
+
+    // The same call finds its question.
+    let mut raw = in_database.start();
+    raw.call(2, "deploy", &json!({}));
+    assert_eq!(in_database.waiting(1), std::slice::from_ref(&open));
+    in_database.refused(
+        &["record", "move", "--into", "file"],
+        &["run", "Nothing was moved"],
+    );
+    raw.child.kill().unwrap();
+    raw.child.wait().unwrap();
+
+    // Until the lease of the killed one has ended, it counts as running.
+    let back = (0..LOOKS).any(|_| {
+        sleep(LOOK);
+        in_database
+            .run(&["record", "move", "--into", "file"])
+            .status
+            .success()
+    });
+    assert!(back);
+    in_database.refused(&["record", "stats"], &["no record"]);
+    in_file.done(&["audit", "--verify"]);
+    assert!(in_file.done(&["tokens", "list"]).contains("ci"));
+    let mut raw = in_file.start();
+    raw.call(2, "deploy", &json!({}));
+    assert_eq!(in_file.waiting(1), std::slice::from_ref(&open));
+    in_file.done(&["inbox", "accept", &open, "environment=staging"]);
+    assert!(text(&raw.result(2)).contains("staging"));
+}
+
+#[test]
+fn a_database_with_a_record_is_not_written_and_the_file_stays() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let named = ["--record", database.address.as_str()];
+    let others = folder.path().join("others");
+    drop(
+        Place {
+            state: &others,
+            record: &named,
+        }
+        .start(),
+    );
+    let state = folder.path().join("state");
+    let in_file = Place {
+        state: &state,
+        record: &[],
+    };
+    drop(in_file.start());
+    in_file.done(&["tokens", "make", "ci", "--scope", "answer"]);
+    let before = in_file.stats();
+    let moving = Place {
+        state: &state,
+        record: &named,
+    };
+    let into = ["record", "move", "--into", "database"];
+    moving.refused(&into, &["has a record already", "empty database"]);
+    assert_eq!(in_file.stats(), before);
+    Place {
+        state: folder.path(),
+        record: &named,
+    }
+    .refused(&into, &["not the state folder", "--state"]);
+    in_file.refused(&into, &["no database is named", "--record"]);
+}

@@ -1,0 +1,188 @@
+//! Gateways of a record in a real PostgreSQL database, and strangers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use http::{HeaderMap, Method, StatusCode};
+use mcp_elicit_record::IdentityKey;
+use mcp_elicit_record::store::{PostgresDatabase, PostgresReplica, PostgresSettings};
+use mcp_elicit_testkit::postgres::PostgresServer;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::forward::{FORWARDED, ForwardRequest};
+use super::keys::PeerKey;
+use super::{Joining, Peers};
+use crate::callers::ProvenCaller;
+use crate::config::PeerSettings;
+
+/// The interval at which something is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Longer than anything here takes, so that a hanging test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Joins the gateways of this database, with this key of identities.
+async fn join(address: &str, identity: &IdentityKey) -> (Arc<Peers>, String) {
+    let settings = PeerSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        address: None,
+    };
+    let joining = Joining::bind(&settings).await.unwrap();
+    let offer = joining.offer(identity);
+    let at = offer.address.clone();
+    let database = PostgresDatabase::new(PostgresSettings::read(address).unwrap()).unwrap();
+    let replica = PostgresReplica::join(database, Some(offer)).await.unwrap();
+    (Arc::new(joining.among(Arc::new(replica))), at)
+}
+
+/// Forwards a request. Returns the status and the body of the response.
+async fn forward(from: &Arc<Peers>, to: &str) -> (StatusCode, String) {
+    let caller = ProvenCaller::of_subject("https://id.example", "ada", None);
+    let request = ForwardRequest {
+        method: Method::POST,
+        path: "/mcp",
+        headers: &HeaderMap::new(),
+        credentials: &[],
+        caller: &caller,
+        body: Some("{}".into()),
+    };
+    let response = from.forward(to, request).await;
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
+    (status, String::from_utf8_lossy(&body.unwrap()).into_owned())
+}
+
+/// Makes a request with this key at the gateway with that one. Returns all that comes back; empty if nothing does.
+async fn stranger(at: &str, own: &PeerKey, of: &[u8]) -> String {
+    let stream = TcpStream::connect(at).await.unwrap();
+    let tls = TlsConnector::from(Arc::new(own.client(of).unwrap()));
+    let name = ServerName::try_from("gateway").unwrap();
+    let Ok(mut stream) = tls.connect(name, stream).await else {
+        return String::new();
+    };
+    let request = b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
+    let _refused = stream.write_all(request).await;
+    let mut said = Vec::new();
+    let _closed = stream.read_to_end(&mut said).await;
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_key_in_the_right_row_of_a_running_gateway_is_accepted() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let (identity, other) = (IdentityKey::random(), IdentityKey::random());
+    let (identity, other) = (identity.unwrap(), other.unwrap());
+    let (a, at_a) = join(&database.address, &identity).await;
+    let taken = Router::new().fallback(|| async { "taken" });
+    let serving = tokio::spawn(a.clone().serve(taken));
+    // One that has joined since.
+    let (b, _) = join(&database.address, &identity).await;
+    let answered = forward(&b, a.name()).await;
+    assert_eq!(answered, (StatusCode::OK, "taken".to_owned()));
+    // One whose row was not made with the key of the gateways: neither goes to the other.
+    let (false_one, _) = join(&database.address, &other).await;
+    assert_eq!(forward(&false_one, a.name()).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(forward(&a, false_one.name()).await.0, StatusCode::NOT_FOUND);
+    let refused = a.counts().received()[1].1;
+    for own in [&false_one.key, &PeerKey::new().unwrap()] {
+        assert_eq!(stranger(&at_a, own, a.key.public()).await, "");
+    }
+    // One that listens at the address of another.
+    assert_eq!(stranger(&at_a, &b.key, b.key.public()).await, "");
+    let counted = async {
+        while a.counts().received()[1].1 < refused + 3 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    let right = stranger(&at_a, &b.key, a.key.public()).await;
+    assert!(right.ends_with("taken"), "{right}");
+    // One that has ended.
+    serving.abort();
+    let name = a.name().to_owned();
+    drop(a);
+    let _ended = serving.await;
+    assert_eq!(forward(&b, &name).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_ends_its_forwarded_request() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let identity = IdentityKey::random().unwrap();
+    let (a, _) = join(&database.address, &identity).await;
+    let (begun, mut beginning) = tokio::sync::mpsc::unbounded_channel();
+    // Each request waits until its client leaves, which closes its half of the channel.
+    let waits = Router::new().fallback(move || {
+        let begun = begun.clone();
+        async move {
+            let (held, ends) = tokio::sync::oneshot::channel::<()>();
+            begun.send(ends).unwrap();
+            let _held = held;
+            std::future::pending::<()>().await;
+        }
+    });
+    let serving = tokio::spawn(a.clone().serve(waits));
+    let (b, _) = join(&database.address, &identity).await;
+    let (from, to) = (b.clone(), a.name().to_owned());
+    let forwarding = tokio::spawn(async move { forward(&from, &to).await });
+    let ends = beginning.recv().await.unwrap();
+    assert_eq!(b.forwarding(), 1);
+    forwarding.abort();
+    assert!(ends.await.is_err(), "its handler was dropped");
+    assert!(forwarding.await.is_err());
+    assert_eq!(b.forwarding(), 0);
+    serving.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_connection_breaks_is_not_sent_again_and_too_many_are_not_sent() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let identity = IdentityKey::random().unwrap();
+    let (a, _) = join(&database.address, &identity).await;
+    let times = Arc::new(AtomicUsize::new(0));
+    let counted = times.clone();
+    let breaks = Router::new().fallback(move || {
+        let counted = counted.clone();
+        async move {
+            let before = counted.fetch_add(1, Ordering::Relaxed);
+            assert!(before > 9, "the task of the connection ends here");
+        }
+    });
+    let serving = tokio::spawn(a.clone().serve(breaks));
+    let (b, _) = join(&database.address, &identity).await;
+    let (status, said) = forward(&b, a.name()).await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    assert!(
+        said.contains("not known if the request was handled"),
+        "{said}"
+    );
+    assert_eq!(times.load(Ordering::Relaxed), 1);
+    let most = u32::try_from(FORWARDED).unwrap();
+    let all = b.forwarding.clone().acquire_many_owned(most).await;
+    let (status, said) = forward(&b, a.name()).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(said.contains("too many requests"), "{said}");
+    assert_eq!(times.load(Ordering::Relaxed), 1);
+    drop(all);
+    let ended: Vec<_> = b
+        .counts()
+        .by_result()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    assert_eq!(ended, [("too-many", 1), ("failed", 1)]);
+    serving.abort();
+}

@@ -1,0 +1,132 @@
+//! The bytes of messages that servers have begun and not ended, over all servers of the process: a server may leave one
+//! on each of its streams.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The number of longest messages that may be unfinished at once, in bytes together.
+const LONGEST_AT_ONCE: usize = 8;
+/// The length that a message may always have, in bytes.
+const ALWAYS: usize = 64 * 1024;
+
+/// The account of all servers of the process.
+static ALL: AtomicUsize = AtomicUsize::new(0);
+
+/// The bytes of one unfinished message, counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    bytes: usize,
+    /// The largest message, in bytes.
+    max: usize,
+    all: &'static AtomicUsize,
+}
+
+/// A message that is too long, in words.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TooLong {
+    /// Longer than any may be.
+    #[error("a message of more than {0} bytes")]
+    Message(usize),
+    /// Longer than it may be while others are unfinished.
+    #[error(
+        "an unfinished message of {bytes} bytes, while servers' unfinished messages have {all} bytes together"
+    )]
+    Together {
+        /// Its bytes.
+        bytes: usize,
+        /// The bytes of all.
+        all: usize,
+    },
+}
+
+impl Unfinished {
+    /// Creates the account of one stream, whose messages have at most `max` bytes.
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            bytes: 0,
+            max,
+            all: &ALL,
+        }
+    }
+
+    /// Records that the unfinished message has this many bytes now. The more bytes all have, the fewer it may have: an
+    /// eighth of the rest. So a server that leaves many unfinished does not keep others from sending, and a short message
+    /// is always read.
+    ///
+    /// # Errors
+    /// If it may not have so many.
+    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), TooLong> {
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        let all = self.all.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.all.fetch_sub(before, Ordering::AcqRel);
+        if bytes > self.max {
+            return Err(TooLong::Message(self.max));
+        }
+        let others = all - bytes - before;
+        let rest = (self.max * LONGEST_AT_ONCE).saturating_sub(others);
+        if bytes > before && bytes > ALWAYS.max(rest / LONGEST_AT_ONCE) {
+            let all = others + bytes;
+            return Err(TooLong::Together { bytes, all });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn account() -> &'static AtomicUsize {
+        Box::leak(Box::default())
+    }
+
+    fn one(all: &'static AtomicUsize, max: usize) -> Unfinished {
+        Unfinished { bytes: 0, max, all }
+    }
+
+    #[test]
+    fn a_message_alone_may_be_the_largest() {
+        let all = account();
+        let mut alone = one(all, 64 * MIB);
+        alone.set(10).unwrap();
+        alone.set(10).unwrap();
+        alone.set(64 * MIB).unwrap();
+        assert!(matches!(
+            alone.set(64 * MIB + 1),
+            Err(TooLong::Message(max)) if max == 64 * MIB
+        ));
+        alone.set(0).unwrap();
+        drop(alone);
+        assert_eq!(all.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn many_unfinished_messages_have_a_bound_together_and_leave_room_for_others() {
+        let all = account();
+        let mut streams: Vec<_> = (0..2_000).map(|_| one(all, 64 * MIB)).collect();
+        for stream in &mut streams {
+            // Each takes as much as it can.
+            let mut bytes = 0;
+            while stream.set(bytes + MIB / 4).is_ok() {
+                bytes += MIB / 4;
+            }
+            let _less = stream.set(bytes);
+        }
+        let held = all.load(Ordering::Acquire);
+        assert!(held <= 8 * 64 * MIB, "{held}");
+        one(all, 64 * MIB).set(ALWAYS).unwrap();
+        streams.truncate(1_000);
+        streams.drain(..8);
+        one(all, 64 * MIB).set(20 * MIB).unwrap();
+    }
+}

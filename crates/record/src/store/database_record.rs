@@ -1,0 +1,45 @@
+//! A record in a database, for the commands that read or change it beside running gateways.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::api_tokens::ApiTokenStore;
+use super::shared_rows::SharedRowStore;
+use super::{PartReceiver, PartSender, Store, Stored};
+use crate::encryption::SealedWith;
+use crate::{Keys, LockFile};
+
+/// A record that is in a database instead of a state folder.
+pub trait DatabaseRecord: fmt::Debug + Send + Sync {
+    /// Returns the address of the database, without secrets.
+    fn address(&self) -> &str;
+    /// Checks that the database has a record. Nothing is written.
+    fn recognize(&self) -> Stored<'_, ()>;
+    /// Returns the store for reading, whatever keys its values and the audit's links were made with.
+    fn to_read(&self) -> Arc<dyn Store>;
+    /// Opens the record with its keys. This process counts as one of the running gateways while it holds the lock file.
+    fn open(&self, keys: Keys) -> Stored<'_, (Arc<dyn Store>, LockFile)>;
+    /// Returns the keys that sealed values need.
+    fn sealed_with(&self) -> Stored<'_, SealedWith>;
+    /// Returns the number of running gateways, and of commands that have the record open.
+    fn running(&self) -> Stored<'_, usize>;
+    /// Returns the tables of tokens and blocked callers.
+    fn tokens(&self) -> Arc<dyn ApiTokenStore>;
+    /// Sends the contents of the record, whose keys these are, to another store, as they are at one moment. Nothing is written,
+    /// and gateways may use the record meanwhile.
+    fn send_parts(&self, keys: Keys, to: PartSender) -> Stored<'_, ()>;
+    /// Checks that the database can take the contents of another record. Nothing is written.
+    ///
+    /// # Errors
+    /// If it has a record, or other tables in its place, or cannot be used.
+    fn refuse_occupied(&self) -> Stored<'_, ()>;
+    /// Writes the contents of another record into this database, with its tables, completely or not at all.
+    ///
+    /// # Errors
+    /// If the database has a record, or cannot be written; or if the parts do not come to their end.
+    fn receive_parts(&self, keys: Keys, from: PartReceiver) -> Stored<'_, ()>;
+    /// Gives the tables another name, so that no gateway goes on with a record that was moved.
+    fn set_aside(&self) -> Stored<'_, ()>;
+    /// Returns the tables of logins and sessions.
+    fn shared_rows(&self) -> Arc<dyn SharedRowStore>;
+}

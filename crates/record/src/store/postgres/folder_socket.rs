@@ -1,0 +1,154 @@
+//! Connections to a socket in a folder, `?host=/FOLDER` in an address.
+//!
+//! The driver knows no TLS there, so it has no place for a stream in between. The socket is opened here and handed to it.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::{Client, Config, Connection, Error, SimpleQueryMessage};
+
+use super::answered::{Answered, AnsweredStream};
+use super::proven::{ProvenOnly, ProvenStream};
+
+/// The port whose socket is used if the address has none.
+const PORT: u16 = 5432;
+
+type Connected = (
+    Client,
+    Connection<FolderSocket, AnsweredStream<ProvenStream<FolderSocket>>>,
+);
+
+/// A socket, or why there is none: only the driver can make its errors, so it is given the reason in the socket's place.
+pub(super) enum FolderSocket {
+    Open(UnixStream),
+    Failed(Option<io::Error>),
+}
+
+/// Returns `true` if the address has a folder.
+pub(super) fn has_folder(config: &Config) -> bool {
+    let mut hosts = config.get_hosts().iter();
+    hosts.any(|host| matches!(host, Host::Unix(_)))
+}
+
+/// Connects at the first folder that has a server of the wanted kind.
+///
+/// # Errors
+/// If none has one; the reason is that of the last.
+pub(super) async fn connect(
+    config: &Config,
+    proven: Answered<ProvenOnly>,
+) -> Result<Connected, Error> {
+    let ports = config.get_ports();
+    let mut tried = None;
+    for (index, host) in config.get_hosts().iter().enumerate() {
+        let Host::Unix(folder) = host else { continue };
+        let port = ports.get(index).or(ports.first()).copied();
+        let connected = connect_in(folder, port.unwrap_or(PORT), config, proven).await;
+        if connected.is_ok() {
+            return connected;
+        }
+        tried = Some(connected);
+    }
+    match tried {
+        Some(failed) => failed,
+        None => failed(io::ErrorKind::NotFound.into(), config, proven).await,
+    }
+}
+
+async fn connect_in(
+    folder: &Path,
+    port: u16,
+    config: &Config,
+    proven: Answered<ProvenOnly>,
+) -> Result<Connected, Error> {
+    let opening = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")));
+    let opened = match config.get_connect_timeout() {
+        Some(most) => tokio::time::timeout(*most, opening)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        None => opening.await,
+    };
+    let socket = match opened {
+        Ok(socket) => FolderSocket::Open(socket),
+        Err(error) => FolderSocket::Failed(Some(error)),
+    };
+    let (client, mut connection) = config.connect_raw(socket, proven).await?;
+    let wanted = config.get_target_session_attrs();
+    if wanted != TargetSessionAttrs::Any {
+        let asked = client.simple_query("SHOW transaction_read_only");
+        let rows = tokio::select! {
+            rows = asked => rows?,
+            ended = &mut connection => {
+                ended?;
+                Vec::new()
+            }
+        };
+        let is_read_only = rows.iter().any(|row| match row {
+            SimpleQueryMessage::Row(row) => row.get(0) == Some("on"),
+            _ => false,
+        });
+        if is_read_only != (wanted == TargetSessionAttrs::ReadOnly) {
+            let why = "the server is not of the kind that `target_session_attrs` asks for";
+            return failed(io::Error::other(why), config, proven).await;
+        }
+    }
+    Ok((client, connection))
+}
+
+/// Returns the driver's error for this one.
+async fn failed(
+    error: io::Error,
+    config: &Config,
+    proven: Answered<ProvenOnly>,
+) -> Result<Connected, Error> {
+    let socket = FolderSocket::Failed(Some(error));
+    config.connect_raw(socket, proven).await
+}
+
+impl FolderSocket {
+    /// Returns the socket.
+    ///
+    /// # Errors
+    /// The reason, if there is none.
+    fn open(self: Pin<&mut Self>) -> io::Result<Pin<&mut UnixStream>> {
+        match self.get_mut() {
+            Self::Open(socket) => Ok(Pin::new(socket)),
+            Self::Failed(why) => Err(why
+                .take()
+                .unwrap_or_else(|| io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl AsyncRead for FolderSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.open()?.poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for FolderSocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.open()?.poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.open()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.open()?.poll_shutdown(context)
+    }
+}

@@ -1,0 +1,118 @@
+//! The record as the commands use it, beside running gateways.
+
+use std::io;
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use futures::FutureExt as _;
+
+use super::super::api_tokens::ApiTokenStore;
+use super::super::database_record::DatabaseRecord;
+use super::super::shared_rows::SharedRowStore;
+use super::super::{PartReceiver, PartSender, Store, Stored};
+use super::{
+    Postgres, PostgresDatabase, PostgresReplica, PostgresSettings, PostgresTables, migrations,
+    statements,
+};
+use crate::encryption::{SealedWith, sealed_texts};
+use crate::{Keys, LockFile};
+
+/// A record in a PostgreSQL database, for the commands that read or change it.
+#[derive(Clone, Debug)]
+pub struct PostgresRecord {
+    database: PostgresDatabase,
+}
+
+impl PostgresRecord {
+    /// Creates the connections to the record, which are made on demand.
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub fn new(settings: PostgresSettings) -> io::Result<Self> {
+        let database = PostgresDatabase::new(settings)?;
+        Ok(Self { database })
+    }
+}
+
+impl DatabaseRecord for PostgresRecord {
+    fn address(&self) -> &str {
+        self.database.settings().address()
+    }
+
+    fn recognize(&self) -> Stored<'_, ()> {
+        async {
+            let client = self.database.connect().await?;
+            migrations::recognize(&client, self.address()).await
+        }
+        .boxed()
+    }
+
+    fn to_read(&self) -> Arc<dyn Store> {
+        Arc::new(Postgres::at(self.database.clone()))
+    }
+
+    fn open(&self, keys: Keys) -> Stored<'_, (Arc<dyn Store>, LockFile)> {
+        async move {
+            let store = Postgres::at(self.database.clone()).with_keys(&keys);
+            store.ready().await?;
+            let replica = PostgresReplica::join(self.database.clone(), None).await?;
+            let store: Arc<dyn Store> = Arc::new(store.of(&replica));
+            Ok((store, LockFile::among(Arc::new(replica))))
+        }
+        .boxed()
+    }
+
+    fn sealed_with(&self) -> Stored<'_, SealedWith> {
+        async {
+            let mut found = SealedWith::default();
+            let rows = self.database.rows(&statements::BEGINNINGS, &[]).await?;
+            for row in rows {
+                found.add(row.try_get(0)?);
+            }
+            let rows = self.database.rows(&statements::TEAMS, &[]).await?;
+            for row in rows {
+                for hex in sealed_texts(row.try_get(0)?) {
+                    found.add(&HEXLOWER.decode(hex.as_bytes()).unwrap_or_default());
+                }
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn running(&self) -> Stored<'_, usize> {
+        async { Ok(self.database.rows(&statements::RUNNING, &[]).await?.len()) }.boxed()
+    }
+
+    fn send_parts(&self, keys: Keys, to: PartSender) -> Stored<'_, ()> {
+        async move {
+            let store = Postgres::at(self.database.clone()).with_keys(&keys);
+            store.send_parts(to).await
+        }
+        .boxed()
+    }
+
+    fn receive_parts(&self, keys: Keys, from: PartReceiver) -> Stored<'_, ()> {
+        async move {
+            let store = Postgres::at(self.database.clone()).with_keys(&keys);
+            store.receive_parts(from).await
+        }
+        .boxed()
+    }
+
+    fn refuse_occupied(&self) -> Stored<'_, ()> {
+        async move { Postgres::at(self.database.clone()).refuse_occupied().await }.boxed()
+    }
+
+    fn set_aside(&self) -> Stored<'_, ()> {
+        async move { Postgres::at(self.database.clone()).set_aside().await }.boxed()
+    }
+
+    fn tokens(&self) -> Arc<dyn ApiTokenStore> {
+        Arc::new(PostgresTables::at(self.database.clone()))
+    }
+
+    fn shared_rows(&self) -> Arc<dyn SharedRowStore> {
+        Arc::new(PostgresTables::at(self.database.clone()))
+    }
+}
