@@ -27,8 +27,17 @@ const UNREAD: usize = 64 * 1024 * 1024;
 /// The same limit over all streams of the gateway.
 const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
 
+/// The bytes of messages that are kept for all clients of the gateway.
+const KEPT_IN_ALL: usize = 512 * 1024 * 1024;
+/// The part of what is left that one client may have.
+const KEPT_SHARE: usize = 8;
+/// The bytes that every client may have.
+const ALWAYS_KEPT: usize = 64 * 1024;
+
 /// Bytes that wait on all streams.
 static ALL_UNREAD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that are kept for all clients.
+static ALL_KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that wait to be read, until this is dropped.
 #[derive(Debug)]
@@ -57,6 +66,68 @@ impl Drop for Unread {
     }
 }
 
+/// A message that is kept for a client that resumes its stream, counted until it is dropped.
+struct KeptEvent {
+    count: u64,
+    event: StreamEvent,
+    of: Arc<KeptBytes>,
+}
+
+impl KeptEvent {
+    fn new(count: u64, event: StreamEvent, of: &Arc<KeptBytes>) -> Self {
+        of.add(event.frame.len());
+        Self {
+            count,
+            event,
+            of: of.clone(),
+        }
+    }
+}
+
+impl Drop for KeptEvent {
+    fn drop(&mut self) {
+        self.of.remove(self.event.frame.len());
+    }
+}
+
+/// The bytes of the messages that are kept for one client.
+struct KeptBytes {
+    bytes: AtomicUsize,
+    all: &'static AtomicUsize,
+    /// What all may have.
+    limit: usize,
+}
+
+impl Default for KeptBytes {
+    fn default() -> Self {
+        Self {
+            bytes: AtomicUsize::default(),
+            all: &ALL_KEPT,
+            limit: KEPT_IN_ALL,
+        }
+    }
+}
+
+impl KeptBytes {
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.all.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.all.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// Returns `true` if more is kept than one client may have: the more all have, the less it is. So clients that let
+    /// many streams be lost do not keep others from resuming theirs.
+    fn is_exceeded(&self) -> bool {
+        let bytes = self.bytes.load(Ordering::Acquire);
+        let others = self.all.load(Ordering::Acquire).saturating_sub(bytes);
+        bytes > ALWAYS_KEPT.max(self.limit.saturating_sub(others) / KEPT_SHARE)
+    }
+}
+
 /// One message on a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamEvent {
@@ -81,7 +152,7 @@ impl StreamEvent {
 #[derive(Default)]
 struct Stream {
     to: Option<mpsc::UnboundedSender<StreamEvent>>,
-    kept: VecDeque<(u64, StreamEvent)>,
+    kept: VecDeque<KeptEvent>,
     count: u64,
     /// The last message that a client listened to.
     said: u64,
@@ -116,7 +187,8 @@ fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
 #[derive(Default)]
 pub(crate) struct ResponseStreams {
     by_stream: Mutex<HashMap<StreamId, Stream>>,
-    /// `true` if all streams belong to one client with a session.
+    kept_bytes: Arc<KeptBytes>,
+    /// `true` if all streams belong to one client with a session. No other can resume one.
     one_client: bool,
     /// `true` once nothing more will be sent.
     ended: AtomicBool,
@@ -207,11 +279,9 @@ impl ResponseStreams {
         // A client that does not say where it stopped has received everything that was listened to.
         let after = seen.map_or(stream.said, |(_, after)| after);
         let (to, told) = mpsc::unbounded_channel();
-        for (count, kept) in &stream.kept {
-            if *count > after {
-                // The receiver still exists here.
-                let _ = to.send(kept.clone());
-            }
+        for kept in stream.kept.iter().filter(|kept| kept.count > after) {
+            // The receiver still exists here.
+            let _ = to.send(kept.event.clone());
         }
         stream.said = stream.count;
         stream.to = Some(to);
@@ -273,7 +343,10 @@ impl ResponseStreams {
             _unread: None,
         };
         stream.answered |= last;
-        stream.kept.push_back((stream.count, told.clone()));
+        if self.one_client {
+            let kept = KeptEvent::new(stream.count, told.clone(), &self.kept_bytes);
+            stream.kept.push_back(kept);
+        }
         if let Some(to) = &stream.to {
             let unread = Unread::count(told.frame.len(), &stream.unread);
             let read_on = unread.is_some();
@@ -287,14 +360,36 @@ impl ResponseStreams {
                 Some(Err(_)) | None => stream.to = None,
             }
         }
-        let mut bytes: usize = stream.kept.iter().map(|(_, told)| told.frame.len()).sum();
-        while let Some((count, oldest)) = stream.kept.front() {
-            let waits = stream_id == StreamId::SESSION && *count > stream.said;
+        let mut bytes: usize = stream.kept.iter().map(|kept| kept.event.frame.len()).sum();
+        while let Some(oldest) = stream.kept.front() {
+            let waits = stream_id == StreamId::SESSION && oldest.count > stream.said;
             let few = stream.kept.len() <= if waits { WAITING } else { REPLAYABLE };
             if (few && bytes <= UNREAD) || stream.kept.len() == 1 {
                 break;
             }
-            bytes -= oldest.frame.len();
+            bytes -= oldest.event.frame.len();
+            stream.kept.pop_front();
+        }
+        self.keep_less(&mut streams);
+    }
+
+    /// Drops the client's oldest kept messages until it has no more than it may: first those of lost requests, then what
+    /// waits for its session's stream, then those of streams that it reads.
+    fn keep_less(&self, streams: &mut HashMap<StreamId, Stream>) {
+        while self.kept_bytes.is_exceeded() {
+            let keeps = streams
+                .iter_mut()
+                .filter(|(_, stream)| !stream.kept.is_empty());
+            let oldest = keeps.min_by_key(|(stream_id, stream)| {
+                (
+                    stream.is_open(),
+                    **stream_id == StreamId::SESSION,
+                    stream_id.0,
+                )
+            });
+            let Some((_, stream)) = oldest else {
+                return;
+            };
             stream.kept.pop_front();
         }
     }
@@ -338,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_lost_stream_is_taken_up_where_it_was() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_one_client();
         let first = streams.open(StreamId(3));
         streams.send(StreamId(3), FrameBytes::Lent(b"one"), false);
         drop(first);
@@ -354,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_sessions_stream_that_was_ended_goes_on_for_the_next_listener() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_one_client();
         let (_, mut told) = streams.listen(None).unwrap();
         assert!(streams.is_listened_to());
         streams.hang_up();
@@ -367,7 +462,7 @@ mod tests {
 
     #[test]
     fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_one_client();
         streams.send(StreamId::SESSION, FrameBytes::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
@@ -385,7 +480,7 @@ mod tests {
 
     #[test]
     fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_one_client();
         let (_, mut told) = streams.listen(None).unwrap();
         streams.send(StreamId::SESSION, FrameBytes::Lent(b"heard"), false);
         assert_eq!(told.try_recv().unwrap().frame, "heard");
@@ -402,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_nobody_reads_is_cut_and_what_is_kept_is_bounded() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_one_client();
         let mut told = streams.open(StreamId(1));
         let long = vec![b'x'; UNREAD / 4 + 1];
         for _ in 0..6 {
@@ -416,6 +511,49 @@ mod tests {
         assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
         let (_, mut told) = streams.listen(Some("1-3")).unwrap();
         assert_eq!(told.try_recv().unwrap().id, "1-4");
+    }
+
+    #[test]
+    fn what_is_kept_for_lost_streams_has_a_bound_for_each_client_and_for_all() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let all: &'static AtomicUsize = Box::leak(Box::default());
+        let client = || ResponseStreams {
+            kept_bytes: Arc::new(KeptBytes {
+                bytes: AtomicUsize::default(),
+                all,
+                limit: LIMIT,
+            }),
+            ..ResponseStreams::of_one_client()
+        };
+        let frame = vec![b'x'; LIMIT / 16];
+        let hostile: Vec<_> = (0..64).map(|_| client()).collect();
+        for streams in &hostile {
+            for id in 1..=4 {
+                drop(streams.open(StreamId(id)));
+                streams.send(StreamId(id), FrameBytes::Lent(&frame), true);
+            }
+            let bytes = streams.kept_bytes.bytes.load(Ordering::Acquire);
+            assert!(bytes <= LIMIT / KEPT_SHARE, "{bytes}");
+        }
+        assert!(all.load(Ordering::Acquire) <= LIMIT);
+        // The newest is the one that a client resumes.
+        let (_, mut told) = hostile[0].listen(Some("4-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame.len(), frame.len());
+        let other = client();
+        drop(other.open(StreamId(1)));
+        other.send(StreamId(1), FrameBytes::Lent(b"short"), true);
+        let (_, mut told) = other.listen(Some("1-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "short");
+        drop((hostile, other));
+        assert_eq!(all.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_clients_that_cannot_resume() {
+        let streams = ResponseStreams::default();
+        drop(streams.open(StreamId(1)));
+        streams.send(StreamId(1), FrameBytes::Lent(b"lost"), true);
+        assert_eq!(streams.kept_bytes.bytes.load(Ordering::Acquire), 0);
     }
 
     #[test]

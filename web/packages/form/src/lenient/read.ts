@@ -91,7 +91,8 @@ export class LenientReader {
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
     }
-    return this.#defects;
+    // A definition that several alternatives share has the same defects each time.
+    return [...new Map(this.#defects.map((defect) => [JSON.stringify(defect), defect])).values()];
   }
 
   adjust(code: AdjustmentCode, { pointer, field }: Place, message: string): void {
