@@ -134,7 +134,39 @@ pub(crate) fn schemas() -> Vec<String> {
     let fields = FIELDS
         .iter()
         .flat_map(|one| ["", r#","required":["a"]"#].map(|required| field(one, required)));
-    roots.chain(fields).collect()
+    roots.chain(fields).chain(too_large()).collect()
+}
+
+/// Returns schemas whose definitions are read in place too often, have too many types, or too many alternatives.
+fn too_large() -> Vec<String> {
+    let shared = |definition: &str| {
+        let fields: Vec<_> = (0..256)
+            .map(|i| format!(r##""f{i}":{{"$ref":"#/$defs/a"}}"##))
+            .collect();
+        let fields = fields.join(",");
+        format!(r#"{{"type":"object","properties":{{{fields}}},"$defs":{{"a":{definition}}}}}"#)
+    };
+    let text = "é".repeat(20_000);
+    let types: Vec<_> = (0..65).map(|i| format!(r#""t{i}""#)).collect();
+    let alternatives: Vec<_> = (0..40)
+        .map(|i| format!(r#"{{"minLength":{i}}},{{"minimum":{i}}}"#))
+        .collect();
+    let (one, other) = (alternatives[..20].join(","), alternatives[20..].join(","));
+    vec![
+        shared(&format!(r#"{{"type":"string","description":"{text}"}}"#)),
+        shared(&format!(r#"{{"type":"string","format":"{text}"}}"#)),
+        shared(&format!(r#"{{"enum":["{text}","b"]}}"#)),
+        shared(&format!(
+            r#"{{"anyOf":[{{"type":"string","title":"{text}"}},{{"type":"null"}}]}}"#
+        )),
+        format!(
+            r#"{{"type":"object","properties":{{"a":{{"type":[{}]}}}}}}"#,
+            types.join(",")
+        ),
+        format!(
+            r#"{{"type":"object","properties":{{"a":{{"anyOf":[{{"anyOf":[{one}]}},{{"anyOf":[{other}]}}]}}}}}}"#
+        ),
+    ]
 }
 
 /// Values that a content may have, whatever the field is.

@@ -12,6 +12,9 @@ use crate::pointer;
 /// The deepest chain of references and alternatives.
 const DEPTH: usize = 24;
 
+/// Keywords whose values are schemas: each is counted where it is read.
+const SCHEMAS: [&str; 3] = ["anyOf", "oneOf", "items"];
+
 /// The keywords of one schema. Of a keyword that several parts have, the first is used.
 #[derive(Clone, Default)]
 pub(super) struct Flat<'j, 'a> {
@@ -111,14 +114,22 @@ impl<'j, 'a> Reader<'j, 'a> {
             match (&**key, value) {
                 ("$ref", value) => reference = Some(value),
                 ("allOf", Json::List(members)) => parts = Some(members),
-                ("properties", value) => flat.properties.push(value),
-                ("required", value) => flat.required.push(value),
+                ("properties", value) => {
+                    if let Json::Object(members) = value {
+                        self.spend_bytes(members.len(), place)?;
+                    }
+                    flat.properties.push(value);
+                }
+                ("required", value) => {
+                    self.spend_value(value, place)?;
+                    flat.required.push(value);
+                }
                 // Some serializers write null for a keyword that is not set.
                 (key, Json::Null) if !matches!(key, "const" | "default") => {
                     let why = format!("`{}` is null and is read as absent", clip(key));
                     self.adjust(AdjustmentKind::KeywordIgnored, &place.child(key), why);
                 }
-                (key, value) => self.put(key, value, place, flat),
+                (key, value) => self.put(key, value, place, flat)?,
             }
         }
         if let Some(reference) = reference {
@@ -143,13 +154,17 @@ impl<'j, 'a> Reader<'j, 'a> {
         value: &'j Json<'a>,
         place: &Location,
         flat: &mut Flat<'j, 'a>,
-    ) {
+    ) -> Result<(), Unreadable> {
         const TEXTS: [&str; 5] = ["title", "description", "default", "enumNames", "nullable"];
         // Other members say nothing about the value.
         if !constrains(key) && !TEXTS.contains(&key) {
-            return;
+            return Ok(());
         }
-        match flat.get(key) {
+        let first = flat.get(key);
+        if first.is_some() || !SCHEMAS.contains(&key) {
+            self.spend_value(value, place)?;
+        }
+        match first {
             None => flat.keywords.push((key, value)),
             Some(first) if constrains(key) && !same(first, value) => {
                 let why = format!("`{key}` is there with two values; the second is not checked");
@@ -157,6 +172,18 @@ impl<'j, 'a> Reader<'j, 'a> {
             }
             Some(_) => {}
         }
+        Ok(())
+    }
+
+    /// Counts the keywords that are copied into one more alternative.
+    pub(super) fn spend_keywords(
+        &mut self,
+        flat: &Flat<'_, '_>,
+        place: &Location,
+    ) -> Result<(), Unreadable> {
+        let copied = |(key, _): &&(&str, _)| !SCHEMAS.contains(key);
+        let mut values = flat.keywords.iter().filter(copied);
+        values.try_for_each(|(_, value)| self.spend_value(value, place))
     }
 
     /// Returns the definition that a `$ref` names, which must be in this schema.
@@ -167,7 +194,9 @@ impl<'j, 'a> Reader<'j, 'a> {
     ) -> Result<&'j Json<'a>, Unreadable> {
         let name = reference.as_text().unwrap_or_default();
         let pointer = name.strip_prefix('#').map(percent_decoded);
-        let target = pointer.and_then(|pointer| point(self.root, &pointer));
+        let mut looked_at = 0;
+        let target = pointer.and_then(|pointer| point(self.root, &pointer, &mut looked_at));
+        self.spend_bytes(looked_at, place)?;
         let place = place.child("$ref");
         let Some(target) = target else {
             let why = format!(
@@ -183,8 +212,8 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 }
 
-/// Returns the value at a JSON Pointer.
-fn point<'j, 'a>(root: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
+/// Returns the value at a JSON Pointer, and adds the members among which it was searched.
+fn point<'j, 'a>(root: &'j Json<'a>, pointer: &str, looked_at: &mut usize) -> Option<&'j Json<'a>> {
     if pointer.is_empty() {
         return Some(root);
     }
@@ -193,6 +222,7 @@ fn point<'j, 'a>(root: &'j Json<'a>, pointer: &str) -> Option<&'j Json<'a>> {
         let token = pointer::name(token);
         at = match at {
             Json::Object(members) => {
+                *looked_at += members.len();
                 let found = members.iter().find(|(name, _)| **name == *token);
                 found.map(|(_, value)| value)?
             }

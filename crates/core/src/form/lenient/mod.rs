@@ -14,7 +14,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -32,6 +32,9 @@ use crate::pointer;
 /// The most keywords and options that one reading looks at. Definitions can be read in place many times, so the
 /// length of the text does not limit them.
 const STEPS: usize = 200_000;
+
+/// The most bytes that one reading copies or compares: a definition that many fields share is copied into each.
+const BYTES: usize = 8 << 20;
 
 /// The most adjustments that are listed.
 const ADJUSTMENTS: usize = 1_000;
@@ -110,6 +113,9 @@ struct Reader<'j, 'a> {
     limits: &'j Limits,
     patterns: Budget,
     steps: usize,
+    bytes: usize,
+    /// Set once more is needed than `steps` or `bytes` have left.
+    is_overspent: bool,
     adjustments: Vec<Adjustment>,
     notes: Vec<Note>,
     defects: Vec<Defect>,
@@ -133,6 +139,8 @@ impl<'j, 'a> Reader<'j, 'a> {
             limits,
             patterns: Budget::new(limits),
             steps: STEPS,
+            bytes: BYTES,
+            is_overspent: false,
             adjustments: Vec::new(),
             notes: Vec::new(),
             defects: Vec::new(),
@@ -146,6 +154,9 @@ impl<'j, 'a> Reader<'j, 'a> {
             let why = "a part of the schema that has no meaning here is ignored";
             self.adjust(AdjustmentKind::KeywordIgnored, &Location::root(), why);
         }
+        if self.is_overspent && self.defects.is_empty() {
+            self.too_large(&Location::root());
+        }
         match form {
             Ok(form) if self.defects.is_empty() => Ok(Form {
                 notes: self.notes,
@@ -157,6 +168,10 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     fn adjust(&mut self, kind: AdjustmentKind, place: &Location, message: impl Into<String>) {
+        // Each adjustment repeats the name of its field, which may be long.
+        if !self.takes(place.pointer.len()) {
+            return;
+        }
         let adjustment = Adjustment {
             pointer: place.pointer.clone(),
             field: place.field.clone(),
@@ -186,12 +201,46 @@ impl<'j, 'a> Reader<'j, 'a> {
 
     /// Counts work, which definitions in place can multiply.
     fn spend(&mut self, steps: usize, place: &Location) -> Result<(), Unreadable> {
-        let Some(left) = self.steps.checked_sub(steps) else {
-            let why = "the definitions of this form make it too large to show";
-            return Err(self.defect(place, DefectCode::TooLarge, why));
-        };
-        self.steps = left;
-        Ok(())
+        match self.steps.checked_sub(steps) {
+            Some(left) if !self.is_overspent => {
+                self.steps = left;
+                Ok(())
+            }
+            _ => Err(self.too_large(place)),
+        }
+    }
+
+    /// Counts bytes that are copied or compared.
+    fn spend_bytes(&mut self, bytes: usize, place: &Location) -> Result<(), Unreadable> {
+        if self.takes(bytes) {
+            Ok(())
+        } else {
+            Err(self.too_large(place))
+        }
+    }
+
+    /// Counts the texts in a value. Counting ends with the bytes that are left.
+    fn spend_value(&mut self, value: &Json<'_>, place: &Location) -> Result<(), Unreadable> {
+        if take_bytes_of(value, &mut self.bytes).is_none() {
+            self.is_overspent = true;
+        }
+        self.spend_bytes(0, place)
+    }
+
+    /// Returns `false` if fewer bytes are left.
+    fn takes(&mut self, bytes: usize) -> bool {
+        match self.bytes.checked_sub(bytes) {
+            Some(left) => self.bytes = left,
+            None => self.is_overspent = true,
+        }
+        !self.is_overspent
+    }
+
+    fn too_large(&mut self, place: &Location) -> Unreadable {
+        // Nothing else is read, so that what is left out of one alternative is not spent on the next.
+        self.is_overspent = true;
+        let why = "the definitions of this form make it too large to show";
+        self.defect(place, DefectCode::TooLarge, why)
     }
 
     fn form(&mut self) -> Result<Form, Unreadable> {
@@ -320,6 +369,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         let place = Location::root().child("properties");
         let mut fields: Vec<Field> = Vec::new();
         for properties in &flat.properties {
+            self.spend_bytes(0, &place)?;
             let properties = match properties {
                 Json::Object(properties) => properties,
                 Json::List(items) if items.is_empty() => {
@@ -420,6 +470,9 @@ impl<'j, 'a> Reader<'j, 'a> {
 
     fn required(&mut self, lists: &[&'j Json<'a>], fields: &mut [Field]) {
         let place = Location::root().child("required");
+        let known = fields.iter().enumerate();
+        let known: HashMap<Arc<str>, usize> =
+            known.map(|(i, field)| (field.name.clone(), i)).collect();
         for list in lists {
             let Json::List(names) = list else {
                 let why = "`required` is not a list of field names and is ignored";
@@ -428,13 +481,8 @@ impl<'j, 'a> Reader<'j, 'a> {
             };
             for (i, entry) in names.iter().enumerate() {
                 let place = place.child(&i.to_string());
-                let field = entry.as_text().and_then(|name| {
-                    let position = match fields.get(i) {
-                        Some(field) if *field.name == *name => Some(i),
-                        _ => fields.iter().position(|field| *field.name == *name),
-                    };
-                    position.map(|i| &mut fields[i])
-                });
+                let position = entry.as_text().and_then(|name| known.get(name));
+                let field = position.and_then(|i| fields.get_mut(*i));
                 match (field, entry.as_text()) {
                     (Some(field), _) if field.nullable => field.null_when_empty = true,
                     (Some(field), _) => field.required = true,
@@ -452,6 +500,24 @@ impl<'j, 'a> Reader<'j, 'a> {
                 }
             }
         }
+    }
+}
+
+/// Takes the bytes of a value from those that are left; `None` if they do not suffice.
+fn take_bytes_of(value: &Json<'_>, left: &mut usize) -> Option<()> {
+    let own = match value {
+        Json::Null | Json::Boolean(_) | Json::List(_) | Json::Object(_) => 1,
+        Json::Number(_, written) => written.map_or(0, str::len).max(8),
+        Json::Text(text) => text.len() + 1,
+    };
+    *left = left.checked_sub(own)?;
+    match value {
+        Json::List(items) => items.iter().try_for_each(|item| take_bytes_of(item, left)),
+        Json::Object(members) => members.iter().try_for_each(|(name, value)| {
+            *left = left.checked_sub(name.len())?;
+            take_bytes_of(value, left)
+        }),
+        Json::Null | Json::Boolean(_) | Json::Number(..) | Json::Text(_) => Some(()),
     }
 }
 

@@ -60,6 +60,9 @@ const USED: [&str; 13] = [
 const BOUNDS_OF_TEXT: [&str; 2] = ["minLength", "maxLength"];
 const BOUNDS_OF_NUMBER: [&str; 4] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
+/// The bytes as which one compilation of a pattern counts.
+const PATTERN_BYTES: usize = 4_096;
+
 /// The way in which a defect of one keyword is removed.
 enum Remedy {
     /// The keyword is left out.
@@ -157,6 +160,7 @@ impl<'j, 'a> Reader<'j, 'a> {
             .collect();
         let (mut foreign_pattern, mut other_format) = (None, None);
         loop {
+            self.spend_attempt(&keywords, place)?;
             let patterns = self.patterns;
             let (kind, found) = self.attempt(scalar, &keywords);
             let Some(defect) = found.defects.first() else {
@@ -212,6 +216,21 @@ impl<'j, 'a> Reader<'j, 'a> {
                 return Err(Unreadable);
             }
         }
+    }
+
+    /// Counts one more reading of the keywords.
+    fn spend_attempt(
+        &mut self,
+        keywords: &[(Cow<'_, str>, Json<'_>)],
+        place: &Location,
+    ) -> Result<(), Unreadable> {
+        for (key, value) in keywords {
+            self.spend_value(value, place)?;
+            if key == "pattern" {
+                self.spend_bytes(PATTERN_BYTES, place)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the keywords strictly.

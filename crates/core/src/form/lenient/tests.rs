@@ -903,3 +903,101 @@ fn options_that_differ_only_in_digits_that_are_not_kept_are_not_shown() {
         );
     }
 }
+
+/// Returns a schema of `count` fields that all refer to one definition.
+fn shared(count: usize, definition: &Value) -> Value {
+    let fields = (0..count).map(|i| (format!("f{i}"), json!({"$ref": "#/$defs/a"})));
+    let fields: serde_json::Map<_, _> = fields.collect();
+    json!({"type": "object", "properties": fields, "$defs": {"a": definition}})
+}
+
+#[test]
+fn a_definition_that_many_fields_share_is_not_multiplied_without_limit() {
+    let long = "x".repeat(200_000);
+    let options: Vec<_> = (0..700)
+        .map(|i| format!("{i} {}", "x".repeat(300)))
+        .collect();
+    for definition in [
+        json!({"type": "string", "title": long}),
+        json!({"type": "string", "description": long}),
+        json!({"type": "string", "default": long}),
+        json!({"type": "string", "format": long}),
+        json!({"enum": options}),
+        json!({"anyOf": [{"type": "string", "description": long}, {"type": "null"}]}),
+        json!({"oneOf": options.iter().map(|one| json!({"const": one, "title": one})).collect::<Vec<_>>()}),
+    ] {
+        let found = defects(&shared(256, &definition));
+        assert!(
+            found[0].ends_with(" too-large"),
+            "{}: {}",
+            clip(&definition.to_string()),
+            found[0]
+        );
+    }
+    // Ordinary forms share definitions.
+    let options: Vec<_> = (0..1_000)
+        .map(|i| format!("Option {i:04} of the list"))
+        .collect();
+    for definition in [
+        json!({"type": "string", "title": "Country", "enum": options}),
+        json!({"oneOf": options.iter().map(|one| json!({"const": one, "title": one})).collect::<Vec<_>>()}),
+        json!({"type": "array", "items": {"enum": options}}),
+    ] {
+        let form = read(&shared(20, &definition));
+        assert_eq!(form.fields().len(), 20);
+    }
+    let text = json!({"type": "string", "format": "uuid", "description": "x".repeat(2_000)});
+    assert_eq!(read(&shared(256, &text)).fields().len(), 256);
+}
+
+#[test]
+fn rules_and_names_are_not_multiplied_without_limit() {
+    let text = "x".repeat(100_000);
+    let many = |part: &Value| vec![part.clone(); 20_000];
+    let a = json!({"$ref": "#/$defs/a"});
+    let names: Vec<_> = (0..20_000).map(|i| format!("n{i}")).collect();
+    let merged = |definition: &Value| json!({"type": "object", "properties": {"f": {"allOf": many(&a)}}, "$defs": {"a": definition}});
+    let null = json!({"const": 1, "title": null});
+    let long_name = json!({"type": "object", "properties": {(&text): {"oneOf": many(&null)}}});
+    let wide: Vec<_> = (0..64)
+        .map(|i| json!({"type": "string", "minLength": i}))
+        .collect();
+    for schema in [
+        // Each part is compared with the first, or has its own list of required fields.
+        merged(&json!({"const": text})),
+        merged(&json!({"anyOf": [{"title": text}]})),
+        json!({"allOf": many(&a), "properties": {"f": {"type": "string"}}, "$defs": {"a": {"required": names}}}),
+        // Each adjustment repeats the name of its field.
+        long_name,
+        // Each alternative has the rules beside the list.
+        json!({"type": "object", "properties": {"f": {"default": "x".repeat(200_000), "const2": 1, "format": text, "anyOf": wide}}}),
+        shared(256, &json!({"anyOf": wide, "format": "x".repeat(2_000)})),
+    ] {
+        let found = defects(&schema);
+        assert!(
+            found.iter().any(|one| one.ends_with(" too-large")),
+            "{}: {}",
+            clip(&schema.to_string()),
+            clip(&found.join(", "))
+        );
+    }
+}
+
+#[test]
+fn no_field_has_more_types_or_alternatives_than_are_compared() {
+    let types: Vec<_> = (0..65).map(|i| format!("t{i}")).collect();
+    let within = |first: usize| -> Vec<_> {
+        (first..first + 40)
+            .map(|i| json!({"type": "string", "minLength": i}))
+            .collect()
+    };
+    for schema in [
+        json!({"type": types}),
+        json!({"anyOf": [{"anyOf": within(0)}, {"anyOf": within(100)}]}),
+    ] {
+        let found = defects(&json!({"type": "object", "properties": {"f": schema}}));
+        assert!(found[0].ends_with(" too-many-options"), "{}", found[0]);
+    }
+    let some = json!({"anyOf": [{"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}]}, {"type": ["boolean", "number"]}]});
+    assert_eq!(field(&some).fields().len(), 1);
+}

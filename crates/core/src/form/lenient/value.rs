@@ -31,9 +31,10 @@ impl<'j, 'a> Reader<'j, 'a> {
             let why = "the alternatives of this field are nested too deep to show";
             return Err(self.defect(place, DefectCode::Nested, why));
         }
+        self.spend_bytes(place.pointer.len(), place)?;
         let required = matches!(flat.required.as_slice(), [Json::Boolean(true), ..]);
         let mut nullable = matches!(flat.get("nullable"), Some(Json::Boolean(true)));
-        let kinds = self.types(&flat, place, &mut nullable);
+        let kinds = self.types(&flat, place, &mut nullable)?;
         if flat.is_null() {
             return Ok(Self::field_with(&flat, None, true, required));
         }
@@ -84,10 +85,14 @@ impl<'j, 'a> Reader<'j, 'a> {
         flat: &Flat<'j, 'a>,
         place: &Location,
         nullable: &mut bool,
-    ) -> Vec<&'j str> {
+    ) -> Result<Vec<&'j str>, Unreadable> {
         let names: Vec<&str> = match flat.get("type") {
             None => Vec::new(),
             Some(Json::Text(name)) => vec![name],
+            Some(Json::List(names)) if names.len() > ALTERNATIVES => {
+                let why = format!("{} types; {ALTERNATIVES} at most", names.len());
+                return Err(self.defect(&place.child("type"), DefectCode::TooManyOptions, why));
+            }
             Some(Json::List(names)) => names.iter().filter_map(Json::as_text).collect(),
             Some(other) => {
                 let why = format!("`type` is {} and is ignored", other.kind());
@@ -103,7 +108,7 @@ impl<'j, 'a> Reader<'j, 'a> {
                 kinds.push(name);
             }
         }
-        kinds
+        Ok(kinds)
     }
 
     /// Reads `anyOf` or `oneOf`: options, a value or null, or a union. `None` if there is neither.
@@ -204,6 +209,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         let (mut kinds, mut lists, mut nullable) = (Vec::new(), Vec::new(), false);
         for part in parts {
             // An alternative's own type replaces that of the field, which only repeats it.
+            self.spend_keywords(&base, place)?;
             let merged = part.clone().over(&base);
             let Ok(read) = self.value(merged, place, depth + 1) else {
                 continue;
@@ -221,6 +227,10 @@ impl<'j, 'a> Reader<'j, 'a> {
                 ) => kinds.push(kind),
                 None => {}
             }
+        }
+        if kinds.len() > ALTERNATIVES {
+            let why = format!("{} alternatives; {ALTERNATIVES} at most", kinds.len());
+            return Err(self.defect(at, DefectCode::TooManyOptions, why));
         }
         if kinds.is_empty() && lists.is_empty() {
             if self.defects.len() == before {

@@ -4,6 +4,9 @@ import type { LenientReader, Place } from "./read.js";
 /** The deepest chain of references and alternatives. */
 const DEPTH = 24;
 
+/** Keywords whose values are schemas: each is counted where it is read. */
+export const SCHEMAS = new Set(["anyOf", "oneOf", "items"]);
+
 /** The keywords of one schema, with its references and `allOf` in place. Of a keyword that several parts have, the first is used. */
 export class Flat {
   keywords = new Map<string, unknown>();
@@ -63,8 +66,13 @@ export function flatten(reader: LenientReader, schema: unknown, place: Place): F
     for (const [key, value] of entries) {
       if (key === "$ref") reference = value;
       else if (key === "allOf" && Array.isArray(value)) parts = value;
-      else if (key === "properties") flat.properties.push(value);
-      else if (key === "required") flat.required.push(value);
+      else if (key === "properties") {
+        if (isObject(value)) reader.spendBytes(Object.keys(value).length, place);
+        flat.properties.push(value);
+      } else if (key === "required") {
+        reader.spendValue(value, place);
+        flat.required.push(value);
+      }
       // Some serializers write null for a keyword that is not set.
       else if (value === null && key !== "const" && key !== "default") reader.adjust("keyword-ignored", place.child(key), `\`${clip(key)}\` is null and is read as absent`);
       else put(key, value);
@@ -79,6 +87,7 @@ export function flatten(reader: LenientReader, schema: unknown, place: Place): F
     const constrains = CONSTRAINS.has(key);
     // Other members say nothing about the value.
     if (!constrains && !/^(title|description|default|enumNames|nullable)$/.test(key)) return;
+    if (flat.has(key) || !SCHEMAS.has(key)) reader.spendValue(value, place);
     if (!flat.has(key)) flat.keywords.set(key, value);
     else if (constrains && !same(flat.get(key), value)) reader.adjust("rule-not-enforced", place.child(key), `\`${key}\` is there with two values; the second is not checked`);
   }
@@ -86,7 +95,9 @@ export function flatten(reader: LenientReader, schema: unknown, place: Place): F
   /** Returns the definition that a `$ref` names, which must be in this schema. */
   function definition(reference: unknown): unknown {
     const name = typeof reference === "string" ? reference : "";
-    const target = name[0] === "#" ? point(reader.root, decoded(name.slice(1))) : undefined;
+    let lookedAt = 0;
+    const target = name[0] === "#" ? point(reader.root, decoded(name.slice(1)), (members) => (lookedAt += members)) : undefined;
+    reader.spendBytes(lookedAt, place);
     const at = place.child("$ref");
     if (target === undefined) throw reader.defect(at, "reference", `\`${clip(name)}\` refers to no definition of this form, so the field is not known`);
     reader.adjust("reference", at, `the definition \`${clip(name.split("/").at(-1)!)}\` of the same form is read in place`);
@@ -94,13 +105,14 @@ export function flatten(reader: LenientReader, schema: unknown, place: Place): F
   }
 }
 
-/** Returns the value at a JSON Pointer. */
-function point(root: unknown, pointer: string): unknown {
+/** Returns the value at a JSON Pointer; tells the number of members among which it is searched. */
+function point(root: unknown, pointer: string, searched: (members: number) => void): unknown {
   if (!pointer) return root;
   const tokens = pointer.split("/");
   if (tokens.shift() !== "" || tokens.length >= DEPTH) return undefined;
   return tokens.reduce<unknown>((at, token) => {
     const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (isObject(at)) searched(Object.keys(at).length);
     return (isObject(at) || (Array.isArray(at) && /^\+?\d+$/.test(key))) && Object.hasOwn(at, Array.isArray(at) ? Number(key) : key) ? (at as Record<string, unknown>)[Array.isArray(at) ? Number(key) : key] : undefined;
   }, root);
 }

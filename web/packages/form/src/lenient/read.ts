@@ -1,14 +1,19 @@
 // Forms as servers send them: an illegal schema that a person can still fill in is read by a fixed table, as in the Rust crate
 // (`core/src/form/lenient`). Nested objects and lists of objects stay unreadable.
 import type { Read, ReadSchema } from "../check/parse.js";
+import { bytesOf } from "../check/text.js";
 import type { ChoiceOption, Defect, DefectCode, Field, Limits } from "../types.js";
 import type { Adjustment, AdjustmentCode } from "./adjustment.js";
 import { JUDGE, LenientCheck } from "./answer.js";
 import { clip, CONSTRAINS, isObject, kindOf } from "./core.js";
-import { Flat, flatten, same } from "./flat.js";
+import { Flat, flatten, same, SCHEMAS } from "./flat.js";
 
 /** The most keywords and options that one reading looks at: definitions can be read in place many times. */
 const STEPS = 200_000;
+/** The most bytes that one reading copies or compares: a definition that many fields share is copied into each. */
+const BYTES = 8 << 20;
+/** The bytes as which one compilation of a pattern counts. */
+const PATTERN_BYTES = 4096;
 /** The most adjustments that are listed. */
 const ADJUSTMENTS = 1_000;
 /** The deepest nesting of alternatives and items. */
@@ -73,6 +78,8 @@ export class LenientReader {
   #unenforced: string[] = [];
   #defects: Defect[] = [];
   #steps = STEPS;
+  #bytes = BYTES;
+  #overspent = false;
 
   constructor(
     readonly read: ReadSchema,
@@ -87,15 +94,18 @@ export class LenientReader {
       const { fields, closed } = this.#form();
       // The schema is illegal, such as by a default of null, and others must know that.
       if (!this.adjustments.length) this.adjust("keyword-ignored", new Place(), "a part of the schema that has no meaning here is ignored");
-      if (!this.#defects.length) return { fields, closed, judge: this.check.check, unenforced: this.#unenforced, adjustments: this.adjustments, check: this.check };
+      if (!this.#defects.length && !this.#overspent) return { fields, closed, judge: this.check.check, unenforced: this.#unenforced, adjustments: this.adjustments, check: this.check };
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
     }
+    if (!this.#defects.length) this.#tooLarge(new Place());
     // A definition that several alternatives share has the same defects each time.
     return [...new Map(this.#defects.map((defect) => [JSON.stringify(defect), defect])).values()];
   }
 
   adjust(code: AdjustmentCode, { pointer, field }: Place, message: string): void {
+    // Each adjustment repeats the name of its field, which may be long.
+    if (!this.#takes(bytesOf(pointer))) return;
     const adjustment: Adjustment = { pointer, ...(field !== undefined && { field }), code, message };
     const known = this.adjustments.slice(-16).some((one) => one.pointer === pointer && one.field === field && one.code === code && one.message === message);
     // A definition that several alternatives share says the same each time.
@@ -109,8 +119,41 @@ export class LenientReader {
 
   /** Counts work, which definitions in place can multiply. */
   spend(steps: number, place: Place): void {
-    if (this.#steps < steps) throw this.defect(place, "too-large", "the definitions of this form make it too large to show");
+    if (this.#steps < steps || this.#overspent) throw this.#tooLarge(place);
     this.#steps -= steps;
+  }
+
+  /** Counts bytes that are copied or compared. */
+  spendBytes(bytes: number, place: Place): void {
+    if (!this.#takes(bytes)) throw this.#tooLarge(place);
+  }
+
+  /** Counts the texts in a value. Counting ends with the bytes that are left. */
+  spendValue(value: unknown, place: Place): void {
+    const weigh = (value: unknown): boolean => {
+      if (!this.#takes(typeof value === "string" ? bytesOf(value) + 1 : typeof value === "number" ? 8 : 1)) return false;
+      if (Array.isArray(value)) return value.every(weigh);
+      return !isObject(value) || Object.entries(value).every(([name, one]) => this.#takes(bytesOf(name)) && weigh(one));
+    };
+    if (!weigh(value)) throw this.#tooLarge(place);
+  }
+
+  /** Counts the keywords that are copied into one more alternative. */
+  #spendKeywords(flat: Flat, place: Place): void {
+    for (const [key, value] of flat.keywords) if (!SCHEMAS.has(key)) this.spendValue(value, place);
+  }
+
+  /** Whether so many bytes are left. */
+  #takes(bytes: number): boolean {
+    if (this.#bytes < bytes) this.#overspent = true;
+    else this.#bytes -= bytes;
+    return !this.#overspent;
+  }
+
+  #tooLarge(place: Place): Unreadable {
+    // Nothing else is read, so that what is left out of one alternative is not spent on the next.
+    this.#overspent = true;
+    return this.defect(place, "too-large", "the definitions of this form make it too large to show");
   }
 
   #ignoredRule(place: Place, key: string): void {
@@ -175,6 +218,7 @@ export class LenientReader {
     const place = new Place("/properties");
     const fields: Field[] = [];
     for (const properties of flat.properties) {
+      this.spendBytes(0, place);
       if (Array.isArray(properties) && !properties.length) {
         this.adjust("empty-list", place, "an empty list stands in place of an empty object and is read as one");
         continue;
@@ -252,13 +296,14 @@ export class LenientReader {
 
   #required(lists: readonly unknown[], fields: readonly Field[]): void {
     const place = new Place("/required");
+    const known = new Map<unknown, Field>(fields.map((field) => [field.name, field]));
     for (const list of lists) {
       if (!Array.isArray(list)) {
         this.adjust("required-dropped", place, "`required` is not a list of field names and is ignored");
         continue;
       }
       list.forEach((name: unknown, i) => {
-        const field = fields.find((field) => field.name === name) as { -readonly [K in keyof Field]: Field[K] } | undefined;
+        const field = known.get(name) as { -readonly [K in keyof Field]: Field[K] } | undefined;
         if (field) field[field.nullable ? "nullWhenEmpty" : "required"] = true;
         else if (typeof name === "string")
           this.adjust("required-dropped", place.child(i), `the server requires \`${clip(name)}\`, which the form does not have; it is not asked for`);
@@ -270,6 +315,7 @@ export class LenientReader {
   /** Reads the field or value that these keywords describe. */
   #value(flat: Flat, place: Place, depth: number): Reading {
     if (depth > DEPTH) throw this.defect(place, "nested", "the alternatives of this field are nested too deep to show");
+    this.spendBytes(bytesOf(place.pointer), place);
     const required = flat.required[0] === true;
     const types = this.#types(flat, place);
     let nullable = flat.get("nullable") === true || types.includes("null");
@@ -301,6 +347,7 @@ export class LenientReader {
     const type = flat.get("type");
     if (type === undefined) return [];
     if (typeof type === "string") return [type];
+    if (Array.isArray(type) && type.length > ALTERNATIVES) throw this.defect(place.child("type"), "too-many-options", `${type.length} types; ${ALTERNATIVES} at most`);
     if (Array.isArray(type)) return [...new Set(type.filter((name) => typeof name === "string"))];
     this.adjust("keyword-ignored", place.child("type"), `\`type\` is ${kindOf(type)} and is ignored`);
     return [];
@@ -360,6 +407,7 @@ export class LenientReader {
     const lists: Kind[] = [];
     let nullable = false;
     for (const part of parts) {
+      this.#spendKeywords(base, place);
       // An alternative's own type replaces that of the field, which only repeats it.
       const read = this.#try(() => this.#value(part.over(base), place, depth + 1));
       if (!read) continue;
@@ -368,6 +416,7 @@ export class LenientReader {
       if (read.kind.kind === "union") kinds.push(...(read.kind["alternatives"] as readonly Field[]).map((one) => taken(one).kind));
       else (isListKind(read.kind) ? lists : kinds).push(read.kind);
     }
+    if (kinds.length > ALTERNATIVES) throw this.defect(at, "too-many-options", `${kinds.length} alternatives; ${ALTERNATIVES} at most`);
     if (!kinds.length && !lists.length) {
       if (this.#defects.length === before) return this.#reading(outer, undefined, true, false);
       throw new Unreadable();
@@ -596,6 +645,10 @@ export class LenientReader {
     const keywords = new Map([...flat.keywords].filter(([key, value]) => !USED.has(key) && !(key === "default" && value === null)));
     const kept: { pattern?: string; otherFormat?: string } = {};
     for (;;) {
+      for (const [key, value] of keywords) {
+        this.spendValue(value, place);
+        if (key === "pattern") this.spendBytes(PATTERN_BYTES, place);
+      }
       const schema = { ...Object.fromEntries(keywords), type };
       const read = this.#read("value", schema, place);
       if (!Array.isArray(read)) {
