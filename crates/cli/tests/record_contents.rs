@@ -1,4 +1,4 @@
-//! `record stats`, `record purge` and `record erase`, beside a running gateway, on both kinds of record.
+//! `record stats`, `record export`, `record purge` and `record erase`, beside a running gateway, on both kinds of record.
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
@@ -95,6 +95,24 @@ fn counts_and_deletes(mut rig: Rig<'_>) {
     assert!(stats["auditEvents"].as_u64().unwrap() > 3 && stats["bytes"].as_u64().unwrap() > 0);
     let (shown, _) = rig.run(&["record", "stats"]);
     assert!(shown.contains("questions that wait") && shown.contains("the oldest since"));
+
+    // What waits comes first. Nobody's answer is in it, and nothing counts as shown.
+    let export = |more: &[&str]| {
+        let (lines, said) = rig.run(&[&["record", "export"], more].concat());
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        (lines.collect::<Vec<_>>(), said)
+    };
+    let (lines, said) = export(&[]);
+    assert!(lines.len() == 2 && said.contains("2 questions"), "{said}");
+    let phases = lines.iter().map(|line| line["phase"].as_str().unwrap());
+    assert_eq!(phases.collect::<Vec<_>>(), ["asked", "answered"]);
+    assert!(lines.iter().all(|line| line["requestedSchema"].is_object()));
+    assert!(!lines[1].to_string().contains("\"staging\":"));
+    assert_eq!(export(&["--principal", "somebody"]).0.len(), 0);
+    let caller = lines[0]["principal"].as_str().unwrap();
+    assert_eq!(export(&["--principal", caller, "--kept"]).0.len(), 2);
 
     // What has not ended before the time stays, and so does what waits.
     let purge = |more: &[&str]| rig.run(&[&["record", "purge"], more].concat()).1;

@@ -13,8 +13,9 @@ use clap::{Args, ValueEnum, value_parser};
 use http::header::AUTHORIZATION;
 use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
-    PeerSettings, Program, RecordDatabase, RecordPassword, RestartSettings, SecretText, Server,
-    Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin, retention, unset_variables,
+    PeerSettings, PeerSettingsError, Program, RecordDatabase, RecordPassword, RestartSettings,
+    SecretText, Server, Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin, retention,
+    unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::stored_bytes::StorageLimits;
@@ -71,18 +72,14 @@ pub(crate) struct GatewayArgs {
     )]
     peer_listen: Option<SocketAddr>,
 
-    /// The host and port at which other gateways reach `--peer-listen` [default: its address]
-    #[arg(
-        help_heading = "Clients",
-        long,
-        value_name = "HOST:PORT",
-        requires = "peer_listen"
-    )]
+    /// The host and port at which other gateways reach `--peer-listen` [default: its address]. With `--config` too, so that
+    /// gateways can share a file
+    #[arg(help_heading = "Clients", long, value_name = "HOST:PORT")]
     peer_address: Option<String>,
 
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "peer_listen", "peer_address", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
+        "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "peer_listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
         "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "share_child", "server_revision",
         "insecure", "auth",
     ])]
@@ -465,6 +462,7 @@ impl GatewayArgs {
                     at.sign_in = Some(sign_in.with_command(command));
                 }
             }
+            let peers = peers_at(config.peers.take(), self.peer_address)?;
             let mut profiles = self.profiles.read(Some((path, &text)))?;
             profiles.set_doubt(self.doubt);
             return Ok(Config {
@@ -472,6 +470,7 @@ impl GatewayArgs {
                 plain: self.plain,
                 presence: self.presence.map(Presence::from).or(config.presence),
                 notify: config.notify && !self.no_notify,
+                peers,
                 ..config
             }
             .with_profiles(profiles));
@@ -494,13 +493,7 @@ impl GatewayArgs {
             self.peer_address.clone(),
             database.is_some(),
         );
-        let peers = peers.map_err(|fault| {
-            Failure::usage("other gateways could not reach this one")
-                .because(fault)
-                .hint(
-                    "write `--listen ADDRESS --record postgres://.. --peer-listen 10.0.0.5:8443`.",
-                )
-        })?;
+        let peers = peers_at(peers.map_err(unreachable_by_others)?, None)?;
         let without_database = |mut program: Program| {
             if database.is_some() {
                 program.inherits = Inherits::AllButDatabase;
@@ -690,6 +683,27 @@ pub(crate) fn check_origins(origins: &[String]) -> Result<(), Failure> {
                 .hint("write it like http://localhost:6274."),
         ),
     }
+}
+
+/// Returns the listener for other gateways with the address of the command line, if that has one.
+fn peers_at(
+    peers: Option<PeerSettings>,
+    address: Option<String>,
+) -> Result<Option<PeerSettings>, Failure> {
+    match (peers, address) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(unreachable_by_others(PeerSettingsError::NoListener)),
+        (Some(peers), address) => {
+            let peers = peers.with_address(address);
+            Ok(Some(peers.map_err(unreachable_by_others)?))
+        }
+    }
+}
+
+fn unreachable_by_others(fault: PeerSettingsError) -> Failure {
+    Failure::usage("other gateways could not reach this one")
+        .because(fault)
+        .hint("write `--listen ADDRESS --record postgres://.. --peer-listen 10.0.0.5:8443`, or `--peer-address` beside `--config`.")
 }
 
 fn bad_config(path: &str, text: &str, fault: ConfigError) -> Failure {

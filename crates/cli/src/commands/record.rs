@@ -46,6 +46,16 @@ enum RecordCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Print all questions as lines of JSON, as the inbox's API gives them: without answers
+    Export {
+        /// Only those of this caller, as the audit shows it in `principal`
+        #[arg(long, value_name = "CALLER")]
+        principal: Option<String>,
+
+        /// With the values that rules keep for auditors. The audit says that they were read
+        #[arg(long)]
+        kept: bool,
+    },
     /// Move the record from the state folder into a database (`--record`), or back, while no gateway runs
     Move {
         /// The place to which it is moved
@@ -73,6 +83,9 @@ pub(crate) fn run(args: RecordArgs) -> Result<Exit, Failure> {
             RecordCommand::Stats { json } => record_contents::stats(&place, json).await,
             RecordCommand::Purge { before, dry_run } => {
                 record_contents::purge(&place, &before, dry_run).await
+            }
+            RecordCommand::Export { principal, kept } => {
+                record_contents::export(&place, principal, kept).await
             }
             RecordCommand::Move { into } => record_move::run(&place, into).await,
             RecordCommand::Erase { principal, dry_run } => {

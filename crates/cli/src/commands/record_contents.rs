@@ -1,9 +1,11 @@
-//! `record stats`, `record purge` and `record erase`: the contents of a record in numbers, and the deletion of ended
-//! questions before their time.
+//! `record stats`, `record export`, `record purge` and `record erase`: the contents of a record in numbers and as lines
+//! of JSON, and the deletion of ended questions before their time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_inbox::api::export::{Export, ExportSelection};
 use mcp_elicit_inbox::audit_selection;
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_record::store::{Purge, RecordContents};
@@ -94,6 +96,33 @@ pub(super) async fn stats(place: &RecordLocation, json: bool) -> Result<Exit, Fa
     if let Some(bytes) = bytes {
         output::print(format_args!("{:<36}{bytes:>10}", "bytes"))?;
     }
+    Ok(Exit::Done)
+}
+
+/// Prints questions as lines of JSON.
+pub(super) async fn export(
+    place: &RecordLocation,
+    principal: Option<String>,
+    with_kept: bool,
+) -> Result<Exit, Failure> {
+    let folder = state_record::folder(place).await?;
+    let record = direct_record::record(&folder).await.map_err(unopened)?;
+    let record = Arc::new(record);
+    let selection = ExportSelection {
+        principal,
+        with_kept,
+    };
+    let mut export = Export::new(Arc::clone(&record), folder, selection);
+    let mut count = 0_usize;
+    while let Some(question) = export.next_question().await.map_err(unusable)? {
+        output::print_json(&question)?;
+        count += 1;
+    }
+    record.flush().await.map_err(unusable)?;
+    output::say(match count {
+        1 => "1 question".to_owned(),
+        count => format!("{count} questions"),
+    });
     Ok(Exit::Done)
 }
 

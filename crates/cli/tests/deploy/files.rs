@@ -223,6 +223,8 @@ fn the_compose_file_its_secrets_and_the_files_of_its_services_fit_together() {
         let watched = format!("\"{name}:{}\"", file.port("listen"));
         assert!(text("deploy/compose/prometheus.yml").contains(&watched));
         let command = strings(&service["command"]);
+        let at = format!("{name}:{}", file.port("peer-listen"));
+        assert!(command.ends_with(&["--peer-address", &at]), "{command:?}");
         let folder = tempfile::tempdir().unwrap();
         file.check(&command, folder.path(), (SECRETS, &secrets));
     }
@@ -343,11 +345,12 @@ fn the_kubernetes_files_fit_together() {
     }
     // Ports, and who names them.
     let mut ports = BTreeSet::new();
-    for (port, setting) in gateway["ports"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(["listen", "inbox"])
+    for (port, setting) in
+        gateway["ports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(["listen", "inbox", "peer-listen"])
     {
         assert_eq!(port["containerPort"], file.port(setting));
         ports.insert(port["name"].as_str().unwrap());
@@ -452,7 +455,34 @@ fn the_kubernetes_files_fit_together() {
     // The test's database has no certificate.
     fs::write(secrets.join("db-ca.pem"), "").unwrap();
     let command = strings(&gateway["args"]);
+    let own_address = &gateway["env"][0];
+    let variable = format!("$({})", own_address["name"].as_str().unwrap());
+    assert_eq!(
+        own_address["valueFrom"]["fieldRef"]["fieldPath"],
+        "status.podIP"
+    );
+    let at = format!("{variable}:{}", file.port("peer-listen"));
+    assert!(command.contains(&&*at), "{command:?}");
+    let others = gateway_rule(policy, "egress");
+    assert_eq!(others[0]["port"], file.port("peer-listen"));
+    assert_eq!(gateway_rule(policy, "ingress")[0]["port"], "peers");
+    let there = at.replace(&variable, "10.0.0.7");
+    let command: Vec<&str> = command
+        .into_iter()
+        .map(|word| if word == at { &*there } else { word })
+        .collect();
     file.check(&command, folder.path(), (&own, &secrets));
+}
+
+/// Returns the ports of the rule of a network policy that is about the gateways themselves.
+fn gateway_rule<'p>(policy: &'p Value, direction: &str) -> &'p Value {
+    let rules = policy[direction].as_array().unwrap();
+    let about = |rule: &&Value| {
+        ["from", "to"]
+            .iter()
+            .any(|end| rule[end][0]["podSelector"] == policy["podSelector"])
+    };
+    &rules.iter().find(about).unwrap()["ports"]
 }
 
 #[test]

@@ -139,11 +139,12 @@ impl Deployment {
     /// Starts a gateway as its service does. What is replaced are folders, and names and ports of other services.
     fn start(&self, name: &str, database: u16) -> Replica {
         let folder = self.folder.path();
-        let (calls, inbox) = (free_port(), free_port());
+        let (calls, inbox, peers) = (free_port(), free_port(), free_port());
         let state = folder.join("state").join(&name["gateway-".len()..]);
         let file = text("deploy/compose/gateway/gateway.toml")
             .replace("0.0.0.0:8080", &format!("0.0.0.0:{calls}"))
             .replace("0.0.0.0:7878", &format!("0.0.0.0:{inbox}"))
+            .replace("0.0.0.0:8443", &format!("0.0.0.0:{peers}"))
             .replace(STATE, &state.to_string_lossy())
             .replace("postgres:5432", &format!("127.0.0.1:{database}"))
             .replace(
@@ -158,6 +159,7 @@ impl Deployment {
             .unwrap();
         let words = words.iter().map(|word| match word.as_str().unwrap() {
             "/etc/mcp-elicit/gateway.toml" => config.to_string_lossy().into_owned(),
+            word if word == format!("{name}:8443") => format!("127.0.0.1:{peers}"),
             word => word.to_owned(),
         });
         let log = folder.join(format!("{name}.log"));
@@ -248,9 +250,14 @@ struct Agent {
 
 impl Agent {
     async fn post(&self, session: Option<&str>, message: &Value) -> Option<Response> {
+        self.post_at(&format!("{CALLS}/mcp"), session, message)
+            .await
+    }
+
+    async fn post_at(&self, at: &str, session: Option<&str>, message: &Value) -> Option<Response> {
         let mut request = self
             .client
-            .post(format!("{CALLS}/mcp"))
+            .post(at)
             .bearer_auth(&self.key)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
@@ -281,8 +288,13 @@ impl Agent {
 
     /// Lists the tools. Returns the status of the response, if there is one.
     async fn list(&self, session: &str) -> Option<u16> {
+        self.list_at(&format!("{CALLS}/mcp"), session).await
+    }
+
+    /// Lists the tools at an address.
+    async fn list_at(&self, at: &str, session: &str) -> Option<u16> {
         let message = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
-        let response = self.post(Some(session), &message).await?;
+        let response = self.post_at(at, Some(session), &message).await?;
         Some(response.status().as_u16())
     }
 
@@ -366,6 +378,18 @@ async fn two_gateways_behind_the_balancer_answer_at_each_other_and_one_may_be_ki
     }
     for session in sessions.iter().cycle().take(16) {
         assert_eq!(agent.list(session).await, Some(200));
+    }
+    // A balancer that has forgotten a session may send it to either.
+    for session in &sessions {
+        for replica in &replicas {
+            let at = format!("http://127.0.0.1:{}/mcp", replica.calls);
+            let client = browser::client().build().unwrap();
+            let other = Agent {
+                client,
+                ..agent.clone()
+            };
+            assert_eq!(other.list_at(&at, session).await, Some(200));
+        }
     }
     // Operators' pages are not for callers.
     for page in ["/metrics", "/ready", "/health", "/elsewhere"] {

@@ -39,7 +39,7 @@ impl PeerSettings {
     /// record that others may share.
     ///
     /// # Errors
-    /// If other gateways could not reach this one.
+    /// If other gateways could not reach this one, whatever [`with_address`](Self::with_address) adds.
     pub fn read(
         listen: Option<SocketAddr>,
         address: Option<String>,
@@ -53,10 +53,29 @@ impl PeerSettings {
         if !is_shared {
             return Err(PeerSettingsError::NotShared);
         }
-        match &address {
-            None if listen.ip().is_unspecified() => Err(PeerSettingsError::Unspecified),
+        let read = Self { listen, address };
+        if read.address.is_some() {
+            read.check()?;
+        }
+        Ok(Some(read))
+    }
+
+    /// Replaces the host and port at which other gateways reach this one, if some are given.
+    ///
+    /// # Errors
+    /// If other gateways could not reach this one.
+    pub fn with_address(self, address: Option<String>) -> Result<Self, PeerSettingsError> {
+        let address = address.or(self.address);
+        let replaced = Self { address, ..self };
+        replaced.check()?;
+        Ok(replaced)
+    }
+
+    fn check(&self) -> Result<(), PeerSettingsError> {
+        match &self.address {
+            None if self.listen.ip().is_unspecified() => Err(PeerSettingsError::Unspecified),
             Some(address) if !is_address(address) => Err(PeerSettingsError::Address),
-            Some(_) | None => Ok(Some(Self { listen, address })),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -83,13 +102,6 @@ mod tests {
             ),
             (
                 Some("0.0.0.0:1"),
-                None,
-                true,
-                PeerSettingsError::Unspecified,
-            ),
-            (Some("[::]:1"), None, true, PeerSettingsError::Unspecified),
-            (
-                Some("0.0.0.0:1"),
                 Some("a"),
                 true,
                 PeerSettingsError::Address,
@@ -103,8 +115,20 @@ mod tests {
         ] {
             assert_eq!(read(listen, address, is_shared), Err(error), "{listen:?}");
         }
+        for (listen, address, error) in [
+            ("0.0.0.0:1", None, PeerSettingsError::Unspecified),
+            ("[::]:1", None, PeerSettingsError::Unspecified),
+            ("0.0.0.0:1", Some("a"), PeerSettingsError::Address),
+        ] {
+            let read = read(Some(listen), None, true).unwrap().unwrap();
+            let replaced = read.with_address(address.map(str::to_owned));
+            assert_eq!(replaced, Err(error), "{listen}");
+        }
         let read = read(Some("0.0.0.0:8443"), Some("gateway-1:8443"), true);
-        let read = read.unwrap().unwrap();
+        let read = read.unwrap().unwrap().with_address(None).unwrap();
         assert_eq!(read.address.as_deref(), Some("gateway-1:8443"));
+        let replaced = read.with_address(Some("10.0.0.7:8443".to_owned()));
+        let address = replaced.unwrap().address;
+        assert_eq!(address.as_deref(), Some("10.0.0.7:8443"));
     }
 }

@@ -2,6 +2,7 @@
 //! from pages of other origins or under other host names are rejected; and for `mcp-elicit inbox` at the state folder's
 //! socket. [`model`] has the bodies of its requests and responses.
 
+pub mod export;
 pub mod model;
 
 use std::convert::Infallible;
