@@ -91,6 +91,30 @@ impl SealedWith {
     }
 }
 
+/// A key of a file, and what the values of a record need of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedKey {
+    /// Its id.
+    pub id: KeyId,
+    /// Its use.
+    pub usage: KeyUse,
+}
+
+/// The use of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It seals new values.
+    Seals,
+    /// It opens values of the record.
+    Opens,
+    /// It may open values that name no key, or that a running gateway has.
+    MayOpen,
+    /// No value needs it.
+    Unneeded,
+    /// Values of the record need it, and the file does not have it.
+    Missing,
+}
+
 /// Returns the sealed values in a team's JSON, in hex.
 pub(crate) fn sealed_texts(team: &str) -> impl Iterator<Item = &str> {
     let texts = team.split(SEALED_TEXT).skip(1);
@@ -226,6 +250,50 @@ impl Encryption {
         }
         state_file::replace(path, &keys.concat())?;
         Ok(keys.len() - 1)
+    }
+
+    /// Returns the keys of this file, the newest first, and then those that it lacks.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn list(path: &Path, needed: &SealedWith) -> io::Result<Vec<ListedKey>> {
+        let ids: Vec<_> = keys_in(path)?.iter().map(KeyId::of).collect();
+        let usage = |at, id| match at {
+            0 => KeyUse::Seals,
+            _ if needed.keys.contains(id) => KeyUse::Opens,
+            _ if needed.any => KeyUse::MayOpen,
+            _ => KeyUse::Unneeded,
+        };
+        let missing = needed.keys.iter().filter(|id| !ids.contains(id));
+        let known = ids.iter().enumerate().map(|(at, id)| ListedKey {
+            id: *id,
+            usage: usage(at, id),
+        });
+        let missing = missing.map(|id| ListedKey {
+            id: *id,
+            usage: KeyUse::Missing,
+        });
+        Ok(known.chain(missing).collect())
+    }
+
+    /// Removes the keys from this file that no value needs. The newest stays. Returns those that were removed.
+    ///
+    /// # Errors
+    /// If the file cannot be read or replaced.
+    pub fn retire(path: &Path, needed: &SealedWith) -> io::Result<Vec<KeyId>> {
+        let before = keys_in(path)?;
+        let listed = Self::list(path, needed)?;
+        let gone: Vec<_> = listed
+            .iter()
+            .filter(|key| key.usage == KeyUse::Unneeded)
+            .map(|key| key.id)
+            .collect();
+        if !gone.is_empty() {
+            let stays = |key: &&[u8; KEY]| !gone.contains(&KeyId::of(key));
+            let kept: Vec<_> = before.iter().filter(stays).copied().collect();
+            state_file::replace(path, &kept.concat())?;
+        }
+        Ok(gone)
     }
 
     /// Returns the keys, the newest first, after a look at the file.

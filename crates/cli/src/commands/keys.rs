@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
-use mcp_elicit_record::encryption::{Encryption, SealedWith};
+use mcp_elicit_record::encryption::{Encryption, KeyUse, ListedKey, SealedWith};
 use mcp_elicit_record::store::Sqlite;
 use mcp_elicit_record::{LockFile, SetAside};
 
@@ -28,6 +28,15 @@ enum Act {
     /// Encrypt values with a new key from now on. Running gateways use it from their next value on. Earlier keys are kept
     /// while values need them
     Rotate,
+    /// List the keys that seal values, the newest first, by their ids, and whether values of the record need them
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the keys that no value of the record needs. Stop all gateways of the record first: they may have values
+    /// that are not in it yet
+    Retire,
     /// Rename the record and begin a new one, if a key is lost: pending questions, stored answers and results are lost.
     /// Stop all gateways of the state folder first
     StartOver,
@@ -42,6 +51,8 @@ async fn change(args: KeysArgs) -> Result<Exit, Failure> {
     let folder = state_record::named_folder(&args.location)?.folder;
     match (args.act, folder.database()) {
         (Act::Rotate, _) => rotate(&folder).await,
+        (Act::List { json }, _) => list(&folder, json).await,
+        (Act::Retire, _) => retire(&folder).await,
         (Act::StartOver, Some(database)) => Err(Failure::usage(
             "`keys start-over` is for a record in the state folder",
         )
@@ -86,16 +97,83 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
-    let path = folder.path();
-    if !folder.seal().exists() {
-        return Err(
-            Failure::usage(format!("there is no key in {}", path.display()))
-                .hint("name the gateway's state folder with `--state DIR`."),
+fn check_has_keys(folder: &StateFolder) -> Result<(), Failure> {
+    if folder.seal().exists() {
+        return Ok(());
+    }
+    let path = folder.path().display();
+    Err(Failure::usage(format!("there is no key in {path}"))
+        .hint("name the gateway's state folder with `--state DIR`."))
+}
+
+fn unchanged(error: std::io::Error) -> Failure {
+    Failure::usage("the key cannot be changed").because(error)
+}
+
+async fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
+    check_has_keys(folder)?;
+    let needed = needed_keys(folder).await?;
+    let listed = Encryption::list(&folder.seal(), &needed);
+    let listed =
+        listed.map_err(|error| Failure::usage("the keys cannot be read").because(error))?;
+    for ListedKey { id, usage } in listed {
+        let (name, words) = match usage {
+            KeyUse::Seals => ("seals", "seals new values"),
+            KeyUse::Opens => ("opens", "opens values of the record"),
+            KeyUse::MayOpen => (
+                "may-open",
+                "may open values that name no key, or that a running gateway has",
+            ),
+            KeyUse::Unneeded => (
+                "unneeded",
+                "is not needed; `mcp-elicit keys retire` deletes it",
+            ),
+            KeyUse::Missing => (
+                "missing",
+                "is MISSING here, and values of the record need it: restore seal.key from a backup",
+            ),
+        };
+        if json {
+            output::print_json(&serde_json::json!({"id": id.to_string(), "use": name}))?;
+        } else {
+            output::print(format_args!("{id}  {words}"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
+    check_has_keys(folder)?;
+    // Until the keys are deleted, so that no gateway starts meanwhile.
+    let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
+    let needed = needed_keys(folder).await?;
+    if lease.has_others() || folder.database().is_some() && needed.any {
+        return Err(Failure::usage("a gateway of this record runs")
+            .hint("end all of them first: they may have values that are not in the record yet."));
+    }
+    let retired = Encryption::retire(&folder.seal(), &needed).map_err(unchanged)?;
+    for id in &retired {
+        output::print(id)?;
+    }
+    output::say(match retired.len() {
+        0 if needed.any => {
+            "values of an earlier version name no key, so any may be needed: nothing was deleted"
+                .to_owned()
+        }
+        0 => "every key is needed: nothing was deleted".to_owned(),
+        1 => "1 key was deleted".to_owned(),
+        count => format!("{count} keys were deleted"),
+    });
+    if !retired.is_empty() && folder.database().is_some() {
+        output::say(
+            "the state folders of the record's other gateways have files of their own: run this for each",
         );
     }
-    let unchanged =
-        |error: std::io::Error| Failure::usage("the key cannot be changed").because(error);
+    Ok(Exit::Done)
+}
+
+async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
+    check_has_keys(folder)?;
     // No gateway that starts meanwhile is taken for one that was not there.
     let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
     let mut needed = needed_keys(folder).await?;

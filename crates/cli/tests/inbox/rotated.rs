@@ -65,6 +65,53 @@ fn refused(state: &Path) -> Output {
 }
 
 #[test]
+fn keys_are_listed_with_their_use_and_those_without_a_use_are_deleted_while_no_gateway_runs() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let question = ask_once(state, 2);
+    let mut running = start(state);
+    for _ in 0..3 {
+        rotate(state);
+    }
+    let refused = command(state, &["keys", "retire"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(said(&refused).contains("a gateway of this record runs"));
+    let newest = ask(&mut running, 3);
+    drop(running);
+    let listed = || {
+        let listed = command(state, &["keys", "list", "--json"]);
+        assert!(listed.status.success(), "{listed:?}");
+        let lines = String::from_utf8(listed.stdout).unwrap();
+        let uses = lines.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["use"].as_str().unwrap().to_owned()
+        });
+        uses.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), ["seals", "unneeded", "unneeded", "opens"]);
+    assert!(said(&command(state, &["keys", "list"])).contains("opens values of the record"));
+    let path = state.join("seal.key");
+    let before = fs::read(&path).unwrap();
+    let retired = command(state, &["keys", "retire"]);
+    assert!(
+        said(&retired).contains("2 keys were deleted"),
+        "{retired:?}"
+    );
+    assert_eq!(listed(), ["seals", "opens"]);
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        [&before[..32], &before[96..]].concat()
+    );
+    let again = command(state, &["keys", "retire"]);
+    assert!(said(&again).contains("nothing was deleted"), "{again:?}");
+    assert!(shown(state, &question).contains("n: 2"));
+    assert!(shown(state, &newest).contains("n: 3"));
+    // One that values need is named when it is missing.
+    fs::write(&path, &before[..32]).unwrap();
+    assert_eq!(listed(), ["seals", "missing"]);
+}
+
+#[test]
 fn a_question_stays_answerable_when_the_key_is_changed_twice_beside_its_gateway() {
     let state = tempfile::tempdir().unwrap();
     let state = state.path();
