@@ -7,6 +7,7 @@ use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
 use mcp_elicit_core::wire::{Cancelled, Envelope, Id, members, message, method};
 use serde_json::value::RawValue;
 
+use crate::approvals::without_unshown;
 use crate::call_start::{Carried, Start};
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
@@ -39,6 +40,9 @@ impl Relay {
         }
         if let Some(defect) = calls::too_long_target(*frame) {
             let refusal = ErrorResponse::new(-32602, defect.to_string());
+            return self.effects.reject(frame, &refusal);
+        }
+        if let Some(refusal) = self.settings.refusal_of_related_task(*frame) {
             return self.effects.reject(frame, &refusal);
         }
         match method {
@@ -138,6 +142,10 @@ impl Relay {
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
         let log_level = self.requested_log_level(*frame);
         let is_approved = self.approvals.is_starting();
+        if is_approved && let Some(shown) = without_unshown(&sent) {
+            // For a server of another era, the session's description of its client was added.
+            sent = Cow::Owned(shown);
+        }
         let other = if is_approved {
             // A client's own id could tell the server something that no approver has seen.
             Some(self.new_id())
@@ -315,6 +323,10 @@ impl Relay {
         let Some(id) = frame.id() else {
             return ClientForward::Handled;
         };
+        if let Some(error) = self.settings.error_for_foreign_response(frame) {
+            self.client_fails_with(now, &id, &error);
+            return ClientForward::Handled;
+        }
         if let Some(key) = self.answered_question(&id) {
             self.client_replies(now, key, frame);
             return ClientForward::Handled;
@@ -338,6 +350,18 @@ impl Relay {
                     .tell_server(frame_edit::with_id(frame.text(), &servers), None);
                 ClientForward::Handled
             }
+        }
+    }
+
+    /// Handles a response as if the client had answered with this error.
+    fn client_fails_with(&mut self, now: Timestamp, id: &Id, error: &ErrorResponse) {
+        let text = error.to_response(id);
+        let Some(index) = FrameIndex::at(text.as_bytes()) else {
+            return;
+        };
+        let forward = self.client_response(now, Frame::of_text(&text, &index));
+        if matches!(forward, ClientForward::AsIs(_)) {
+            self.effects.tell_server(text, None);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::wire::frame::FramePart;
 use mcp_elicit_core::wire::{Capability, Frame, Revision};
 
 use crate::CallSummary;
@@ -110,6 +111,20 @@ impl RelaySettings {
     /// Returns `true` if a client's messages are checked: by rules, or by the owners of tasks.
     pub(crate) fn has_callers_to_judge(&self) -> bool {
         self.decisions.is_some() || self.task_caller.is_some()
+    }
+
+    /// Returns the refusal of a request that is attached to a task of another caller, or to one that is not known.
+    pub(crate) fn refusal_of_related_task(&self, frame: Frame<'_>) -> Option<ErrorResponse> {
+        let caller = self.task_caller.as_ref()?;
+        let params = frame.part(FramePart::Params)?;
+        self.task_owners.refusal_of_related(params, caller)
+    }
+
+    /// Returns the error that the server gets instead of a response that is attached to a task of another caller.
+    pub(crate) fn error_for_foreign_response(&self, frame: Frame<'_>) -> Option<ErrorResponse> {
+        let caller = self.task_caller.as_ref()?;
+        let result = frame.part(FramePart::Result)?;
+        self.task_owners.refusal_of_related(result, caller)
     }
 
     /// Returns the refusal of a request about a task of another caller, or of one that is not known.

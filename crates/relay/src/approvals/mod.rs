@@ -39,8 +39,9 @@ use crate::{
 use claims::claims;
 use edits::Edits;
 use request::approval_request;
+use shown::has_only_shown;
 pub use shown::is_trace_parent;
-use shown::{has_only_shown, without_unshown_meta};
+pub(crate) use shown::without_unshown;
 
 /// A client that waits for a call which is not with the server.
 struct WaitingClient {
@@ -461,7 +462,7 @@ impl Relay {
     ) -> ClientForward {
         let (changed, edited) = edits.map(Edits::into_parts).unzip();
         let binding = changed.as_ref().and_then(|_| binding_of(text));
-        let sent = without_unshown_meta(changed.as_deref().unwrap_or(text)).or(changed);
+        let sent = without_unshown(changed.as_deref().unwrap_or(text)).or(changed);
         let text = sent.as_deref().unwrap_or(text);
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
             return ClientForward::Handled;

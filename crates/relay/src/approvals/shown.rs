@@ -1,11 +1,12 @@
 //! The members of a call that its approvers are shown; others are not sent to the server with the approval.
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::{Id, Revision, meta};
 use serde_json::value::RawValue;
 
 use crate::CallKind;
+use crate::era::own_info;
 use crate::frame_edit;
 use crate::parts::log_levels::LogLevel;
 
@@ -57,7 +58,8 @@ fn needed_of(name: &str, value: &RawValue) -> Option<String> {
         meta::PROTOCOL_VERSION => {
             serde_json::from_str::<String>(text).is_ok_and(|text| text.parse::<Revision>().is_ok())
         }
-        meta::CLIENT_INFO => return client_info(value),
+        // A client may name itself otherwise in each request, and approvers see one of its names.
+        meta::CLIENT_INFO if text.starts_with('{') => return Some(own_info().to_string()),
         meta::CLIENT_CAPABILITIES => return capabilities(value),
         meta::LOG_LEVEL => LogLevel::read(text).is_some(),
         "traceparent" => {
@@ -66,24 +68,6 @@ fn needed_of(name: &str, value: &RawValue) -> Option<String> {
         _ => false,
     };
     is_kept.then(|| text.to_owned())
-}
-
-/// The longest text of a client about itself that goes with an approved call, in characters.
-const LONGEST_NAME: usize = 100;
-
-/// Returns a client's name, version and title, if they are short texts.
-fn client_info(value: &RawValue) -> Option<String> {
-    let info = Members::read(value, "clientInfo").ok()?;
-    let is_kept = |name: &str, value: &RawValue| {
-        let text = serde_json::from_str::<String>(value.get());
-        ["name", "version", "title"].contains(&name)
-            && text.is_ok_and(|text| text.chars().count() <= LONGEST_NAME)
-    };
-    let kept = info.iter().filter(|(name, value)| is_kept(name, value));
-    let kept: Vec<_> = kept
-        .map(|(name, value)| (name, value.get().to_owned()))
-        .collect();
-    Some(unchanged_or(value, &kept, info.iter().count()))
 }
 
 /// The capabilities that the protocol defines, each with its own members.
@@ -95,8 +79,13 @@ const CAPABILITIES: [(&str, &[&str]); 3] = [
 
 /// The members of `extensions`: of them, only the name goes with an approved call, or settings of a fixed text.
 const EXTENSIONS: &str = "extensions";
-/// The prefix of the protocol's own extensions.
-const OWN_EXTENSION: &str = "io.modelcontextprotocol/";
+/// The protocol's own extensions. An approver sees none of them, so a client cannot name others.
+const KNOWN_EXTENSIONS: [&str; 4] = [
+    "io.modelcontextprotocol/enterprise-managed-authorization",
+    "io.modelcontextprotocol/oauth-client-credentials",
+    "io.modelcontextprotocol/tasks",
+    "io.modelcontextprotocol/ui",
+];
 /// The settings of an extension that are kept.
 const KNOWN_SETTINGS: [(&str, &str); 1] = [(
     "io.modelcontextprotocol/ui",
@@ -112,7 +101,8 @@ fn capabilities(value: &RawValue) -> Option<String> {
             continue;
         };
         if name == EXTENSIONS {
-            let own = members.iter().filter(|(name, _)| is_own_extension(name));
+            let is_known = |(name, _): &(&str, _)| KNOWN_EXTENSIONS.contains(name);
+            let own = members.iter().filter(is_known);
             let own: Vec<_> = own
                 .map(|(name, value)| (name, settings(name, value)))
                 .collect();
@@ -126,16 +116,6 @@ fn capabilities(value: &RawValue) -> Option<String> {
         }
     }
     Some(unchanged_or(value, &kept, declared.iter().count()))
-}
-
-/// Returns `true` for the name of an extension of the protocol's own: a few lower-case letters and dashes.
-fn is_own_extension(name: &str) -> bool {
-    name.strip_prefix(OWN_EXTENSION).is_some_and(|own| {
-        own.len() <= 40
-            && own
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-    })
 }
 
 /// Returns the settings of an extension that are kept.
@@ -186,8 +166,24 @@ pub fn is_trace_parent(text: &str) -> bool {
     lengths == [2, 32, 16, 2] && text.split('-').all(is_hex)
 }
 
+/// Returns the request without members of `_meta` and `task` that no approver has seen; `None` if it has none.
+pub(crate) fn without_unshown(text: &str) -> Option<String> {
+    let task = without_task_members(text);
+    without_unshown_meta(task.as_deref().unwrap_or(text)).or(task)
+}
+
+/// Returns the request with an empty `task`, so that the server decides how long the result is kept; `None` if it has no
+/// other.
+fn without_task_members(text: &str) -> Option<String> {
+    let index = FrameIndex::at(text.as_bytes())?;
+    let range = Frame::of_text(text, &index).member_range(FramePart::Params, "task")?;
+    let task = Members::read_text(&text[range.clone()], "task").ok()?;
+    let has_members = task.iter().next().is_some();
+    has_members.then(|| frame_edit::spliced(text, &range, "{}"))
+}
+
 /// Returns the request without members of `_meta` that no approver has seen; `None` if it has none.
-pub(super) fn without_unshown_meta(text: &str) -> Option<String> {
+fn without_unshown_meta(text: &str) -> Option<String> {
     let index = FrameIndex::at(text.as_bytes())?;
     let range = index.meta.clone()?;
     let meta = Members::read_text(&text[range.clone()], "_meta").ok()?;
@@ -218,7 +214,8 @@ mod tests {
         };
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let needed = format!(
-            r#"{{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"c"}},"io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":"info","traceparent":"{trace}"}}"#
+            r#"{{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":"info","traceparent":"{trace}"}}"#,
+            own_info()
         );
         assert_eq!(without_unshown_meta(&with(&needed)), None);
         assert_eq!(without_unshown_meta(CALL), None);
@@ -253,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_s_description_of_itself_goes_along_without_other_members() {
+    fn of_a_client_s_description_of_itself_only_known_abilities_go_along() {
         let sent = |meta: &str| {
             let call = format!(
                 r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","_meta":{meta}}}}}"#
@@ -273,28 +270,18 @@ mod tests {
                 r#"{{"io.modelcontextprotocol/clientCapabilities":{all}}}"#
             ))
         };
-        let usual = r#"{"name":"c","version":"1","title":"A client"}"#;
-        assert_eq!(info(usual), None);
-        let long = format!(r#"{{"name":"c","title":"{}"}}"#, "x".repeat(101));
-        for (given, expected) in [
-            (
-                r#"{"name":"c","force":"yes","path":"/etc"}"#,
-                r#"{"name":"c"}"#,
-            ),
-            (
-                r#"{"name":"c","icons":[{"src":"/etc"}]}"#,
-                r#"{"name":"c"}"#,
-            ),
-            (
-                r#"{"name":{"path":"/etc"},"version":"1"}"#,
-                r#"{"version":"1"}"#,
-            ),
-            (&long, r#"{"name":"c"}"#),
+        assert_eq!(info(&own_info().to_string()), None);
+        for given in [
+            r#"{"name":"c","version":"path=/etc"}"#,
+            r#"{"name":"c","version":"1","title":"path=/etc"}"#,
+            r#"{"name":"c","force":"yes","path":"/etc"}"#,
+            r#"{"name":"c","icons":[{"src":"/etc"}]}"#,
+            r#"{"name":{"path":"/etc"},"version":"1"}"#,
         ] {
             let kept = info(given).unwrap();
-            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
             assert_eq!(
-                kept["io.modelcontextprotocol/clientInfo"], expected,
+                kept["io.modelcontextprotocol/clientInfo"],
+                own_info(),
                 "{given}"
             );
         }
@@ -325,7 +312,7 @@ mod tests {
                 r#"{"extensions":{}}"#,
             ),
             (
-                r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["/etc"]},"io.modelcontextprotocol/path=etc":{}}}"#,
+                r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["/etc"]},"io.modelcontextprotocol/path=etc":{},"io.modelcontextprotocol/path-etc":{}}}"#,
                 r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#,
             ),
         ] {
@@ -360,6 +347,27 @@ mod tests {
         ] {
             assert!(!is_shown(task), "{task}");
         }
+    }
+
+    #[test]
+    fn the_server_decides_how_long_the_result_of_an_approved_call_is_kept() {
+        let with = |task: &str| {
+            format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","task":{task},"_meta":{{}}}}}}"#
+            )
+        };
+        for task in [r#"{"ttl":60000}"#, r#"{"ttl":null}"#] {
+            assert_eq!(
+                without_unshown(&with(task)).as_deref(),
+                Some(&*with("{}")),
+                "{task}"
+            );
+        }
+        for task in ["{}", "null"] {
+            assert_eq!(without_unshown(&with(task)), None, "{task}");
+        }
+        let both = with(r#"{"ttl":1}"#).replace(r#""_meta":{}"#, r#""_meta":{"force":1}"#);
+        assert_eq!(without_unshown(&both).as_deref(), Some(&*with("{}")));
     }
 
     #[test]

@@ -44,7 +44,7 @@ use crate::parts::turns::Rule;
 use crate::{AskId, Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 pub(crate) use client::Client;
 use client::ClientEra;
-use client::own_info;
+pub(crate) use client::own_info;
 pub(crate) use rounds_client::declared_in;
 use rounds_client::declared_with_own;
 use server::ServerEra;

@@ -21,6 +21,10 @@ const REMEMBERED: usize = 4_096;
 /// The longest id of a task that is remembered, in bytes.
 const LONGEST_ID: usize = 1_024;
 
+/// The error for a message about a task that the caller did not begin.
+const NOT_OF_CALLER: &str =
+    "no call of this caller has become this task: the gateway keeps the tasks of its callers apart";
+
 /// The caller that began each task: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct TaskOwners {
@@ -92,10 +96,20 @@ impl TaskOwners {
         match params.map(task_in) {
             Some(Ok(Some(task))) if self.is_of(&task, caller) => None,
             Some(Err(defect)) => Some(ErrorResponse::new(-32602, defect.to_string())),
-            Some(Ok(_)) | None => {
-                let why = "no call of this caller has become this task: the gateway keeps the tasks of its callers apart";
-                Some(ErrorResponse::new(-32602, why))
-            }
+            Some(Ok(_)) | None => Some(ErrorResponse::new(-32602, NOT_OF_CALLER)),
+        }
+    }
+
+    /// Returns the refusal of a message with these params, or this result, that its `_meta` attaches to a task, unless the
+    /// task is known to be this caller's.
+    pub(crate) fn refusal_of_related(&self, body: &str, caller: &str) -> Option<ErrorResponse> {
+        if !body.starts_with('{') {
+            return None;
+        }
+        match related_tasks_in(body) {
+            Ok(tasks) if tasks.iter().all(|task| self.is_of(task, caller)) => None,
+            Ok(_) => Some(ErrorResponse::new(-32602, NOT_OF_CALLER)),
+            Err(defect) => Some(ErrorResponse::new(-32602, defect.to_string())),
         }
     }
 
@@ -196,14 +210,37 @@ fn tasks_in(params: &RawValue) -> Result<Vec<String>, WireError> {
     if let Some(task) = all.get("task").filter(|task| task.get().starts_with('{')) {
         tasks.extend(task_in(task)?);
     }
-    if let Some(meta) = all.get("_meta").filter(|meta| meta.get().starts_with('{')) {
-        let meta = Members::read(meta, "_meta")?;
-        meta.refuse_like(&[RELATED_TASK], "_meta")?;
-        if let Some(task) = meta.get(RELATED_TASK) {
-            tasks.extend(task_in(task)?);
+    tasks.extend(related_task_in(&all)?);
+    Ok(tasks)
+}
+
+/// Returns the ids of the tasks to which a message with these params, or this result, or one of its `inputResponses`, is
+/// attached.
+fn related_tasks_in(body: &str) -> Result<Vec<String>, WireError> {
+    const RESPONSES: &str = "inputResponses";
+    let all = Members::read_text(body, "params")?;
+    all.refuse_like(&["_meta", RESPONSES], "params")?;
+    let mut tasks: Vec<String> = related_task_in(&all)?.into_iter().collect();
+    let is_object = |value: &&RawValue| value.get().starts_with('{');
+    if let Some(responses) = all.get(RESPONSES).filter(is_object) {
+        let responses = Members::read(responses, RESPONSES)?;
+        for (_, response) in responses.iter().filter(|(_, value)| is_object(value)) {
+            let response = Members::read(response, "response")?;
+            response.refuse_like(&["_meta"], "response")?;
+            tasks.extend(related_task_in(&response)?);
         }
     }
     Ok(tasks)
+}
+
+/// Returns the id of the task to which `_meta` attaches a message with these params, or this result.
+fn related_task_in(all: &Members<'_>) -> Result<Option<String>, WireError> {
+    let Some(meta) = all.get("_meta").filter(|meta| meta.get().starts_with('{')) else {
+        return Ok(None);
+    };
+    let meta = Members::read(meta, "_meta")?;
+    meta.refuse_like(&[RELATED_TASK], "_meta")?;
+    meta.get(RELATED_TASK).map_or(Ok(None), task_in)
 }
 
 /// Returns the id of the task that an object names.

@@ -352,6 +352,34 @@ fn an_approved_call_has_no_id_and_no_token_of_its_client() {
 }
 
 #[test]
+fn an_approved_call_says_nothing_of_its_client_that_no_approver_saw() {
+    for eras in ERAS {
+        let (mut world, _) = admitting(eras, approval());
+        let (_, call) = world.client.call();
+        let mut call: serde_json::Value = serde_json::from_str(&call).unwrap();
+        call["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] =
+            serde_json::json!({"name": "path=/etc", "version": "path=/etc", "title": "path=/etc"});
+        call["params"]["task"] = serde_json::json!({"ttl": 1_234_567});
+        world.client_sends(&call.to_string());
+        world.settle();
+        let open = world.open_to_people();
+        assert!(world.answer(&open[0], Action::Accept));
+        world.settle();
+        let seen = &world.server.seen;
+        let sent = seen.iter().find(|frame| frame["method"] == "tools/call");
+        let sent = sent.unwrap();
+        let text = sent.to_string();
+        assert!(
+            !text.contains("/etc") && !text.contains("1234567"),
+            "{eras:?}: {sent}"
+        );
+        // The description of the session's client, which a server of another era gets with each call, does not go along.
+        let info = &sent["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
+        assert_ne!(info["name"], "raw", "{eras:?}: {sent}");
+    }
+}
+
+#[test]
 fn a_call_that_the_rules_refuse_by_the_time_it_is_approved_is_not_made() {
     for eras in ERAS {
         let (mut world, fixed, id) = called(eras, approval());

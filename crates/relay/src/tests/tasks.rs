@@ -239,6 +239,28 @@ fn a_task_is_for_the_caller_whose_call_became_it_in_all_sessions_of_that_caller(
                 "{notice}"
             );
         }
+        let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t-1"}});
+        let odd = json!({"io.modelcontextprotocol/relatedTask": {"taskId": "t-1"}});
+        for (method, params) in [
+            ("ping", json!({"_meta": related})),
+            ("ping", json!({"_Meta": related})),
+            ("resources/list", json!({"_meta": odd})),
+            ("tools/call", json!({"name": "long", "_meta": related})),
+            (
+                "tools/call",
+                json!({"name": "long", "inputResponses": {"a": {"action": "cancel", "_meta": related}}}),
+            ),
+        ] {
+            other.to_client.clear();
+            other.to_server.clear();
+            let frame = json!({"jsonrpc": "2.0", "id": 24, "method": method, "params": params});
+            other.client_sends(&frame.to_string());
+            assert!(other.to_server.is_empty(), "{frame}");
+            let refused = told(&mut other);
+            assert_eq!(refused["error"]["code"], -32602, "{method}: {refused}");
+        }
+        let own = json!({"name": "long", "_meta": related});
+        assert!(asked_about(&mut again, 25, "tools/call", own).is_some());
         let list = json!({"tasks": [{"taskId": "t-1", "ttl": 1}, {"taskId": "t-0"}, {"id": 1}]});
         for (world, own) in [
             (&mut again, json!([{"taskId": "t-1", "ttl": 1}])),
@@ -252,5 +274,40 @@ fn a_task_is_for_the_caller_whose_call_became_it_in_all_sessions_of_that_caller(
         assert!(asked_about(&mut other, 32, "tasks/list", json!({})).is_some());
         other.server_sends(unreadable);
         assert!(told(&mut other)["error"].is_object());
+    }
+}
+
+#[test]
+fn a_response_is_not_attached_to_a_task_of_another_caller() {
+    let revision = Revision::V2025_11_25;
+    let owners = TaskOwners::default();
+    let mut ada = session_of("ada", &owners, revision);
+    let call = json!({"name": "long", "arguments": {}});
+    assert!(asked_about(&mut ada, 11, "tools/call", call).is_some());
+    answers(
+        &mut ada,
+        11,
+        &json!({"task": {"taskId": "t-1", "status": "working"}}),
+    );
+    let question = json!({"jsonrpc": "2.0", "id": 71, "method": "elicitation/create",
+        "params": {"message": "m", "requestedSchema": {"type": "object", "properties": {}}}});
+    let roots = json!({"jsonrpc": "2.0", "id": 72, "method": "roots/list"});
+    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t-1"}});
+    for (caller, is_passed) in [("ada", true), ("mal", false)] {
+        let mut world = session_of(caller, &owners, revision);
+        for (request, result) in [
+            (&question, json!({"action": "decline", "_meta": related})),
+            (&roots, json!({"roots": [], "_meta": related})),
+        ] {
+            world.to_client.clear();
+            world.to_server.clear();
+            world.server_sends(&request.to_string());
+            let shown = told(&mut world);
+            let response = json!({"jsonrpc": "2.0", "id": shown["id"], "result": result});
+            world.client_sends(&response.to_string());
+            let sent: Vec<&String> = world.to_server.iter().collect();
+            let is_attached = sent.iter().any(|frame| frame.contains("t-1"));
+            assert_eq!(is_attached, is_passed, "{caller}: {sent:?}");
+        }
     }
 }
