@@ -366,6 +366,42 @@ while :; do sleep 5; done
         (call.wait().unwrap().code(), said)
     }
 
+    /// Once it is called, it asks without end and reads nothing.
+    const ASKS_ON: &str = r#"
+while read -r line; do
+  case $line in
+    *'"initialize"'*) id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"tools/call"'*) break ;;
+  esac
+done
+id=x; while [ ${#id} -lt 500 ]; do id=$id$id; done
+exec yes '{"jsonrpc":"2.0","id":"'$id'","method":"Elicitation/create","params":{}}'
+"#;
+
+    #[test]
+    fn a_server_that_asks_without_end_and_reads_nothing_is_ended_with_the_reason() {
+        let state = tempfile::tempdir().unwrap();
+        let server = ["--", "sh", "-c", ASKS_ON];
+        let mut command = gateway(state.path(), &["--inbox", "off"], &server);
+        command.stderr(Stdio::piped());
+        let mut raw = Raw::start(command);
+        let said = Said::by(raw.child.stderr.take().unwrap());
+        raw.initialize("2025-11-25", &json!({}));
+        raw.call(2, "t", &json!({}));
+        let line = said.wait_for("does not read what it is sent");
+        assert!(line.contains("WARN"), "{line}");
+        let ended = loop {
+            let frame = raw.next();
+            if frame["id"] == 2 {
+                break frame;
+            }
+        };
+        let why = ended["error"]["message"].as_str().unwrap();
+        assert!(why.contains("does not read what it is sent"), "{ended}");
+        drop(raw.stdin.take());
+        said.ended();
+    }
+
     #[test]
     fn a_call_ends_although_its_server_reads_no_replies() {
         for how in ["INT", "TERM"] {

@@ -12,7 +12,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, ClientReply, Origin};
 use crate::parts::calls::Call;
 use crate::parts::deliveries::Waiting;
-use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, Timer, Timestamp};
+use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, TakenAnswer, Timer, Timestamp};
 
 /// The time after which an answer is taken out again, if the record could not be written.
 const DELIVER_AGAIN: Duration = Duration::from_secs(5);
@@ -99,46 +99,63 @@ impl Relay {
             .push(Effect::BeginDelivery { questions, records });
     }
 
-    /// Handles answers that were taken out of the record for this delivery.
-    pub(crate) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
+    /// Handles answers that were taken out of the record for this delivery. Those that nobody waits for any more, because
+    /// their question was withdrawn or their call ended meanwhile, go back to the record.
+    pub(crate) fn delivery_begun(&mut self, now: Timestamp, answers: Vec<TakenAnswer>) {
         let mut rounds: Vec<CallId> = Vec::new();
         let mut visits: Vec<(CallId, bool)> = Vec::new();
         let mut decided = Vec::new();
-        for (key, reply) in replies {
+        let mut unsent = Vec::new();
+        for answer in answers {
+            let TakenAnswer {
+                question: key,
+                record,
+                reply,
+            } = answer;
             let Some(question) = self.take_question(key) else {
+                unsent.push(record);
                 continue;
             };
-            let record = question.record().map(str::to_owned);
             match (question.origin(), question.call()) {
                 (Origin::Pushed { id }, call) => {
                     let waits = call.map(|call| Waiting::new(call, question.is_reusable()));
-                    let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
+                    let delivery = self.deliveries.begin(vec![record], waits);
                     let frame = reply_frame(id, &reply, question.own_reply(&reply));
                     self.effects.send_to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
-                    if let Some(call) = self.calls.get_mut(call) {
-                        call.rounds_mut().add_deliveries(record);
-                    }
-                    if let Some(round) = self.calls.get_mut(call).and_then(|call| call.round_mut())
-                    {
+                    let waits = self.calls.get_mut(call);
+                    let waits = waits.filter(|call| call.round().is_some());
+                    let Some(waits) = waits else {
+                        unsent.push(record);
+                        continue;
+                    };
+                    waits.rounds_mut().add_deliveries(Some(record));
+                    if let Some(round) = waits.round_mut() {
                         let own = question.own_reply(&reply);
                         let said = own.map(|own| own.result().to_owned()).unwrap_or(reply);
                         round.answer(key, said);
                         rounds.push(call);
                     }
                 }
-                (Origin::Url, Some(call)) => {
-                    if let Some(call) = self.calls.get_mut(call) {
-                        call.rounds_mut().add_deliveries(record);
+                (Origin::Url, Some(call)) => match self.calls.get_mut(call) {
+                    Some(waits) => {
+                        waits.rounds_mut().add_deliveries(Some(record));
+                        visits.push((call, is_accept(&reply)));
                     }
-                    visits.push((call, is_accept(&reply)));
-                }
+                    None => unsent.push(record),
+                },
                 (Origin::PassedRound { entry, round }, _) => {
-                    self.retry_goes_on(*round, entry, reply, record);
+                    if self.passed_rounds.is_back(*round) {
+                        self.retry_goes_on(*round, entry, reply, record);
+                    } else {
+                        unsent.push(record);
+                    }
                 }
                 (Origin::Approval, Some(call)) => decided.push((call, reply, record)),
-                (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
+                (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {
+                    unsent.push(record);
+                }
             }
             self.hold_ends(&question);
         }
@@ -149,6 +166,17 @@ impl Relay {
         self.urls_answered(now, visits);
         for (call, reply, record) in decided {
             self.approval_decided(now, call, &reply, record);
+        }
+        self.return_unsent(unsent);
+    }
+
+    /// Gives answers back to the record that were taken out and not sent.
+    pub(crate) fn return_unsent(&mut self, records: Vec<String>) {
+        if !records.is_empty() {
+            let why =
+                "it was not sent: its question was withdrawn, or its call ended, at that moment"
+                    .to_owned();
+            self.effects.push(Effect::DeliveryRefused { records, why });
         }
     }
 

@@ -186,6 +186,17 @@ pub enum Effect {
     LeaveSession,
 }
 
+/// An answer that is taken out of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenAnswer {
+    /// The question's number.
+    pub question: AskId,
+    /// Its record.
+    pub record: String,
+    /// Its `ElicitResult`, as JSON.
+    pub reply: String,
+}
+
 /// The events that are reported to the relay.
 #[derive(Debug)]
 pub enum Event {
@@ -221,8 +232,8 @@ pub enum Event {
     },
     /// The answers are taken out of the record.
     DeliveryBegun {
-        /// The questions, with the `ElicitResult` of each as JSON.
-        replies: Vec<(AskId, String)>,
+        /// The answers.
+        answers: Vec<TakenAnswer>,
     },
     /// The answers cannot be taken out: another process took them, or they ended meanwhile.
     NoDelivery {

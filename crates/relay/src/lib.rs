@@ -98,7 +98,7 @@ use mcp_elicit_core::wire::{CallKind, Revision};
 pub use approvals::is_trace_parent;
 pub use batches::{BATCH, NO_BATCHES, batch_items, is_batch};
 pub use client_facts::{ClientFacts, ClientProfile, SeenClient};
-pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId};
+pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId, TakenAnswer};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
 pub use hand_back::{HANDED_BACK, NOT_CALLED, WAITING};
@@ -360,7 +360,7 @@ impl Relay {
             Event::NotRecorded { question } => self.not_recorded(now, question),
             Event::NotAdmitted { question, limit } => self.not_admitted(now, question, limit),
             Event::Answered { question } => self.answered(now, question),
-            Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
+            Event::DeliveryBegun { answers } => self.delivery_begun(now, answers),
             Event::NoDelivery { questions } => self.no_delivery(now, &questions),
             Event::DeliveryNotWritten { questions } => self.delivery_not_written(now, &questions),
             Event::Accepted(delivery) => self.deliveries.accepted(delivery, &mut self.effects),

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use mcp_elicit_core::question::{AskedVia, FoundCall};
 use mcp_elicit_record::stored_bytes::StorageLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
-use mcp_elicit_relay::{AskId, ByteLimit, Effect, Event, QuestionLimit};
+use mcp_elicit_relay::{AskId, ByteLimit, Effect, Event, QuestionLimit, TakenAnswer};
 
 use super::Session;
 
@@ -179,7 +179,7 @@ impl Session {
                 self.then(records, confirmed, noted)
             }
             Effect::DeliveryRefused { records, why } => {
-                tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
+                tracing::warn!(server = %self.who.server, %why, "an answer was not accepted, or not sent");
                 let refused = record.delivery_refused(&records, &why);
                 self.then(records, refused, noted)
             }
@@ -281,9 +281,18 @@ impl Session {
         taken: Result<Option<Vec<String>>, RecordError>,
     ) -> Event {
         match taken {
-            Ok(Some(replies)) => Event::DeliveryBegun {
-                replies: questions.into_iter().zip(replies).collect(),
-            },
+            Ok(Some(replies)) => {
+                let replies = replies.into_iter().zip(records);
+                let answers = questions.into_iter().zip(replies);
+                let answers = answers.map(|(question, (reply, record))| TakenAnswer {
+                    question,
+                    record: record.clone(),
+                    reply,
+                });
+                Event::DeliveryBegun {
+                    answers: answers.collect(),
+                }
+            }
             Ok(None) => Event::NoDelivery { questions },
             Err(fault) => {
                 self.could_not("an answer could not be taken out of the record", &fault);

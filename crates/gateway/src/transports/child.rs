@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader};
 use std::process::ChildStdout;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
 use crate::transports::unfinished::Unfinished;
+use crate::transports::unwritten::Unwritten;
 use mcp_elicit_core::text::without_mark;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
@@ -21,6 +22,10 @@ const READ: usize = 64 * 1024;
 
 /// The bytes that may wait for a server that does not read, before more are refused.
 const QUEUED: usize = 64 * 1024 * 1024;
+
+/// The reason why a server ended that asks and does not read.
+const OVERFULL: &str =
+    "it does not read what it is sent: too many answers to its own requests waited for it";
 
 /// The largest buffer that is kept for the next frame, in bytes.
 const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
@@ -32,8 +37,12 @@ pub(crate) struct ChildTransport {
     name: String,
     pipe: PipeWriter,
     process: Mutex<Option<Process>>,
-    /// The number of restarts: the output of an earlier process is dropped.
+    /// The number of processes that ended before this one: their output is dropped.
     restarts: AtomicU64,
+    /// What waits for it. Clients' requests are held back where they are read ([`QUEUED`]).
+    waiting: Unwritten,
+    /// `true` from the decision to end the process because too much waits for it, until the next one starts.
+    is_overfull: AtomicBool,
     /// The time that a full pipe is waited for before another thread takes over.
     room_wait: Duration,
     /// The slot among all children, held while this exists.
@@ -60,6 +69,8 @@ impl ChildTransport {
             pipe: PipeWriter::new(Box::new(stdin)),
             process: Mutex::new(Some(process)),
             restarts: AtomicU64::new(0),
+            waiting: Unwritten::default(),
+            is_overfull: AtomicBool::new(false),
             room_wait,
             _counted: counted,
             me: me.clone(),
@@ -143,16 +154,47 @@ impl ChildTransport {
     }
 }
 
+impl ChildTransport {
+    /// Ends the process because too much waits for it. People's answers that were not written stay in the record.
+    fn end_overfull(&self) {
+        if self.is_overfull.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(this) = self.me.upgrade() else {
+            return;
+        };
+        // In another thread, because the relay is busy with the message that is one too many.
+        thread::spawn(move || {
+            tracing::warn!(server = this.name, "{OVERFULL}");
+            this.restarts.fetch_add(1, Ordering::AcqRel);
+            this.kill();
+            this.pipe.close_within(Duration::ZERO);
+            this.report();
+            if let Some(session) = this.session() {
+                session.tell(Event::ServerGone(OVERFULL.to_owned()));
+            }
+        });
+    }
+}
+
 impl ServerTransport for ChildTransport {
     fn send(
         &self,
         frame: FrameBytes<'_>,
-        _call: Option<CallId>,
+        call: Option<CallId>,
         _stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
         _within: Beside,
     ) {
+        if self.is_overfull.load(Ordering::Acquire) && delivery.is_none() {
+            return;
+        }
+        // A single message may have any allowed length.
+        let is_only = self.pipe.unwritten() == 0;
         self.pipe.push(frame.bytes(), delivery);
+        if !self.waiting.set(self.pipe.unwritten()) && !is_only && call.is_none() {
+            self.end_overfull();
+        }
     }
 
     fn flush(&self) {
@@ -185,6 +227,7 @@ impl ServerTransport for ChildTransport {
         let started = Process::start(&self.program, &self.name);
         let started = started.and_then(|(process, stdin, stdout)| {
             self.pipe.reopen(Box::new(stdin));
+            self.is_overfull.store(false, Ordering::Release);
             *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
             self.spawn_reader(stdout)
         });
@@ -229,8 +272,9 @@ impl ChildTransport {
         }
     }
 
-    /// Tells the session the results of written answers.
+    /// Tells the session the results of written answers, and counts what still waits.
     fn report(&self) {
+        let _fewer = self.waiting.set(self.pipe.unwritten());
         let reports = self.pipe.take_reports();
         let Some(session) = self.session().filter(|_| !reports.is_empty()) else {
             return;

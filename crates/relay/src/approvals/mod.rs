@@ -279,9 +279,9 @@ impl Relay {
         now: Timestamp,
         key: CallId,
         reply: &str,
-        record: Option<String>,
+        record: String,
     ) {
-        let records: Vec<String> = record.into_iter().collect();
+        let records = vec![record];
         let waiting = self.approvals.decided(key);
         let call = self.calls.get(key);
         let call = call.and_then(|call| Some((WaitingClient::of(call)?, call.frame()?.to_owned())));

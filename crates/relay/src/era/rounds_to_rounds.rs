@@ -281,7 +281,7 @@ impl Relay {
         round: RoundId,
         entry: &str,
         reply: String,
-        record: Option<String>,
+        record: String,
     ) {
         let ready = self.passed_rounds.answered(round, entry, reply, record);
         if let Some(retry) = ready {
@@ -293,9 +293,11 @@ impl Relay {
 
     /// Ends a retry whose answer was lost to another.
     pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
-        if let Some((stream, text)) = self.passed_rounds.fail(round)
-            && let Some(index) = FrameIndex::at(text.as_bytes())
-        {
+        let Some((stream, text, records)) = self.passed_rounds.fail(round) else {
+            return;
+        };
+        self.return_unsent(records);
+        if let Some(index) = FrameIndex::at(text.as_bytes()) {
             self.effects
                 .reject_on(stream, Frame::of_text(&text, &index), refusal);
         }

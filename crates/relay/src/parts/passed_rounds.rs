@@ -216,14 +216,14 @@ impl PassedRounds {
         id: RoundId,
         entry: &str,
         reply: String,
-        record: Option<String>,
+        record: String,
     ) -> Option<ReadyRetry> {
         let round = self.by_id.get_mut(&id)?;
         let Progress::Back(retry) = &mut round.progress else {
             return None;
         };
         retry.replies.push((entry.to_owned(), reply));
-        retry.records.extend(record);
+        retry.records.push(record);
         if !round.open.is_empty() {
             return None;
         }
@@ -238,15 +238,16 @@ impl PassedRounds {
         })
     }
 
-    /// Fails the retry of a round. Returns its stream and its text, if one waits.
-    pub(crate) fn fail(&mut self, id: RoundId) -> Option<(StreamId, String)> {
+    /// Fails the retry of a round. Returns its stream, its text and the records of the answers that it would have
+    /// carried, if one waits.
+    pub(crate) fn fail(&mut self, id: RoundId) -> Option<(StreamId, String, Vec<String>)> {
         let round = self.by_id.get_mut(&id)?;
         let progress = std::mem::replace(&mut round.progress, Progress::Inside);
         if round.open.is_empty() {
             self.by_id.remove(&id);
         }
         match progress {
-            Progress::Back(retry) => Some((retry.stream, retry.text)),
+            Progress::Back(retry) => Some((retry.stream, retry.text, retry.records)),
             Progress::AtClient { state } => {
                 if let Some(round) = self.by_id.get_mut(&id) {
                     round.progress = Progress::AtClient { state };

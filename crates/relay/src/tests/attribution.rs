@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Effect, Event, StreamId};
+use crate::{Effect, Event, StreamId, TakenAnswer};
 
 /// Returns an open session in which the test plays the client and the server.
 fn session() -> World {
@@ -238,6 +238,43 @@ fn a_server_that_is_gone_asks_nobody_any_more() {
 }
 
 #[test]
+fn an_answer_that_is_taken_out_while_its_question_ends_goes_back_to_the_record() {
+    let cancelled = |id: u64| {
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+            .to_string()
+    };
+    for by in ["server", "client", "end"] {
+        let mut world = session();
+        call(&mut world, 11, "deploy");
+        let record = asks(&mut world, 900);
+        let question = world.store[&record].key.unwrap();
+        world.relay.handle(world.now, Event::Answered { question });
+        assert!(matches!(
+            world.relay.effect(),
+            Some(Effect::BeginDelivery { .. })
+        ));
+        match by {
+            "server" => world.server_sends(&cancelled(900)),
+            "client" => world.client_sends(&cancelled(11)),
+            _ => world.tell(Event::ServerGone("killed".to_owned())),
+        }
+        let answers = vec![TakenAnswer {
+            question,
+            record: record.clone(),
+            reply: r#"{"action":"decline"}"#.to_owned(),
+        }];
+        world
+            .relay
+            .handle(world.now, Event::DeliveryBegun { answers });
+        let effects: Vec<_> = std::iter::from_fn(|| world.relay.effect()).collect();
+        let [Effect::DeliveryRefused { records, .. }] = effects.as_slice() else {
+            panic!("{by}: {effects:?}")
+        };
+        assert_eq!(records, &[record], "{by}");
+    }
+}
+
+#[test]
 fn the_server_hears_the_answer_that_the_record_has() {
     let revision = Revision::V2025_11_25;
     let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
@@ -257,10 +294,14 @@ fn the_server_hears_the_answer_that_the_record_has() {
         Some(Effect::BeginDelivery { .. })
     ));
     // An answer on a page was first.
-    let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
+    let answers = vec![TakenAnswer {
+        question,
+        record: "r1".to_owned(),
+        reply: r#"{"action":"decline"}"#.to_owned(),
+    }];
     world
         .relay
-        .handle(world.now, Event::DeliveryBegun { replies });
+        .handle(world.now, Event::DeliveryBegun { answers });
     let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
         panic!("the server hears of it")
     };

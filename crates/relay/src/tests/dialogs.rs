@@ -4,7 +4,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Audience, Effect, Event, RelaySettings, StreamId};
+use crate::{Audience, Effect, Event, RelaySettings, StreamId, TakenAnswer};
 
 /// Returns the settings of a gateway without anybody but the client to ask.
 fn client_only() -> RelaySettings {
@@ -123,10 +123,14 @@ fn an_answer_given_elsewhere_is_delivered_whatever_the_withdrawn_dialog_returns(
             .relay
             .client_frame(world.now, StreamId::SESSION, late.as_bytes());
         assert!(world.relay.effect().is_none(), "{late}");
-        let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
+        let answers = vec![TakenAnswer {
+            question,
+            record: "r1".to_owned(),
+            reply: r#"{"action":"decline"}"#.to_owned(),
+        }];
         world
             .relay
-            .handle(world.now, Event::DeliveryBegun { replies });
+            .handle(world.now, Event::DeliveryBegun { answers });
         let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
             panic!("the answer is delivered: {late}")
         };

@@ -6,7 +6,7 @@ use mcp_elicit_core::question::with_reasons;
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
 
 use super::{ANSWER, World};
-use crate::{AskId, AskedVia, CallSummary, Effect, Event, NewQuestion};
+use crate::{AskId, AskedVia, CallSummary, Effect, Event, NewQuestion, TakenAnswer};
 
 /// One record of the store.
 pub(in crate::tests) struct Kept {
@@ -307,14 +307,18 @@ impl World {
                 questions: questions.collect(),
             };
         }
-        let mut replies = Vec::new();
+        let mut answers = Vec::new();
         for (question, id) in questions.into_iter().zip(records) {
             let kept = self.store.get_mut(id).unwrap();
             kept.deliveries += 1;
             kept.told += 1;
-            replies.push((question, kept.reply.clone().unwrap()));
+            answers.push(TakenAnswer {
+                question,
+                record: id.clone(),
+                reply: kept.reply.clone().unwrap(),
+            });
         }
-        Event::DeliveryBegun { replies }
+        Event::DeliveryBegun { answers }
     }
 }
 
