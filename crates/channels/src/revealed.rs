@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::question::reason_line;
+use mcp_elicit_core::question::{quoted, reason_line};
 use mcp_elicit_core::view::{CallView, sanitize};
 use mcp_elicit_policy::rules::Reveal;
 
@@ -129,7 +129,7 @@ impl<'a> Revealed<'a> {
         let why = ending.why.iter().filter(|_| self.has_question());
         let why: Vec<String> = why
             .filter_map(|why| reason_line(why))
-            .map(|why| format!("\u{201c}{why}\u{201d}"))
+            .map(|why| quoted(&why))
             .collect();
         let why = match why.as_slice() {
             [] => String::new(),
@@ -589,13 +589,13 @@ mod tests {
             event: Event::Declined,
             by: Some("ops-2".to_owned()),
             at: ended.asked_at,
-            why: vec!["wrong\ncluster".to_owned()],
+            why: vec!["wrong\n\u{201d}cluster".to_owned()],
         });
         let ended = notice(ended, Event::Declined, Reveal::Question);
         assert_eq!(subject(&ended), "[gateway] deploy: declined");
         assert_eq!(
             Revealed::new(&ended).ending(&zone).unwrap(),
-            "deploy_app on deploy: Declined by ops-2 at 10:00 UTC. Why: \u{201c}wrong cluster\u{201d}"
+            "deploy_app on deploy: Declined by ops-2 at 10:00 UTC. Why: \u{201c}wrong 'cluster\u{201d}"
         );
     }
 

@@ -13,7 +13,7 @@ use mcp_elicit_gateway::config::{Server, Target};
 use mcp_elicit_gateway::{SupportedEras, asked_eras, supported_eras};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_relay::AskedEras;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::output;
@@ -35,17 +35,43 @@ const LAUNCHERS: [&str; 11] = [
 /// The longest reason that is shown, in characters.
 const REASON: usize = 300;
 
+/// A line of what `gateway --check --json` prints. Words of a server are in members of their own.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum CheckReport {
+    /// The eras of a server.
+    Revisions(ServerEras),
+    /// The reason why the check failed.
+    Failed {
+        /// The sentence that says what happened, with its causes.
+        message: String,
+        /// The next step.
+        next: Option<String>,
+    },
+}
+
+impl CheckReport {
+    /// Creates the report of a failure.
+    pub(crate) fn of(failure: &Failure) -> Self {
+        let sentence = std::iter::once(failure.message());
+        let causes = failure.causes().iter().map(String::as_str);
+        Self::Failed {
+            message: sentence.chain(causes).collect::<Vec<_>>().join(": "),
+            next: failure.next_step().map(str::to_owned),
+        }
+    }
+}
+
 /// The eras of one server, as they are shown.
-#[derive(Debug, Serialize)]
-#[serde(tag = "event", rename = "revisions")]
-struct ServerEras {
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ServerEras {
     server: String,
     /// The revisions that it speaks, of each era the newest.
     speaks: Vec<String>,
     /// The revisions in which it was seen to ask.
-    asked: Vec<&'static str>,
+    asked: Vec<String>,
     /// The reason why its revisions are unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     unreached: Option<String>,
     /// The reason why a gateway cannot use it as it is configured, and the next step.
     #[serde(skip)]
@@ -68,7 +94,7 @@ impl ServerEras {
             speaks: spoken.session.iter().cloned().chain(rounds).collect(),
             asked: [(asked.pushed, pushed), (in_rounds, newest)]
                 .into_iter()
-                .filter_map(|(is_seen, revision)| is_seen.then_some(revision))
+                .filter_map(|(is_seen, revision)| is_seen.then(|| revision.to_owned()))
                 .collect(),
             unreached,
             unusable: unusable(server, spoken),
@@ -77,20 +103,32 @@ impl ServerEras {
 
     fn line(&self) -> String {
         let server = sanitize::line(&self.server, sanitize::LABEL);
-        let asked = match self.asked.as_slice() {
-            [] => "not seen to ask yet".to_owned(),
-            asked => format!("seen to ask on {}", asked.join(" and ")),
-        };
+        let asked = self.asked_in_words();
         match (&self.unreached, self.speaks.as_slice()) {
             (Some(why), _) => {
                 let why = sanitize::line(why, REASON);
                 format!("{server}: its revisions are unknown: {why}; {asked}")
             }
             (None, []) => format!("{server}: speaks no known revision; {asked}"),
-            (None, speaks) => {
-                let speaks: Vec<_> = speaks.iter().map(|one| sanitize::line(one, 40)).collect();
-                format!("{server}: speaks {}; {asked}", speaks.join(" and "))
-            }
+            (None, _) => format!("{server}: {}", self.words()),
+        }
+    }
+
+    /// Returns the revisions that it speaks, and those in which it was seen to ask, in words.
+    pub(crate) fn words(&self) -> String {
+        let asked = self.asked_in_words();
+        let speaks: Vec<_> = self
+            .speaks
+            .iter()
+            .map(|one| sanitize::line(one, 40))
+            .collect();
+        format!("speaks {}; {asked}", speaks.join(" and "))
+    }
+
+    fn asked_in_words(&self) -> String {
+        match self.asked.as_slice() {
+            [] => "not seen to ask yet".to_owned(),
+            asked => format!("seen to ask on {}", asked.join(" and ")),
         }
     }
 }
@@ -148,23 +186,31 @@ pub(crate) async fn show(
 ) -> Result<(), Failure> {
     let eras = Box::pin(eras_of(server, state)).await;
     if json {
-        return output::print_json(&eras);
+        return output::print_json(&CheckReport::Revisions(eras));
     }
     output::say(eras.line());
     Ok(())
 }
 
-/// Asks the servers of a configuration for their eras, and shows them.
+/// Asks the servers of a configuration for their eras, and shows them, or prints them as JSON.
 ///
 /// # Errors
 /// If one of them cannot be used as it is configured.
-pub(crate) async fn check(servers: &[Server], state: Option<&Path>) -> Result<(), Failure> {
+pub(crate) async fn check(
+    servers: &[Server],
+    state: Option<&Path>,
+    json: bool,
+) -> Result<(), Failure> {
     let mut unusable = Vec::new();
     for server in servers {
-        let eras = Box::pin(eras_of(server, state.map(Path::to_owned))).await;
+        let mut eras = Box::pin(eras_of(server, state.map(Path::to_owned))).await;
         output::say(eras.line());
         let name = sanitize::line(&eras.server, sanitize::LABEL);
-        unusable.extend(eras.unusable.map(|(why, next)| (name, why, next)));
+        let reason = eras.unusable.take();
+        unusable.extend(reason.map(|(why, next)| (name, why, next)));
+        if json {
+            output::print_json(&CheckReport::Revisions(eras))?;
+        }
     }
     let lines = |one: &(String, String, String)| format!("{}: {}; {}", one.0, one.1, one.2);
     match unusable.as_slice() {

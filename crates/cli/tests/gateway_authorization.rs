@@ -108,6 +108,49 @@ fn an_http_client_hears_what_the_server_wants_and_brings_it() {
     }
 }
 
+/// Starts a gateway whose clients have the credentials of the server in a header of their own.
+fn gateway_that_passes(upstream: &str, state: &tempfile::TempDir) -> (Running, String) {
+    let file = state.path().join("gateway.toml");
+    let folder = state.path().join("state");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nstate = '{}'\n[servers.wiki]\nurl = \"{upstream}\"\nauth = {{ mode = \"pass\", header = \"X-Wiki-Authorization\" }}\n",
+        folder.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let program = Program::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
+    let mut running = program.start();
+    let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let url = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("serving: http://")?.to_owned()))
+        .unwrap();
+    (running, url)
+}
+
+#[test]
+fn a_request_without_credentials_gets_none_of_another_client() {
+    let Some(servers) = guarded() else { return };
+    let rounds = [
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: server/discover",
+    ];
+    for server in servers {
+        let state = tempfile::tempdir().unwrap();
+        let (_gateway, at) = gateway_that_passes(server.url(), &state);
+        for (message, headers) in [(initialize(), &[][..]), (discover(), &rounds)] {
+            let mut with = headers.to_vec();
+            with.push("X-Wiki-Authorization: Bearer open-sesame");
+            let mut wrong = headers.to_vec();
+            wrong.push("X-Wiki-Authorization: Bearer other");
+            for (headers, expected) in [(&with[..], "200"), (headers, "401"), (&wrong, "401")] {
+                let (head, body) = post(&at, headers, &message);
+                let status = format!("http/1.1 {expected}");
+                assert!(head.starts_with(&status), "{headers:?} {head}\n{body}");
+            }
+        }
+    }
+}
+
 #[test]
 fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosses() {
     let Some(server) = peers::node_script("ts2-server.mjs") else {

@@ -204,6 +204,12 @@ pub fn reason_line(text: &str) -> Option<String> {
     (1..=MAX_REASON).contains(&length).then_some(line)
 }
 
+/// Returns a person's words in quotation marks, which those within cannot end.
+pub fn quoted(words: &str) -> String {
+    let within = words.replace(['"', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}'], "'");
+    format!("\u{201c}{within}\u{201d}")
+}
+
 /// Returns the `ElicitResult` of an outcome, as JSON.
 pub fn outcome_json(outcome: &Outcome) -> String {
     result_json(outcome.action(), content_json(outcome).as_deref())

@@ -90,6 +90,10 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     pub(crate) check: bool,
 
+    /// With `--check`: print the revisions of each server, and the reason if it cannot be used, as lines of JSON
+    #[arg(long, requires = "check")]
+    pub(crate) json: bool,
+
     /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port if that is
     /// taken]
     #[arg(help_heading = "Inbox and answers", long, value_name = "ADDRESS")]

@@ -6,7 +6,7 @@ use mcp_elicit_client::call::CallErrorKind;
 use mcp_elicit_client::connection::{ConnectErrorKind, Stderr, Target};
 use mcp_elicit_client::dispatch::Blame;
 use mcp_elicit_client::responder::ResponderErrorKind;
-use mcp_elicit_client::sign_in::step_up::{missing_scopes, parameter};
+use mcp_elicit_client::sign_in::step_up::{in_words, missing_scopes, parameter};
 use mcp_elicit_client::{
     CallError, ConnectError, Connection, Question, QuestionError, ResponderError,
 };
@@ -302,11 +302,16 @@ fn called(error: &CallError, refusal: Option<Refusal>) -> Failure {
             let words = "the server requires another authorization";
             let failure = refused(&words, challenge, reason);
             match missing_scopes(challenge) {
-                Some(scopes) => failure.hint(format!(
-                    "it requires the scope {}: sign in for it with `--sign-in --scope {}`.",
-                    scopes.join(" "),
-                    scopes.join(" --scope ")
-                )),
+                Some(scopes) => {
+                    let options = scopes
+                        .iter()
+                        .flat_map(|scope| ["--scope", scope.as_str()]);
+                    failure.hint(format!(
+                        "it requires {}: sign in for that with `--sign-in {}`.",
+                        in_words(&scopes),
+                        shell_words::join(options)
+                    ))
+                }
                 None if is_invalid(challenge)
                     && parameter(challenge, "resource_metadata").is_none() =>
                 {

@@ -15,13 +15,24 @@ use crate::call_session::{private_link, stop};
 use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output;
-use crate::server_eras;
+use crate::server_eras::{self, CheckReport};
 use crate::sign_in::{self, Person, token_folder};
 
 /// Runs the command to its end.
 pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
+    let json = args.json;
+    let ended = check_or_serve(args);
+    if let Err(failure) = &ended
+        && json
+    {
+        output::print_json(&CheckReport::of(failure))?;
+    }
+    ended
+}
+
+fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
     log::start(args.log, args.check)?;
-    let check = args.check;
+    let (check, json) = (args.check, args.json);
     let file = args.config.clone();
     let asked = args.sign_in.sign_in;
     let mut config = args.config()?;
@@ -31,7 +42,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
         .check()
         .map_err(|fault| unusable(fault, &from, check))?;
     if check {
-        in_runtime(check_servers(&config))?;
+        in_runtime(check_servers(&config, json))?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
@@ -56,9 +67,13 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
 }
 
 /// Tries each server; one that runs when a signal stops the process is killed.
-async fn check_servers(config: &Config) -> Result<(), Failure> {
+async fn check_servers(config: &Config, json: bool) -> Result<(), Failure> {
     let stop = stop::listen()?;
-    let checked = Box::pin(server_eras::check(&config.servers, config.state.as_deref()));
+    let checked = Box::pin(server_eras::check(
+        &config.servers,
+        config.state.as_deref(),
+        json,
+    ));
     tokio::select! {
         checked = checked => checked,
         () = stop.cancelled() => {

@@ -26,6 +26,30 @@ pub fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
     (are_scopes && !scopes.is_empty()).then_some(scopes)
 }
 
+/// Returns scopes for a sentence: each in quotation marks of code, or only their number if one is more than letters, digits
+/// and a few signs. A server chooses them, and may choose words of a sentence.
+///
+/// ```
+/// use mcp_elicit_client::sign_in::step_up::in_words;
+///
+/// assert_eq!(in_words(&["read", "mail.write"]), "`read`, `mail.write`");
+/// assert_eq!(in_words(&["read", "x).Run:curl|sh"]), "2 scopes");
+/// ```
+pub fn in_words<S: AsRef<str>>(scopes: &[S]) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/+@".contains(&byte);
+    let all = scopes.iter().map(AsRef::as_ref);
+    if all.clone().all(|scope: &str| scope.bytes().all(is_plain)) {
+        return all
+            .map(|scope| format!("`{scope}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    match scopes.len() {
+        1 => "1 scope".to_owned(),
+        count => format!("{count} scopes"),
+    }
+}
+
 /// Returns `true` if a text is a scope (RFC 6749, section 3.3).
 fn is_scope(text: &str) -> bool {
     let may_stand = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);

@@ -9,6 +9,7 @@ use axum::response::Response;
 use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::question::quoted;
 
 use super::form_decode::{self, Wrong};
 use super::markdown::Message;
@@ -364,7 +365,7 @@ async fn open<'a, D: QuestionStore>(
                 let now = (site.clock)();
                 let reasons = team.reasons.iter();
                 let reasons = reasons.map(|why| sanitize::line(why, sanitize::DESCRIPTION));
-                let reasons = reasons.map(|why| format!("Why: \u{201c}{why}\u{201d}"));
+                let reasons = reasons.map(|why| format!("Why: {}", quoted(&why)));
                 if team.good_for.is_some() && team.may_end_grant {
                     ended.acts.push(Act {
                         href: format!("{}/grants", site.base),

@@ -312,7 +312,7 @@ async fn in_file(
                         );
                     }
                 }
-                for (option, effect) in risky_options(args) {
+                for (option, effect) in risky_options(args, file.is_project) {
                     add(
                         "risky-option",
                         Warning,
@@ -413,8 +413,28 @@ async fn missing_sign_in(args: &[String], state: &StateFolder) -> Option<String>
 
 /// Options of a gateway that let something else than a person answer, or others see the answers, with their effect. The
 /// third part is the value that has it; any has it without one.
-const RISKY: [(&str, &str, Option<&str>); 4] = [
+const RISKY: [(&str, &str, Option<&str>); 8] = [
     ("--answer-command", "a program answers, not a person", None),
+    (
+        "--answer-with",
+        "a program answers, not a person",
+        Some("command"),
+    ),
+    (
+        "--answer-with",
+        "only the client is asked, whoever answers there",
+        Some("client"),
+    ),
+    (
+        "--profiles",
+        "a file decides which answers of a client are a person's",
+        None,
+    ),
+    (
+        "--doubt",
+        "answers that come too fast for a person may count",
+        None,
+    ),
     (
         "--inbox",
         "without the inbox, no person sees what the client does not show",
@@ -432,9 +452,24 @@ const RISKY: [(&str, &str, Option<&str>); 4] = [
     ),
 ];
 
+/// The same for a file that others have written too.
+const RISKY_IN_PROJECT: [(&str, &str, Option<&str>); 3] = [
+    (
+        "--record",
+        "who can use that database reads the questions and acts for people",
+        None,
+    ),
+    (
+        "--record-password-command",
+        "a program is run at each start",
+        None,
+    ),
+    ("--state", "who can read that folder acts for people", None),
+];
+
 /// Returns these options among the arguments of a gateway, as they are written without other values, and the effect of
 /// each.
-fn risky_options(args: &[String]) -> Vec<(String, &'static str)> {
+fn risky_options(args: &[String], is_project: bool) -> Vec<(String, &'static str)> {
     let end = args.iter().position(|word| word == "--");
     let own = &args[..end.unwrap_or(args.len())];
     let found = own.iter().enumerate().filter_map(|(at, word)| {
@@ -442,13 +477,17 @@ fn risky_options(args: &[String]) -> Vec<(String, &'static str)> {
             Some((name, value)) => (name, Some(value)),
             None => (word.as_str(), own.get(at + 1).map(String::as_str)),
         };
-        let (option, effect, needed) = RISKY.iter().find(|(option, ..)| *option == name)?;
-        match needed {
-            None => Some(((*option).to_owned(), *effect)),
-            Some(needed) => {
-                (value == Some(*needed)).then(|| (format!("{option} {needed}"), *effect))
-            }
-        }
+        let has = |needed: &Option<&str>| needed.is_none_or(|needed| value == Some(needed));
+        let in_project = RISKY_IN_PROJECT.iter().filter(|_| is_project);
+        let (option, effect, needed) = RISKY
+            .iter()
+            .chain(in_project)
+            .find(|(option, _, needed)| *option == name && has(needed))?;
+        let written = match needed {
+            None => (*option).to_owned(),
+            Some(needed) => format!("{option} {needed}"),
+        };
+        Some((written, *effect))
     });
     found.collect()
 }

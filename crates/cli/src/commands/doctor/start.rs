@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Finding, Level};
 use crate::commands::setup::Found;
+use crate::server_eras::CheckReport;
 
 /// The longest time for one server, whose launcher may have to download it.
 const WITHIN: Duration = Duration::from_secs(200);
@@ -77,16 +78,27 @@ pub(super) async fn start(
     };
     let checked = tokio::time::timeout(WITHIN, check(program, arguments, environment, stop));
     match checked.await {
-        Ok(Ok((status, said))) if status.success() => Some(Started {
-            revisions: part(&said, ": speaks ").map(|rest| format!("speaks {rest}")),
-            finding: None,
-        }),
         Ok(Ok((status, said))) => {
-            let why = part(&said, "error: ");
-            problem(
-                why.unwrap_or_else(|| format!("its gateway ends with {status}")),
-                part(&said, "next: "),
-            )
+            let mut reports = said
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            if status.success() {
+                let eras = reports.find_map(|report| match report {
+                    CheckReport::Revisions(eras) => Some(eras.words()),
+                    CheckReport::Failed { .. } => None,
+                });
+                return Some(Started {
+                    revisions: eras,
+                    finding: None,
+                });
+            }
+            let failed = reports.find_map(|report| match report {
+                CheckReport::Failed { message, next } => Some((cut(&message), next)),
+                CheckReport::Revisions(_) => None,
+            });
+            let (why, next) =
+                failed.unwrap_or_else(|| (format!("its gateway ends with {status}"), None));
+            problem(why, next)
         }
         Ok(Err(error)) => problem(format!("its gateway cannot be started: {error}"), None),
         Err(_) => {
@@ -96,7 +108,7 @@ pub(super) async fn start(
     }
 }
 
-/// Runs the check of a gateway to its end; returns its status, and the beginning of what it says. When the token is
+/// Runs the check of a gateway to its end; returns its status, and the beginning of what it reports as lines of JSON. When the token is
 /// cancelled, the check is told to end, and ends its server.
 async fn check(
     program: &str,
@@ -108,17 +120,18 @@ async fn check(
         .args(arguments)
         .envs(environment)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        // Its stderr has words of the server, which are not told apart from its own there.
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
     let mut said = Vec::new();
-    let stderr = child.stderr.take();
+    let stdout = child.stdout.take();
     let read = async {
-        if let Some(mut stderr) = stderr {
-            (&mut stderr).take(MAX_READ).read_to_end(&mut said).await?;
+        if let Some(mut stdout) = stdout {
+            (&mut stdout).take(MAX_READ).read_to_end(&mut said).await?;
             // Read to its end, so that the check does not wait for a reader.
-            tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
+            tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await?;
         }
         io::Result::Ok(())
     };
@@ -157,7 +170,7 @@ fn command(server: &Server) -> Option<Vec<String>> {
         Some(path.to_string_lossy().into_owned())
     };
     let check = |program: Vec<String>, words: &[String]| {
-        let middle = ["gateway".to_owned(), "--check".to_owned()];
+        let middle = ["gateway", "--check", "--json"].map(str::to_owned);
         [&program, &middle[..], words].concat()
     };
     let named = |option: &str| {
@@ -196,8 +209,6 @@ fn is_filled_in(word: &str) -> bool {
     word.contains("${") || word.contains("{{")
 }
 
-/// Returns the rest of the line that has this mark.
-fn part(said: &str, mark: &str) -> Option<String> {
-    let rest = said.lines().find_map(|line| line.split_once(mark))?.1;
-    Some(rest.trim().chars().take(MAX_TEXT).collect())
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_TEXT).collect()
 }

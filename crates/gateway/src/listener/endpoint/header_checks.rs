@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use mcp_elicit_core::digest;
 use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::{Revision, SessionVersion, members, message, meta, method};
@@ -32,6 +33,16 @@ pub(super) enum Credentials {
 }
 
 impl Credentials {
+    /// Returns a name for the credentials that a request passes to the server, by which requests with the same ones share
+    /// a session with it.
+    pub(super) fn digest(&self, headers: &HeaderMap) -> String {
+        let Self::Passed(header) = self else {
+            return String::new();
+        };
+        let values = headers.get_all(header).iter();
+        digest::hex(&digest::of_parts(values.map(HeaderValue::as_bytes)), 16)
+    }
+
     /// Returns `true` if the client can provide the credentials that the server wants.
     pub(super) fn are_passed(&self) -> bool {
         matches!(self, Self::Passed(_))

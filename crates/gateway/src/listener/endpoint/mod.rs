@@ -504,12 +504,15 @@ impl McpEndpoint {
         })
     }
 
-    /// Returns the shared state of one principal's rounds-era requests with a server, which no client can name.
+    /// Returns the shared state of one principal's rounds-era requests with a server, which no client can name. Requests
+    /// with other credentials for the server have another.
     async fn shared(
         self: &Arc<Self>,
         caller: ProvenCaller,
+        headers: &HeaderMap,
     ) -> Result<Arc<ClientSession>, Box<Response>> {
-        let (held, evicted) = self.find_or_add_shared(caller)?;
+        let passed = self.credentials().digest(headers);
+        let (held, evicted) = self.find_or_add_shared(caller, &passed)?;
         end_evicted(evicted);
         if !held.pool.has_sessions() {
             self.begin(&held.pool).await?;
@@ -522,9 +525,10 @@ impl McpEndpoint {
     fn find_or_add_shared(
         self: &Arc<Self>,
         caller: ProvenCaller,
+        passed: &str,
     ) -> Result<(Arc<ClientSession>, Evicted), Box<Response>> {
         let principal = caller.binding();
-        let name = format!("rounds {principal}");
+        let name = format!("rounds {principal} {passed}");
         let mut sessions = self.sessions();
         let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
@@ -837,7 +841,7 @@ async fn respond(
         {
             return with_id(message.parts(), wrong);
         }
-        return match endpoint.shared(caller).await {
+        return match endpoint.shared(caller, headers).await {
             Ok(held) => take(&held, message, headers, None, true).await,
             Err(response) => *response,
         };

@@ -417,15 +417,13 @@ impl HttpUpstream {
 
     fn headers_for(&self, stream: Option<StreamId>) -> HeaderMap {
         let state = self.state();
-        let mut headers = stream
-            .and_then(|stream| state.carried.get(&stream).cloned())
-            .unwrap_or_default();
-        if !headers.contains_key(AUTHORIZATION)
-            && let Some(authorization) = &state.authorization
-        {
-            headers.insert(AUTHORIZATION, authorization.clone());
+        // A client's request has its own credentials, or none.
+        if let Some(carried) = stream.and_then(|stream| state.carried.get(&stream)) {
+            return carried.clone();
         }
-        headers
+        let authorization = state.authorization.iter();
+        let authorization = authorization.map(|value| (AUTHORIZATION, value.clone()));
+        authorization.collect()
     }
 
     /// Sends a request in a separate task.

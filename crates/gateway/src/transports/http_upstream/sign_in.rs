@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
-use mcp_elicit_client::sign_in::step_up::missing_scopes;
+use mcp_elicit_client::sign_in::step_up::{in_words, missing_scopes};
 use mcp_elicit_client::sign_in::{SignIn, SignInError, SignInOptions};
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_core::link::without_userinfo;
@@ -132,7 +132,7 @@ impl UpstreamSignIn {
         let options: Vec<String> = options.collect();
         let why = format!(
             "the server requires more than was granted ({}). Run in a terminal: {} {}",
-            scopes.join(" "),
+            in_words(&scopes),
             self.inner.command,
             options.join(" ")
         );

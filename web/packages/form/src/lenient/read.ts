@@ -80,6 +80,8 @@ export class LenientReader {
   #steps = STEPS;
   #bytes = BYTES;
   #overspent = false;
+  /** What a browser has lost of the schema. No other alternative takes its place, since the crate reads the form as it is. */
+  #unknown: Defect | undefined;
 
   constructor(
     readonly read: ReadSchema,
@@ -94,10 +96,11 @@ export class LenientReader {
       const { fields, closed } = this.#form();
       // The schema is illegal, such as by a default of null, and others must know that.
       if (!this.adjustments.length) this.adjust("keyword-ignored", new Place(), "a part of the schema that has no meaning here is ignored");
-      if (!this.#defects.length && !this.#overspent) return { fields, closed, judge: this.check.check, unenforced: this.#unenforced, adjustments: this.adjustments, check: this.check };
+      if (!this.#defects.length && !this.#overspent && !this.#unknown) return { fields, closed, judge: this.check.check, unenforced: this.#unenforced, adjustments: this.adjustments, check: this.check };
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
     }
+    if (this.#unknown) return [this.#unknown];
     if (!this.#defects.length) this.#tooLarge(new Place());
     // A definition that several alternatives share has the same defects each time.
     return [...new Map(this.#defects.map((defect) => [JSON.stringify(defect), defect])).values()];
@@ -114,6 +117,12 @@ export class LenientReader {
 
   defect({ pointer }: Place, code: DefectCode, message: string): Unreadable {
     this.#defects.push({ pointer, code, args: [], message });
+    return new Unreadable(message);
+  }
+
+  /** Says that a browser does not have a part of the schema as the server wrote it, so that no reading of the form is right. */
+  #lost({ pointer }: Place, message: string): Unreadable {
+    this.#unknown ??= { pointer, code: "option-shape", args: [], message };
     return new Unreadable(message);
   }
 
@@ -613,7 +622,7 @@ export class LenientReader {
     this.spend(entries.length, at);
     // `JSON.parse` has rounded it, and another option may be the same number now. The crate keeps the text.
     const rounded = entries.find(([value]) => Number.isInteger(value) && !Number.isSafeInteger(value));
-    if (rounded) throw this.defect(at, "option-shape", `the option ${rounded[0] as number} may have more digits than a browser keeps`);
+    if (rounded) throw this.#lost(at, `the option ${rounded[0] as number} may have more digits than a browser keeps`);
     const drafts: OptionDraft[] = [];
     let hidden = false;
     for (const [value, title] of entries) {
