@@ -353,10 +353,7 @@ fn the_next_step_is_the_gateways_whatever_a_server_says() {
     assert!(!next.contains("curl"), "{next}");
     assert!(!next.is_empty());
     let says = report["findings"][0]["says"].as_str().unwrap();
-    assert!(
-        says.starts_with("the server sh cannot be used: "),
-        "{says}"
-    );
+    assert!(says.starts_with("the server sh cannot be used: "), "{says}");
 }
 
 #[test]
