@@ -28,16 +28,16 @@ const UNREAD: usize = 64 * 1024 * 1024;
 const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
 
 /// The bytes of messages that are kept for all clients of the gateway.
-const KEPT_IN_ALL: usize = 512 * 1024 * 1024;
+const STORED_IN_ALL: usize = 512 * 1024 * 1024;
 /// The part of what is left that one client may have.
-const KEPT_SHARE: usize = 8;
+const STORED_SHARE: usize = 8;
 /// The bytes that every client may have.
-const ALWAYS_KEPT: usize = 64 * 1024;
+const ALWAYS_STORED: usize = 64 * 1024;
 
 /// Bytes that wait on all streams.
 static ALL_UNREAD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that are kept for all clients.
-static ALL_KEPT: AtomicUsize = AtomicUsize::new(0);
+static ALL_STORED: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that wait to be read, until this is dropped.
 #[derive(Debug)]
@@ -67,14 +67,14 @@ impl Drop for Unread {
 }
 
 /// A message that is kept for a client that resumes its stream, counted until it is dropped.
-struct KeptEvent {
+struct StoredEvent {
     count: u64,
     event: StreamEvent,
-    of: Arc<KeptBytes>,
+    of: Arc<StoredBytes>,
 }
 
-impl KeptEvent {
-    fn new(count: u64, event: StreamEvent, of: &Arc<KeptBytes>) -> Self {
+impl StoredEvent {
+    fn new(count: u64, event: StreamEvent, of: &Arc<StoredBytes>) -> Self {
         of.add(event.frame.len());
         Self {
             count,
@@ -84,31 +84,31 @@ impl KeptEvent {
     }
 }
 
-impl Drop for KeptEvent {
+impl Drop for StoredEvent {
     fn drop(&mut self) {
         self.of.remove(self.event.frame.len());
     }
 }
 
 /// The bytes of the messages that are kept for one client.
-struct KeptBytes {
+struct StoredBytes {
     bytes: AtomicUsize,
     all: &'static AtomicUsize,
-    /// What all may have.
+    /// The bytes that all may have.
     limit: usize,
 }
 
-impl Default for KeptBytes {
+impl Default for StoredBytes {
     fn default() -> Self {
         Self {
             bytes: AtomicUsize::default(),
-            all: &ALL_KEPT,
-            limit: KEPT_IN_ALL,
+            all: &ALL_STORED,
+            limit: STORED_IN_ALL,
         }
     }
 }
 
-impl KeptBytes {
+impl StoredBytes {
     fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
         self.all.fetch_add(bytes, Ordering::AcqRel);
@@ -124,7 +124,7 @@ impl KeptBytes {
     fn is_exceeded(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Acquire);
         let others = self.all.load(Ordering::Acquire).saturating_sub(bytes);
-        bytes > ALWAYS_KEPT.max(self.limit.saturating_sub(others) / KEPT_SHARE)
+        bytes > ALWAYS_STORED.max(self.limit.saturating_sub(others) / STORED_SHARE)
     }
 }
 
@@ -152,7 +152,7 @@ impl StreamEvent {
 #[derive(Default)]
 struct Stream {
     to: Option<mpsc::UnboundedSender<StreamEvent>>,
-    kept: VecDeque<KeptEvent>,
+    kept: VecDeque<StoredEvent>,
     count: u64,
     /// The last message that a client listened to.
     said: u64,
@@ -187,7 +187,7 @@ fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
 #[derive(Default)]
 pub(crate) struct ResponseStreams {
     by_stream: Mutex<HashMap<StreamId, Stream>>,
-    kept_bytes: Arc<KeptBytes>,
+    stored_bytes: Arc<StoredBytes>,
     /// `true` if all streams belong to one client with a session. No other can resume one.
     one_client: bool,
     /// `true` once nothing more will be sent.
@@ -344,7 +344,7 @@ impl ResponseStreams {
         };
         stream.answered |= last;
         if self.one_client {
-            let kept = KeptEvent::new(stream.count, told.clone(), &self.kept_bytes);
+            let kept = StoredEvent::new(stream.count, told.clone(), &self.stored_bytes);
             stream.kept.push_back(kept);
         }
         if let Some(to) = &stream.to {
@@ -376,7 +376,7 @@ impl ResponseStreams {
     /// Drops the client's oldest kept messages until it has no more than it may: first those of lost requests, then what
     /// waits for its session's stream, then those of streams that it reads.
     fn keep_less(&self, streams: &mut HashMap<StreamId, Stream>) {
-        while self.kept_bytes.is_exceeded() {
+        while self.stored_bytes.is_exceeded() {
             let keeps = streams
                 .iter_mut()
                 .filter(|(_, stream)| !stream.kept.is_empty());
@@ -518,7 +518,7 @@ mod tests {
         const LIMIT: usize = 8 * 1024 * 1024;
         let all: &'static AtomicUsize = Box::leak(Box::default());
         let client = || ResponseStreams {
-            kept_bytes: Arc::new(KeptBytes {
+            stored_bytes: Arc::new(StoredBytes {
                 bytes: AtomicUsize::default(),
                 all,
                 limit: LIMIT,
@@ -532,8 +532,8 @@ mod tests {
                 drop(streams.open(StreamId(id)));
                 streams.send(StreamId(id), FrameBytes::Lent(&frame), true);
             }
-            let bytes = streams.kept_bytes.bytes.load(Ordering::Acquire);
-            assert!(bytes <= LIMIT / KEPT_SHARE, "{bytes}");
+            let bytes = streams.stored_bytes.bytes.load(Ordering::Acquire);
+            assert!(bytes <= LIMIT / STORED_SHARE, "{bytes}");
         }
         assert!(all.load(Ordering::Acquire) <= LIMIT);
         // The newest is the one that a client resumes.
@@ -553,7 +553,7 @@ mod tests {
         let streams = ResponseStreams::default();
         drop(streams.open(StreamId(1)));
         streams.send(StreamId(1), FrameBytes::Lent(b"lost"), true);
-        assert_eq!(streams.kept_bytes.bytes.load(Ordering::Acquire), 0);
+        assert_eq!(streams.stored_bytes.bytes.load(Ordering::Acquire), 0);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct ChildTransport {
     process: Mutex<Option<Process>>,
     /// The number of processes that ended before this one: their output is dropped.
     restarts: AtomicU64,
-    /// What waits for it. Clients' requests are held back where they are read ([`QUEUED`]).
+    /// The bytes that wait for it. Clients' requests are held back where they are read ([`QUEUED`]).
     waiting: Unwritten,
     /// `true` from the decision to end the process because too much waits for it, until the next one starts.
     is_overfull: AtomicBool,
@@ -107,7 +107,8 @@ impl ChildTransport {
         let session = self.session();
         let number = self.restarts.load(Ordering::Acquire);
         let is_current = || self.restarts.load(Ordering::Acquire) == number;
-        let ended = read_frames(&mut reader, self.max_frame, |frame| {
+        let unfinished = Unfinished::of(&self.name, self.max_frame);
+        let ended = read_frames(&mut reader, unfinished, |frame| {
             if let Some(session) = session.as_ref().filter(|_| is_current()) {
                 session.handle_server(None, FrameBytes::Lent(frame));
             }
@@ -295,14 +296,13 @@ impl ChildTransport {
     }
 }
 
-/// Reads lines until the end; each, without its line end, is a frame. A line above `max` bytes is an error.
+/// Reads lines until the end; each, without its line end, is a frame. A line that is too long is an error.
 pub(crate) fn read_frames(
     reader: &mut BufReader<impl io::Read>,
-    max: usize,
+    mut unfinished: Unfinished,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut begun: Vec<u8> = Vec::new();
-    let mut unfinished = Unfinished::new(max);
     loop {
         let buffer = match reader.fill_buf() {
             Ok([]) => {
@@ -352,7 +352,7 @@ mod tests {
         for size in 1..12 {
             let mut reader = BufReader::with_capacity(size, &text[..]);
             let mut frames = Vec::new();
-            read_frames(&mut reader, 100, |frame| {
+            read_frames(&mut reader, Unfinished::of("a", 100), |frame| {
                 frames.push(String::from_utf8_lossy(frame).into_owned());
             })
             .unwrap();
@@ -361,9 +361,12 @@ mod tests {
         let marked = b"\xEF\xBB\xBF{\"a\":\r1}\r\n";
         let mut reader = BufReader::with_capacity(4, &marked[..]);
         let mut frames = Vec::new();
-        read_frames(&mut reader, 100, |frame| frames.push(frame.to_vec())).unwrap();
+        read_frames(&mut reader, Unfinished::of("a", 100), |frame| {
+            frames.push(frame.to_vec())
+        })
+        .unwrap();
         assert_eq!(frames, [b"{\"a\": 1}"]);
         let mut reader = BufReader::with_capacity(4, &text[..]);
-        assert!(read_frames(&mut reader, 5, |_| ()).is_err());
+        assert!(read_frames(&mut reader, Unfinished::of("b", 5), |_| ()).is_err());
     }
 }

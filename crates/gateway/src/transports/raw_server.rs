@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::transports::child::read_frames;
 use crate::transports::pipe_writer::PipeEnd as _;
 use crate::transports::process::{Process, Program, ServerInput};
+use crate::transports::unfinished::Unfinished;
 
 /// The lines that may wait to be taken.
 const WAITING: usize = 64;
@@ -47,11 +48,12 @@ impl RawServer {
     pub fn start(program: &Program, name: &str, max: usize) -> io::Result<Self> {
         let (process, input, stdout) = Process::start(program, name)?;
         let (sender, lines) = mpsc::sync_channel(WAITING);
+        let unfinished = Unfinished::of(name, max);
         thread::Builder::new()
             .name("raw server".to_owned())
             .spawn(move || {
                 let mut stdout = BufReader::new(stdout);
-                let ended = read_frames(&mut stdout, max, |line| pass(&sender, line));
+                let ended = read_frames(&mut stdout, unfinished, |line| pass(&sender, line));
                 let why = match ended {
                     Ok(()) => CLOSED.to_owned(),
                     Err(error) => error.to_string(),

@@ -18,6 +18,7 @@ use crate::transports::child::{ChildTransport, read_frames};
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
 use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
 use crate::transports::process::{GRACE, Program, kill_servers};
+use crate::transports::unfinished::Unfinished;
 use mcp_elicit_relay::{RelaySettings, StreamId};
 
 /// The bytes read from stdin at once.
@@ -48,7 +49,8 @@ impl StdioClient {
     pub(crate) fn read(pool: &Pool, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         let mut goes_on = true;
-        read_frames(&mut reader, max_frame, |frame| {
+        let unfinished = Unfinished::of("client", max_frame);
+        read_frames(&mut reader, unfinished, |frame| {
             if !goes_on {
                 return;
             }

@@ -1,15 +1,29 @@
-//! The bytes of messages that servers have begun and not ended, over all servers of the process: a server may leave one
-//! on each of its streams.
+//! The bytes of messages that a server has begun and not ended, over all of its streams and processes: it may leave one on
+//! each.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The number of longest messages that may be unfinished at once, in bytes together.
 const LONGEST_AT_ONCE: usize = 8;
 /// The length that a message may always have, in bytes.
 const ALWAYS: usize = 64 * 1024;
 
-/// The account of all servers of the process.
-static ALL: AtomicUsize = AtomicUsize::new(0);
+/// The accounts of the servers, by the names or addresses of the configuration. No server has a share in that of another.
+static ACCOUNTS: LazyLock<Mutex<HashMap<String, &'static AtomicUsize>>> =
+    LazyLock::new(Mutex::default);
+
+/// Returns the account of a server. It stays as long as the process, since servers are few.
+fn account_of(server: &str) -> &'static AtomicUsize {
+    let mut accounts = ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(account) = accounts.get(server) {
+        return account;
+    }
+    let account: &'static AtomicUsize = Box::leak(Box::default());
+    accounts.insert(server.to_owned(), account);
+    account
+}
 
 /// The bytes of one unfinished message, counted until this is dropped.
 #[derive(Debug)]
@@ -28,7 +42,7 @@ pub(crate) enum TooLong {
     Message(usize),
     /// Longer than it may be while others are unfinished.
     #[error(
-        "an unfinished message of {bytes} bytes, while servers' unfinished messages have {all} bytes together"
+        "an unfinished message of {bytes} bytes, while the server's unfinished messages have {all} bytes together"
     )]
     Together {
         /// Its bytes.
@@ -39,12 +53,12 @@ pub(crate) enum TooLong {
 }
 
 impl Unfinished {
-    /// Creates the account of one stream, whose messages have at most `max` bytes.
-    pub(crate) fn new(max: usize) -> Self {
+    /// Begins the count of one stream of a server, whose messages have at most `max` bytes.
+    pub(crate) fn of(server: &str, max: usize) -> Self {
         Self {
             bytes: 0,
             max,
-            all: &ALL,
+            all: account_of(server),
         }
     }
 
@@ -92,6 +106,18 @@ mod tests {
 
     fn one(all: &'static AtomicUsize, max: usize) -> Unfinished {
         Unfinished { bytes: 0, max, all }
+    }
+
+    #[test]
+    fn a_server_has_no_share_in_the_account_of_another() {
+        let mut hostile: Vec<_> = (0..9)
+            .map(|_| Unfinished::of("hostile", 64 * MIB))
+            .collect();
+        for stream in &mut hostile {
+            let _refused = stream.set(64 * MIB);
+        }
+        assert!(Unfinished::of("hostile", 64 * MIB).set(MIB).is_err());
+        Unfinished::of("honest", 64 * MIB).set(64 * MIB).unwrap();
     }
 
     #[test]

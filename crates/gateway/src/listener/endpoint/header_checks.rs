@@ -1,5 +1,7 @@
 //! Checks of a request's headers, and their refusals.
 
+use std::borrow::Cow;
+
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -71,6 +73,23 @@ pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderM
         all.append(AUTHORIZATION, value);
     }
     all
+}
+
+/// Returns headers whose `Authorization` has the value of another header too, if that is there.
+pub(super) fn with_credentials_of<'h>(
+    headers: &'h HeaderMap,
+    header: &HeaderName,
+) -> Cow<'h, HeaderMap> {
+    let Some(passed) = headers.get(header).filter(|_| *header != AUTHORIZATION) else {
+        return Cow::Borrowed(headers);
+    };
+    let own = headers
+        .get(AUTHORIZATION)
+        .map_or(&b""[..], HeaderValue::as_bytes);
+    let both = HeaderValue::from_bytes(&[own, b" ", passed.as_bytes()].concat());
+    let mut named = headers.clone();
+    named.insert(AUTHORIZATION, both.unwrap_or_else(|_| passed.clone()));
+    Cow::Owned(named)
 }
 
 /// Checks that headers repeat the message correctly (2026-07-28, transports); the error is the first that does not.
@@ -211,6 +230,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn callers_with_other_credentials_for_the_server_are_others() {
+        let wiki = HeaderName::from_static("x-wiki-authorization");
+        let named = |authorization: Option<&'static str>, passed: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            let all = [(AUTHORIZATION, authorization), (wiki.clone(), passed)];
+            for (name, value) in all {
+                headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
+            }
+            let named = with_credentials_of(&headers, &wiki);
+            named.get(AUTHORIZATION).cloned()
+        };
+        assert_eq!(named(None, None), None);
+        let all = [
+            (None, Some("a")),
+            (None, Some("b")),
+            (Some("a"), None),
+            (Some("a"), Some("a")),
+        ];
+        let names = all.map(|(authorization, passed)| named(authorization, passed).unwrap());
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name:?}");
+        }
+    }
 
     /// Ids as JSON may spell them: numbers beyond every range, whole numbers with a fraction or an exponent, escapes.
     fn any_id() -> impl Strategy<Value = String> {

@@ -6,6 +6,7 @@ pub(crate) mod header_checks;
 mod request;
 mod response;
 
+use std::borrow::Cow;
 #[cfg(feature = "teams")]
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -49,8 +50,8 @@ use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange
 use crate::transports::stdio::{drive, fault_of};
 use eviction::{Evictable, Full, SharedChildren, make_room};
 use header_checks::{
-    Credentials, cannot_start, from_elsewhere, no_session, refusal, with_id, wrong_in_rounds,
-    wrong_in_session,
+    Credentials, cannot_start, from_elsewhere, no_session, refusal, with_credentials_of, with_id,
+    wrong_in_rounds, wrong_in_session,
 };
 use request::{Arrived, Message};
 use response::{DisconnectGuard, Opening, stream, take};
@@ -257,7 +258,16 @@ impl McpEndpoint {
         }
         let from = from.map(|Extension(ConnectInfo(from))| from.ip());
         let callers = &self.runtime.callers;
-        match callers.identify(headers, from, &self.resources).await {
+        // Without authentication, callers are told apart by the credentials that they send to the server.
+        let named = match self.credentials() {
+            Credentials::Passed(header) if callers.forwards_credentials() => {
+                with_credentials_of(headers, &header)
+            }
+            Credentials::Passed(_) | Credentials::Withheld | Credentials::Exchanged => {
+                Cow::Borrowed(headers)
+            }
+        };
+        match callers.identify(&named, from, &self.resources).await {
             Ok(caller) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }

@@ -333,7 +333,7 @@ impl HttpUpstream {
     async fn body(&self, response: Response) -> Result<Bytes, String> {
         let length = response.content_length().unwrap_or(0);
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
-        let mut unfinished = Unfinished::new(self.max_frame);
+        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| super::failure::words(&error, &self.url))?;
@@ -392,7 +392,7 @@ impl HttpUpstream {
         reads: Reads<'_>,
     ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
-        let mut unfinished = Unfinished::new(self.max_frame);
+        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
         let mut until = reads.until();
         let id = reads.id();
         let (mut answered, mut said) = (false, false);
@@ -517,7 +517,7 @@ impl HttpUpstream {
             return self.body(response).await;
         }
         let (mut reader, mut found) = (EventReader::default(), None);
-        let mut unfinished = Unfinished::new(self.max_frame);
+        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
             reader.read(&chunk, |event| {
