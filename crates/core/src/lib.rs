@@ -46,6 +46,7 @@ pub mod rate;
 pub mod seal;
 pub mod secrecy;
 pub mod secret;
+mod secret_spellings;
 pub mod text;
 pub mod view;
 pub mod wire;

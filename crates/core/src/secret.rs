@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use crate::secret_spellings;
+
 /// The longest accepted secret, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
@@ -36,6 +38,13 @@ impl SecretText {
         source.take(LONGEST + 1).read_to_end(&mut bytes)?;
         let text = std::str::from_utf8(&bytes);
         Ok(text.ok().and_then(Self::from_line))
+    }
+
+    /// Returns a text of another program without this secret, however it is usually spelled: in capital letters, with
+    /// the escapes of URLs or JSON, in hexadecimal digits or in Base64. Of a secret that was cut, its beginning of eight
+    /// bytes is masked.
+    pub fn masked_in(&self, text: &str) -> String {
+        secret_spellings::masked(text, &self.0)
     }
 
     /// Returns the secret, for use in a request.

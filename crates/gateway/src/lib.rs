@@ -47,6 +47,7 @@ mod runtime;
 mod server_challenge;
 mod server_check;
 mod server_identity;
+mod server_secrets;
 mod service_manager;
 mod session;
 mod stop_signal;

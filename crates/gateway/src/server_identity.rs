@@ -165,7 +165,8 @@ fn shown_command(program: &Program) -> String {
     cut(&shown)
 }
 
-fn is_secret(name: &str) -> bool {
+/// Returns `true` if the name of a variable or an option says that its value is a credential.
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [
         "token",

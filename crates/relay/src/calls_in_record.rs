@@ -39,7 +39,7 @@ impl Relay {
             stream,
             frame: text.to_owned(),
             digest,
-            server_info: self.server.info(),
+            server_info: self.server_info(),
         });
         ClientForward::Handled
     }
@@ -75,7 +75,7 @@ impl Relay {
                     self.effects.push(Effect::FollowCall {
                         call: key,
                         digest,
-                        server_info: self.server.info(),
+                        server_info: self.server_info(),
                     });
                     self.hold(now, key);
                 }
@@ -141,7 +141,7 @@ impl Relay {
         if queued || self.unattended.follows(key) {
             return;
         }
-        let (server_info, link) = (self.server.info(), self.link_of(key));
+        let (server_info, link) = (self.server_info(), self.link_of(key));
         let Some(digest) = self
             .calls
             .get_mut(key)

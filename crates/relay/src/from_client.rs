@@ -238,7 +238,9 @@ impl Relay {
     ) -> ClientForward {
         let method = frame.method().unwrap_or_default();
         if self.settings.is_of_foreign_task(frame) {
-            tracing::warn!(server = %self.settings.server, "a client's notification about a task of another caller is not passed on");
+            if let Some(left_out) = self.settings.reports.next(now) {
+                tracing::warn!(server = %self.settings.server, left_out, "a client's notification about a task of another caller is not passed on");
+            }
             return ClientForward::Handled;
         }
         match method {

@@ -1,6 +1,7 @@
 //! Frames from the server: passed on, or handled here if they ask.
 
 use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::text::shortened;
 use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
@@ -23,6 +24,8 @@ const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
 
 /// The longest id of a server's request, in bytes of JSON: ids are remembered until the request is answered.
 const MAX_ID: usize = 1_024;
+/// The longest method that a log repeats, in characters.
+const LONGEST_METHOD: usize = 60;
 
 impl Relay {
     pub(crate) fn server_request(
@@ -34,13 +37,18 @@ impl Relay {
         let method = frame.method().unwrap_or_default();
         let Some(id) = frame.id() else {
             // Nothing can be answered under such an id: the server gets an error, so that it need not wait.
-            tracing::warn!(server = %self.settings.server, method, "refused a request of the server, whose id is not a string or a number");
+            if let Some(left_out) = self.settings.reports.next(now) {
+                let method = self.settings.masked(&shortened(method, LONGEST_METHOD));
+                tracing::warn!(server = %self.settings.server, method, left_out, "refused a request of the server, whose id is not a string or a number");
+            }
             let refusal = ErrorResponse::new(-32600, "a request's id must be a string or a number");
             self.effects.tell_server(refusal.to_unknown(), None);
             return ServerForward::Handled;
         };
         if id.as_json().len() > MAX_ID {
-            tracing::warn!(server = %self.settings.server, "refused a request of the server, whose id is too long");
+            if let Some(left_out) = self.settings.reports.next(now) {
+                tracing::warn!(server = %self.settings.server, left_out, "refused a request of the server, whose id is too long");
+            }
             let why = format!("a request's id may have {MAX_ID} bytes: this one is longer");
             let refusal = ErrorResponse::new(-32600, why);
             self.effects.tell_server(refusal.to_unknown(), None);
@@ -95,7 +103,10 @@ impl Relay {
         bytes: &[u8],
         why: &str,
     ) -> ServerForward {
-        tracing::warn!(server = %self.settings.server, bytes = bytes.len(), %why, "a message of the server is not passed on");
+        if let Some(left_out) = self.settings.reports.next(now) {
+            let shown = self.settings.masked(why);
+            tracing::warn!(server = %self.settings.server, bytes = bytes.len(), why = %shown, left_out, "a message of the server is not passed on");
+        }
         let Some(id) = frame::only_id(bytes) else {
             return ServerForward::Handled;
         };
@@ -396,7 +407,7 @@ impl Relay {
             self.shown_server()
         ));
         // The known facts about the server are dropped.
-        self.reported_name.keep(self.server.info().as_deref());
+        self.reported_name.keep(self.server_info().as_deref());
         self.server = Server::gone();
         self.reject_waiting(&format!("has ended: {why}"));
         for key in self.asks.keys() {

@@ -115,6 +115,7 @@ pub use parts::client_waits::ClientWaits;
 use parts::deliveries::Deliveries;
 use parts::early_requests::EarlyRequests;
 use parts::effect_queue::EffectQueue;
+pub use parts::frame_reports::FrameReports;
 pub use parts::held_bytes::{ByteAccount, ByteAccounts, ByteLimit};
 use parts::hold_timers::HoldTimers;
 use parts::limits::Limits;

@@ -159,7 +159,7 @@ impl Relay {
             form,
             warnings,
             via: place,
-            server_info: self.server.info(),
+            server_info: self.server_info(),
             client_info: self.client.info(),
             until,
             outlives: self.client.outlives_connection(place),
@@ -218,7 +218,7 @@ impl Relay {
             {
                 tracing::info!(
                     server = %self.settings.server,
-                    why = %defects.first(),
+                    why = %self.settings.masked(&defects.first().to_string()),
                     "the client is shown a form that cannot be read here; its answer is not checked"
                 );
                 Ok(Checked {
@@ -240,7 +240,7 @@ impl Relay {
     ) -> ErrorResponse {
         tracing::warn!(
             server = %self.settings.server,
-            why = %fault,
+            why = %self.settings.masked(&fault.to_string()),
             "a question was refused, since its form cannot be shown to a person; nobody was asked"
         );
         let call = call.and_then(|key| self.calls.get_mut(key));

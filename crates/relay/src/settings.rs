@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_core::secret::SecretText;
 use mcp_elicit_core::wire::frame::FramePart;
 use mcp_elicit_core::wire::{Capability, Frame, Revision};
 
@@ -12,6 +13,7 @@ use crate::decisions::{Decisions, RuleRefusal};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asking_targets::AskingTargets;
 use crate::parts::client_waits::ClientWaits;
+use crate::parts::frame_reports::FrameReports;
 use crate::parts::held_bytes::ByteAccounts;
 use crate::parts::server_eras::ServerEras;
 use crate::parts::task_owners::TaskOwners;
@@ -95,6 +97,10 @@ pub struct RelaySettings {
     pub askers: AskingTargets,
     /// The observed timeouts of clients.
     pub client_waits: ClientWaits,
+    /// The reports about frames that are not passed on.
+    pub reports: FrameReports,
+    /// The operator's credentials at the server: no name of the server and no log shows them.
+    pub secrets: Arc<[SecretText]>,
     /// The caller that began each task of the server.
     pub task_owners: TaskOwners,
     /// The caller, if the server cannot distinguish it from others and its tasks are kept apart here.
@@ -108,6 +114,12 @@ pub struct RelaySettings {
 }
 
 impl RelaySettings {
+    /// Returns a text of the server without the operator's credentials.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let mask = |text: String, secret: &SecretText| secret.masked_in(&text);
+        self.secrets.iter().fold(text.to_owned(), mask)
+    }
+
     /// Returns `true` if a client's messages are checked: by rules, or by the owners of tasks.
     pub(crate) fn has_callers_to_judge(&self) -> bool {
         self.decisions.is_some() || self.task_caller.is_some()
@@ -188,6 +200,8 @@ impl Default for RelaySettings {
             first_call: 0,
             askers: AskingTargets::default(),
             client_waits: ClientWaits::default(),
+            reports: FrameReports::default(),
+            secrets: Arc::default(),
             task_owners: TaskOwners::default(),
             task_caller: None,
             client_streams: false,

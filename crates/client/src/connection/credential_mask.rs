@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use http::{HeaderName, HeaderValue};
+use mcp_elicit_core::secret::SecretText;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 
@@ -45,32 +46,9 @@ impl CredentialMask {
     }
 }
 
-/// The part of a secret that is masked without the rest of it, in bytes: other texts are cut before they come here.
-const BEGINNING: usize = 8;
-
-/// Returns a text without a secret, in whatever case it is written (names of hosts and media types are in small letters),
-/// and without the beginning of one that was cut.
+/// Returns a text without a secret, however it is usually spelled.
 pub(crate) fn masked(words: &str, secret: &str) -> String {
-    // Neither changes the number of bytes.
-    let (lower, secret) = (words.to_ascii_lowercase(), secret.to_ascii_lowercase());
-    let whole = secret.contains(' ');
-    let needle = match secret.get(..BEGINNING) {
-        Some(beginning) if !whole => beginning,
-        Some(_) | None => &secret,
-    };
-    let mut shown = String::with_capacity(words.len());
-    let mut end = 0;
-    for (at, _) in lower.match_indices(needle) {
-        if at < end {
-            continue;
-        }
-        shown.push_str(words.get(end..at).unwrap_or_default());
-        shown.push_str("***");
-        let found = lower.bytes().skip(at).zip(secret.bytes());
-        end = at + found.take_while(|(one, other)| one == other).count();
-    }
-    shown.push_str(words.get(end..).unwrap_or_default());
-    shown
+    SecretText::new(secret).masked_in(words)
 }
 
 /// Returns a credential, and the part after its scheme: of `Bearer TOKEN` a server may repeat either.
@@ -108,6 +86,10 @@ mod tests {
         let headers = Headers::from([(http::header::AUTHORIZATION, bearer)]);
         sent.add(None, &headers);
         assert_eq!(sent.apply_to("hunter3 has ended"), "*** has ended");
+        assert_eq!(
+            sent.apply_to("mek%5F1%5f2 and \\u0068unter2"),
+            "*** and ***"
+        );
         let mut empty = CredentialMask::default();
         empty.add(Some(""), &Headers::new());
         assert_eq!(empty.apply_to("x"), "x");

@@ -408,7 +408,7 @@ impl<H: ClientHandler> Connection<H> {
         &self.health
     }
 
-    /// Returns the server's name and version, as it reports them.
+    /// Returns the server's name and version, as it reports them, without the credentials that were sent to it.
     ///
     /// ```
     /// # use mcp_elicit_client::Connection;
@@ -417,9 +417,13 @@ impl<H: ClientHandler> Connection<H> {
     /// }
     /// ```
     pub fn server(&self) -> Option<Implementation> {
-        self.peer()
-            .peer_info()
-            .and_then(|info| info.server_info.clone())
+        let mut server = self.peer().peer_info()?.server_info.clone()?;
+        let mask = |text: &str| self.health.masked(text);
+        server.name = mask(&server.name);
+        server.version = mask(&server.version);
+        server.title = server.title.as_deref().map(mask);
+        server.description = server.description.as_deref().map(mask);
+        Some(server)
     }
 
     /// Returns the negotiated revision.

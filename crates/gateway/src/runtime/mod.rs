@@ -45,6 +45,7 @@ use crate::learned_facts::{LearnedFacts, LearningServer};
 use crate::listener::peers::{Joining, Peers};
 use crate::local_responder::LocalResponses;
 use crate::server_identity::{configured_key, server_identity};
+use crate::server_secrets::secrets_of;
 use crate::session::SessionContext;
 use mcp_elicit_inbox::login::LoginSettings;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
@@ -303,6 +304,7 @@ impl Runtime {
         SessionContext {
             server: name.clone(),
             identity,
+            secrets: secrets_of(server, std::env::vars_os()).into(),
             caller: caller.clone(),
             callers: self.callers.clone(),
             teams: self.teams.clone(),

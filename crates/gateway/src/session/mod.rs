@@ -13,6 +13,7 @@ mod record_effects;
 pub(crate) mod turn_waker;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::secret::SecretText;
 use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
@@ -151,6 +152,8 @@ pub(crate) struct SessionContext {
     pub server: String,
     /// The identities of caller and server in the record.
     pub identity: SessionIdentity,
+    /// The operator's credentials at the server.
+    pub secrets: Arc<[SecretText]>,
     /// The caller, according to its newest proof.
     pub caller: Arc<CurrentCaller>,
     /// The callers, which may be blocked or revoked while a question is open.
@@ -184,6 +187,7 @@ impl Session {
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
+            secrets: who.secrets.clone(),
             decisions: match &who.teams {
                 Some(teams) => {
                     let server = ServerOfCalls {

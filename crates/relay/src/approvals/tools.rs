@@ -100,6 +100,7 @@ impl Relay {
         self.catalog.learn(result);
         if self.settings.decisions.is_some() {
             for tool in self.catalog.learn_facts(result) {
+                let tool = self.settings.masked(&tool);
                 tracing::warn!(server = %self.settings.server, %tool, "the annotations of a tool have changed, which rules may look at");
             }
         }

@@ -254,6 +254,7 @@ impl Relay {
              `mcp-elicit gateway --check` lists them",
             self.shown_server()
         );
+        let why = self.settings.masked(&why);
         tracing::warn!(server = %self.settings.server, %why, "the server lacks the revision");
         self.server = Server::unusable(why);
         let refusal = self.server_unusable();

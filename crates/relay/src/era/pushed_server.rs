@@ -153,7 +153,9 @@ impl Relay {
     ) {
         if self.asks.by_server_id(id).is_some() {
             // Answers and refusals of two questions with one id would be indistinguishable.
-            tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
+            if let Some(left_out) = self.settings.reports.next(now) {
+                tracing::warn!(server = %self.settings.server, left_out, "dropped a question under the id of one that is open");
+            }
             return;
         }
         let revision = self.server.revision_or_latest();

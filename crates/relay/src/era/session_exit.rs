@@ -158,7 +158,7 @@ impl Relay {
     fn leave_session(&mut self, now: Timestamp) {
         self.has_left_session = true;
         self.catalog.forget();
-        self.reported_name.keep(self.server.info().as_deref());
+        self.reported_name.keep(self.server_info().as_deref());
         let order = EraOrder {
             first: ProbeRequest::Discover,
             both: true,

@@ -29,6 +29,7 @@
 //! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown |
 //! | `tool_listing`, `catalog` | the gateway's own request for the tools; the known tools |
 //! | `server_requests` | the server's requests that are not questions |
+//! | `frame_reports` | the reports about frames that are not passed on |
 //! | `odd_ids` | the reports about responses with another id than their request |
 //! | `progress_seen` | the last progress of tokens whose calls are not known |
 //! | `opening_ids` | the ids of openings that the server has not answered |
@@ -50,6 +51,7 @@ pub(crate) mod deliveries;
 pub(crate) mod early_requests;
 pub(crate) mod effect_queue;
 mod eviction;
+pub(crate) mod frame_reports;
 pub(crate) mod held_bytes;
 pub(crate) mod hold_timers;
 pub(crate) mod limits;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcp_elicit_core::secret::SecretText;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
@@ -300,5 +301,30 @@ fn an_empty_list_for_an_empty_object_declares_elicitation() {
         let asked = world.to_client.iter();
         let asked = asked.filter(|(_, frame)| frame.contains("elicitation/create"));
         assert_eq!(asked.count(), 1, "{revision} {elicitation}");
+    }
+}
+
+#[test]
+fn a_server_that_has_a_credential_for_its_name_is_not_shown_with_it() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let settings = |secret: &str| RelaySettings {
+            is_named: false,
+            secrets: [SecretText::new(secret)].into(),
+            ..RelaySettings::default()
+        };
+        for (secret, shown) in [("peer", "***"), ("another", "peer")] {
+            let settings = settings(secret);
+            let world = World::with(
+                settings,
+                revision,
+                Capability::BOTH,
+                revision,
+                Asks::Nothing,
+            );
+            let world = world.opened();
+            assert_eq!(world.relay.shown_server(), shown);
+            let info = world.relay.server_info().unwrap();
+            assert!(info.contains(shown), "{info}");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Several messages in one body, which only sessions of 2025-03-26 have. The responses are one JSON list if all are there
 //! soon, else events of one stream.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
-use futures::future::join_all;
+use futures::future::{MaybeDone, join_all, maybe_done};
 use futures::stream::{BoxStream, select_all};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
@@ -56,7 +57,31 @@ pub(super) async fn respond(
         // A part of the body would keep all of it while its request is open.
         .map(|item| Bytes::copy_from_slice(item.get().as_bytes()));
     let responses = items.map(|item| respond_to_one(endpoint, caller, &held, item, headers));
-    joined(join_all(responses).await).await
+    joined(in_turn(responses).await).await
+}
+
+/// Starts each of these in order, and lets the thread do other work in between: a list may have many messages, each of
+/// which is read before its response is awaited. Returns their results once all are there.
+async fn in_turn<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut started = Vec::new();
+    for one in all {
+        let mut one = Box::pin(maybe_done(one));
+        // What is not ready is polled again below.
+        let _ = futures::poll!(one.as_mut());
+        started.push(one);
+        tokio::task::yield_now().await;
+    }
+    let mut results = Vec::with_capacity(started.len());
+    for mut one in join_all(started.into_iter().map(finished)).await {
+        results.extend(one.as_mut().take_output());
+    }
+    results
+}
+
+/// Waits for the result, and leaves it in its place.
+async fn finished<F: Future>(mut one: Pin<Box<MaybeDone<F>>>) -> Pin<Box<MaybeDone<F>>> {
+    one.as_mut().await;
+    one
 }
 
 /// Responds to one message of the list.
@@ -123,4 +148,44 @@ async fn joined(responses: Vec<Response>) -> Response {
         (CACHE_CONTROL, "no-cache"),
     ];
     (head, Body::from_stream(events)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn other_work_is_done_between_the_messages_of_a_list() {
+        const MESSAGES: usize = 1_000;
+        let others = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = others.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let (begun, ready) = (Cell::new(0), tokio::sync::Notify::new());
+        let one = |i: usize| {
+            let (begun, ready, others) = (&begun, &ready, &others);
+            async move {
+                assert_eq!(begun.replace(i + 1), i, "they begin in order");
+                let seen = others.load(std::sync::atomic::Ordering::Relaxed);
+                match i {
+                    // The first one waits for the last one.
+                    0 => ready.notified().await,
+                    _ if i + 1 == MESSAGES => ready.notify_one(),
+                    _ => {}
+                }
+                (i, seen)
+            }
+        };
+        let results = in_turn((0..MESSAGES).map(one)).await;
+        other.abort();
+        assert!(results.iter().map(|(i, _)| *i).eq(0..MESSAGES));
+        let last = results.last().map(|(_, seen)| *seen);
+        assert!(last.is_some_and(|seen| seen > MESSAGES / 2), "{last:?}");
+    }
 }

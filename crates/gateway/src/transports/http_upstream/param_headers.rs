@@ -2,6 +2,7 @@
 //! server's list of tools declares (`x-mcp-header`). A client over HTTP sends the headers itself; for any other client
 //! they are added here.
 
+mod found;
 mod marks;
 
 use std::borrow::Cow;
@@ -18,10 +19,6 @@ use serde_json::value::RawValue;
 use crate::headers::{PARAM_PREFIX, in_header, repeats};
 use marks::{MARK, Marks};
 use mcp_elicit_core::wire::{CallFrame, Frame, FramePart};
-
-/// The largest arguments that are read for headers, in bytes. Their values take many times their memory, and all callers
-/// wait while they are read.
-const MAX_READ_BYTES: usize = 256 * 1024;
 
 /// The number of tools whose headers are remembered.
 const TOOLS: usize = 10_000;
@@ -184,7 +181,7 @@ impl ParamHeaders {
         Some(self.by_tool.get(&*tool)?.marks.all())
     }
 
-    /// Adds the headers that this call lacks; none to a call whose arguments are too large to be read for them.
+    /// Adds the headers that this call lacks.
     pub(super) fn complete(&self, frame: Frame<'_>, headers: &mut HeaderMap) {
         if self.by_tool.is_empty() {
             return;
@@ -192,9 +189,10 @@ impl ParamHeaders {
         let Some(marked) = self.marked_in(frame) else {
             return;
         };
-        let arguments = arguments_of(frame);
-        for (path, name) in marked {
-            let Some(text) = at(&arguments, path).and_then(text_of) else {
+        let paths = marked.iter().map(|(path, _)| path.as_slice());
+        let texts = found::at_paths(arguments_of(frame), paths);
+        for ((_, name), text) in marked.iter().zip(texts) {
+            let Some(text) = text else {
                 continue;
             };
             if let Ok(value) = HeaderValue::from_str(&in_header(&text))
@@ -209,8 +207,8 @@ impl ParamHeaders {
 
 /// Removes the headers that a client sent beside its call and that do not repeat their argument. The server might act
 /// on them, and neither a rule nor a person has seen them. If its tools are known, the server has declared the
-/// argument; otherwise it is assumed to be the one of that name. A header beside arguments that are too large to be read
-/// for it cannot be checked, so it is removed; and so are all of them if there are more than a tool's marks that are read.
+/// argument; otherwise it is assumed to be the one of that name. All of them are removed if there are more than a tool's
+/// marks that are read.
 pub(super) fn remove_unrepeated<'f>(
     known: &ParamHeaders,
     frame: impl FnOnce() -> Option<Frame<'f>>,
@@ -233,26 +231,28 @@ pub(super) fn remove_unrepeated<'f>(
     }
     let frame = frame();
     let marked = frame.and_then(|frame| known.marked_in(frame));
-    let arguments = frame.map(arguments_of).unwrap_or_default();
-    let mut wanted = Named::default();
-    if marked.is_none() {
-        wanted.by_letters = names.iter().map(|name| (meant(name), Vec::new())).collect();
-        wanted.collect(&arguments);
-    }
-    for name in names {
-        let values: Vec<_> = if let Some(marked) = marked {
-            let paths = marked.iter().filter(|(_, header)| *header == name);
-            paths.map(|(path, _)| at(&arguments, path)).collect()
-        } else {
-            let values = wanted.by_letters.get(&meant(&name));
-            values.into_iter().flatten().copied().map(Some).collect()
-        };
+    let arguments = frame.map_or("null", arguments_of);
+    let values = match marked {
+        Some(marked) => {
+            let paths = marked.iter().map(|(path, _)| path.as_slice());
+            let texts = found::at_paths(arguments, paths);
+            let texts = marked.iter().zip(texts);
+            let mut by_name: HashMap<&HeaderName, Vec<_>> = HashMap::new();
+            for ((_, header), text) in texts {
+                by_name.entry(header).or_default().push(text);
+            }
+            let of = |name| by_name.remove(name).unwrap_or_default();
+            names.iter().map(of).collect()
+        }
+        None => values_by_letters(arguments, &names),
+    };
+    for (name, values) in names.into_iter().zip(values) {
         let mut given = headers.get_all(&name).iter();
         // With two, another reader might use the other.
         let only = given.next().filter(|_| given.next().is_none());
         let repeats_all = |header| {
-            let mut texts = values.iter().map(|value| value.and_then(text_of));
-            texts.all(|text| text.is_some_and(|text| repeats(header, &text)))
+            let mut texts = values.iter();
+            texts.all(|text| text.as_ref().is_some_and(|text| repeats(header, text)))
         };
         if values.is_empty() || !only.is_some_and(repeats_all) {
             headers.remove(&name);
@@ -260,43 +260,22 @@ pub(super) fn remove_unrepeated<'f>(
     }
 }
 
-/// Returns the arguments of a call; `null` if there are none, or if they are so large that the values would take many
-/// times their memory while the relay waits.
-fn arguments_of(frame: Frame<'_>) -> Value {
-    let Some(arguments) = frame.member(FramePart::Params, "arguments") else {
-        return Value::Null;
-    };
-    if arguments.len() > MAX_READ_BYTES {
-        return Value::Null;
+/// Returns the text of a call's arguments; `null` if there are none.
+fn arguments_of(frame: Frame<'_>) -> &str {
+    let arguments = frame.member(FramePart::Params, "arguments");
+    arguments.unwrap_or("null")
+}
+
+/// Returns the values that these headers of an unknown tool may repeat.
+fn values_by_letters(arguments: &str, names: &[HeaderName]) -> found::Found {
+    let mut places = HashMap::new();
+    for name in names {
+        let next = places.len();
+        places.entry(meant(name)).or_insert(next);
     }
-    serde_json::from_str(arguments).unwrap_or_default()
-}
-
-/// Returns the value at the end of this path.
-fn at<'v>(arguments: &'v Value, path: &[String]) -> Option<&'v Value> {
-    path.iter()
-        .try_fold(arguments, |value, step| value.get(step))
-}
-
-/// The values of the members that headers of an unknown tool may repeat.
-#[derive(Default)]
-struct Named<'v> {
-    by_letters: HashMap<String, Vec<&'v Value>>,
-}
-
-impl<'v> Named<'v> {
-    /// Collects the values of all members that have the letters of a header in their names, in one walk.
-    fn collect(&mut self, value: &'v Value) {
-        let Value::Object(members) = value else {
-            return;
-        };
-        for (name, member) in members {
-            if let Some(values) = self.by_letters.get_mut(&letters(name)) {
-                values.push(member);
-            }
-            self.collect(member);
-        }
-    }
+    let found = found::by_letters(arguments, &places);
+    let of = |name| found[places[&meant(name)]].clone();
+    names.iter().map(of).collect()
 }
 
 /// Returns the letters of the argument that a header repeats.
@@ -528,45 +507,36 @@ mod tests {
         }
     }
 
+    /// Only what headers repeat is kept of them.
     #[test]
-    fn the_arguments_of_all_headers_are_found_in_one_walk() {
-        let arguments = serde_json::json!({"a-b": 1, "c": {"AB": 2, "d": 3}, "ab": [{"d": 4}]});
-        let mut named = Named {
-            by_letters: ["ab", "d", "x"].map(|name| (name.into(), vec![])).into(),
-        };
-        named.collect(&arguments);
-        let found = |name: &str| serde_json::json!(named.by_letters[name]).to_string();
-        assert_eq!(
-            ["ab", "d", "x"].map(found),
-            [r#"[1,2,[{"d":4}]]"#, "[3]", "[]"]
-        );
-    }
-
-    /// The values of large arguments take many times their memory, and all callers wait while they are read.
-    #[test]
-    fn large_arguments_are_not_read_for_headers() {
+    fn the_headers_of_large_arguments_are_sent_and_compared() {
         let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run","inputSchema":{"type":"object","properties":{
             "region":{"type":"string","x-mcp-header":"Region"}}}}]}}"#;
         let mut known = ParamHeaders::default();
         let listed = FrameIndex::at(list.as_bytes()).unwrap();
         known.learn(ListPage::First, Frame::of_text(list, &listed));
-        assert_eq!(MAX_READ_BYTES, 262_144);
-        for (more, has_header) in [(0, true), (1, false)] {
-            let start = r#"{"region":"eu","x":""#;
-            let fill = "x".repeat(MAX_READ_BYTES - start.len() - 2 + more);
-            let call = format!(
-                r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"run","arguments":{start}{fill}"}}}}}}"#
-            );
-            let completed = completed(&known, &call, HeaderMap::new());
-            assert_eq!(completed.contains_key("mcp-param-region"), has_header);
-            for known in [&known, &ParamHeaders::default()] {
-                let index = FrameIndex::at(call.as_bytes()).unwrap();
-                let name = HeaderName::from_static("mcp-param-region");
-                let eu = HeaderValue::from_static("eu");
-                let mut headers = HeaderMap::from_iter([(name.clone(), eu)]);
-                let frame = || Some(Frame::of_text(&call, &index));
-                remove_unrepeated(known, frame, &mut headers);
-                assert_eq!(headers.contains_key(&name), has_header);
+        for size in [1_000, 256 * 1024, 5 * 1024 * 1024] {
+            let fill = "x".repeat(size);
+            for arguments in [
+                format!(r#"{{"region":"eu","x":"{fill}"}}"#),
+                format!(r#"{{"x":["{fill}"],"region":"eu"}}"#),
+            ] {
+                let call = format!(
+                    r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"run","arguments":{arguments}}}}}"#
+                );
+                let completed = completed(&known, &call, HeaderMap::new());
+                assert_eq!(completed["mcp-param-region"], "eu", "{size}");
+                for known in [&known, &ParamHeaders::default()] {
+                    let index = FrameIndex::at(call.as_bytes()).unwrap();
+                    let name = HeaderName::from_static("mcp-param-region");
+                    for (value, is_left) in [("eu", true), ("us", false)] {
+                        let value = HeaderValue::from_static(value);
+                        let mut headers = HeaderMap::from_iter([(name.clone(), value)]);
+                        let frame = || Some(Frame::of_text(&call, &index));
+                        remove_unrepeated(known, frame, &mut headers);
+                        assert_eq!(headers.contains_key(&name), is_left, "{size}");
+                    }
+                }
             }
         }
     }
