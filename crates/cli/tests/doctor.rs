@@ -223,9 +223,46 @@ fn a_project_that_puts_its_own_program_or_settings_before_a_server_is_told() {
         assert!(found.contains(&expected), "{code} {server}: {found:?}");
     }
     assert_eq!(exit, 1, "{report}");
-    for setting in ["`answer-command`", "`presence = \"any\"`"] {
+    for setting in [
+        "`answer-command`",
+        "`presence = \"any\"`",
+        "by its whole path",
+    ] {
         assert!(shown.contains(setting), "{shown}");
     }
+}
+
+#[test]
+fn what_a_project_chooses_is_started_only_by_its_name_and_without_foreign_code() {
+    let home = tempfile::tempdir().unwrap();
+    let mark = home.path().join("mark");
+    let script = format!("echo $0 >>'{}'; exit 3", mark.display());
+    let run = |name: &str| json!({"command": "/bin/sh", "args": ["-c", script, name]});
+    let mut foreign = run("foreign");
+    foreign["env"] = json!({"LD_PRELOAD": "./x.so"});
+    let servers = json!({"own": run("own"), "named": run("named"), "foreign": foreign});
+    let files = [(
+        "project/.mcp.json",
+        json!({"mcpServers": servers}).to_string(),
+    )];
+    let left_out = |options: &[&str]| {
+        let (_, report, _) = doctor_with(home.path(), &files, options);
+        let mut found = findings(&report);
+        found.retain(|(code, ..)| code == "not-started");
+        found.sort_unstable();
+        let found = found.into_iter().map(|(.., server, next)| (server, next));
+        found.collect::<Vec<_>>()
+    };
+    let by_name = left_out(&["--start"]);
+    let names: Vec<_> = by_name.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["foreign", "named", "own"]);
+    assert_eq!(by_name[1].1, "mcp-elicit doctor --start claude-code named");
+    assert!(!mark.exists());
+    let named = left_out(&["--start", "named", "foreign"]);
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert!(named[0].1.contains("`LD_PRELOAD`"), "{named:?}");
+    let started = fs::read_to_string(&mark).unwrap();
+    assert!(started.lines().all(|name| name == "named"), "{started}");
 }
 
 #[test]

@@ -230,6 +230,17 @@ fn files_of_a_project_get_the_name_of_the_program() {
 }
 
 #[test]
+fn a_variable_that_puts_other_code_into_the_gateway_is_told_with_the_change() {
+    let text = r#"{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env"}, "b": {"command": "x", "env": {"PATH": "./bin"}}, "c": {"command": "x"}}}"#;
+    let home = Home::new(&[("project/.vscode/mcp.json", text)]);
+    let shown = home.run(&["setup", "--all", "--dry-run", "--program", "mcp-elicit"]);
+    for words in ["warning: a: `envFile`", "warning: b: `PATH`"] {
+        assert!(shown.out.contains(words), "{shown:?}");
+    }
+    assert!(!shown.out.contains("warning: c"), "{shown:?}");
+}
+
+#[test]
 fn the_written_program_has_to_be_there_and_to_stay() {
     let home = Home::new(&[(CURSOR, ONE)]);
     home.write("bin/data", "");

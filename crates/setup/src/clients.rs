@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::environment::Paths;
 use crate::parse::Format;
 
 /// The table that comes with the program; a test reads it.
@@ -96,6 +97,20 @@ pub(crate) struct Entry {
     pub(crate) passed_variables: Option<String>,
     /// The value of `type` for a program.
     pub(crate) stdio_type: Option<String>,
+    /// The member that names a file with more variables.
+    pub(crate) env_file: Option<String>,
+    /// The spellings of the person's home that the client replaces in commands and variables.
+    pub(crate) homes: Vec<String>,
+}
+
+impl Entry {
+    /// Returns what is known of the client's paths.
+    pub(crate) fn paths(&self) -> Paths<'_> {
+        Paths {
+            homes: &self.homes,
+            project: None,
+        }
+    }
 }
 
 impl Default for Entry {
@@ -112,6 +127,8 @@ impl Default for Entry {
             token_variable: None,
             passed_variables: None,
             stdio_type: None,
+            env_file: None,
+            homes: Vec::new(),
         }
     }
 }

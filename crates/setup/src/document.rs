@@ -1,10 +1,11 @@
 //! A configuration file in memory: its servers, and planned changes with their check.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::clients::Client;
 use crate::edit::{self, Edit, Editor, Literal, Op};
+use crate::environment::{Paths, is_foreign};
 use crate::journal::Undo;
 use crate::parse::{SyntaxError, parse};
 use crate::servers::{self, Server, State};
@@ -45,6 +46,8 @@ pub struct Document {
     has_bom: bool,
     root: Node,
     servers: Vec<Server>,
+    /// The folder of the project whose file it is.
+    project: Option<PathBuf>,
 }
 
 /// A wanted change of a server.
@@ -84,6 +87,8 @@ pub struct Changed {
     pub name: String,
     /// The changed lines, with the values of variables and headers left out.
     pub diff: Vec<DiffLine>,
+    /// The variable, or the member with more of them, that puts other code into the gateway that was put before it.
+    pub foreign_code: Option<String>,
     /// The changes that undo these.
     pub undo: Undo,
 }
@@ -145,6 +150,7 @@ impl Document {
             has_bom,
             root,
             servers,
+            project: None,
         })
     }
 
@@ -154,6 +160,7 @@ impl Document {
         for server in &mut self.servers {
             server.refuse_program_in(folder);
         }
+        self.project = Some(folder.to_owned());
         self
     }
 
@@ -174,6 +181,43 @@ impl Document {
         members
             .filter_map(|member| Some((member.key.clone(), member.value.word()?.to_owned())))
             .collect()
+    }
+
+    /// Returns the variable of a server's environment that puts code into the gateway or its launcher, or leads to a program
+    /// of the same name in a folder of the project, or the member that names a file of the project with variables; `None` if
+    /// there is none, or the gateway is not before the server.
+    pub fn foreign_code(&self, server: &Server) -> Option<String> {
+        match server.state() {
+            State::Wrapped {
+                launcher, program, ..
+            } => self.foreign_to(server, launcher, program),
+            State::Program { .. } | State::Url { .. } | State::Unsupported { .. } => None,
+        }
+    }
+
+    /// Returns the same for a gateway of this program that is put before the server.
+    pub fn foreign_code_for(&self, server: &Server, program: &str) -> Option<String> {
+        self.foreign_to(server, &[], program)
+    }
+
+    fn foreign_to(&self, server: &Server, launcher: &[String], program: &str) -> Option<String> {
+        let names = &self.client.entry;
+        let paths = Paths {
+            project: self.project.as_deref(),
+            ..names.paths()
+        };
+        let mut variables = self.environment(server).into_iter();
+        let found = variables.find(|(name, value)| {
+            let variable = (name.as_str(), value.as_str());
+            is_foreign(launcher, program, variable, paths)
+        });
+        let in_file = || {
+            let member = names.env_file.as_ref()?;
+            let file = self.root.at(&server.path)?.get(member)?;
+            let is_fixed = file.text().is_some_and(|file| paths.is_fixed(file));
+            (!is_fixed).then(|| member.clone())
+        };
+        found.map(|(name, _)| name).or_else(in_file)
     }
 
     /// Returns the time limit of this server, if it is too short for a person.
@@ -247,6 +291,12 @@ impl Document {
             Some(Changed {
                 name: server.name().to_owned(),
                 diff: self.diff(entry, edits),
+                foreign_code: wishes.iter().find_map(|(wished, wish)| match wish {
+                    Wish::Wrap { program } if wished.path == server.path => {
+                        self.foreign_code_for(server, program)
+                    }
+                    _ => None,
+                }),
                 undo: Undo {
                     path: server.path.clone(),
                     name: server.name().to_owned(),

@@ -9,17 +9,20 @@
 //! | `parse` | JSON with comments, TOML and YAML as one tree of values with byte ranges |
 //! | `tree` | that tree |
 //! | `servers` | the servers in a file, and the changes for one |
+//! | `environment` | paths and variables with which a project puts its own code in the gateway's place |
 //! | `edit` | a change as a change of values, and as edits of bytes |
 //! | `document` | a file in memory: planned changes, their check, their diff |
 //! | `write` | replacing a file: whole before or after, whenever the program is killed |
 //! | `journal` | what each file was before a change |
 //! | `undo` | the way back |
 //!
-//! Everything but `write` and `journal` is pure: the system, the environment and the bytes of files are arguments.
+//! Everything but `write` and `journal` is pure: the system, the environment and the bytes of files are arguments. Only whether
+//! a path is in the project is asked of the disk, for links.
 
 mod clients;
 mod document;
 mod edit;
+mod environment;
 pub mod journal;
 mod parse;
 mod servers;
@@ -33,4 +36,4 @@ pub use document::{
     Wish,
 };
 pub use parse::{Format, SyntaxError};
-pub use servers::{Server, State, foreign_code};
+pub use servers::{Server, State};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::clients::{Client, Entry};
 use crate::edit::{Literal, Op};
+use crate::environment::{Paths, changes_programs, is_in, is_view_of_process};
 use crate::tree::{Member, Node, Step, Value, line_of};
 
 /// A server in a configuration file.
@@ -13,6 +14,8 @@ pub struct Server {
     name: String,
     line: usize,
     state: State,
+    /// The folder that the client starts it in, as it is written.
+    folder: Option<String>,
     is_disabled: bool,
 }
 
@@ -64,7 +67,7 @@ impl Server {
     }
 
     /// Counts a gateway's program in this folder of a project as any other program, also one that a link leads to, or that
-    /// a package runner finds in the project.
+    /// a package runner or the shell of Windows finds in the project.
     pub(crate) fn refuse_program_in(&mut self, folder: &Path) {
         let State::Wrapped {
             launcher,
@@ -74,28 +77,57 @@ impl Server {
         else {
             return;
         };
-        let real = folder.canonicalize().ok();
-        let is_in = |word: &str| {
-            let word = Path::new(word);
-            word.starts_with(folder)
-                || word.is_absolute()
-                    && real.as_ref().is_some_and(|real| {
-                        let found = word.canonicalize();
-                        found.is_ok_and(|found| found.starts_with(real))
-                    })
-        };
         let node = ["npx", "npm", "bunx", "bun", "pnpx", "pnpm", "yarn"];
-        let runs_packages = launcher
+        let is_launched_by = |names: &[&str]| {
+            let mut launchers = launcher.iter().map(|word| last_part(word));
+            launchers.any(|name| names.contains(&name))
+        };
+        // The folder that its entry names, which a variable of the client may be a part of.
+        let start = self
+            .folder
+            .as_deref()
+            .map_or(Ok(folder.to_owned()), |named| {
+                let is_filled_in = named.contains(['$', '~', '%', '{']);
+                if is_filled_in {
+                    Err(())
+                } else {
+                    Ok(folder.join(named))
+                }
+            });
+        let runs_packages = is_launched_by(&node)
+            && start
+                .as_ref()
+                .map_or(true, |start| has_own_packages(folder, start));
+        // It looks into its own folder before the PATH.
+        let is_beside = is_launched_by(&["cmd"]) && {
+            let start = start.as_deref().unwrap_or(folder);
+            let endings = ["exe", "cmd", "bat", "com"];
+            let is_there = |word: &String| {
+                endings
+                    .iter()
+                    .any(|ending| start.join(format!("{word}.{ending}")).exists())
+            };
+            launcher.iter().any(is_there) || is_there(program)
+        };
+        let is_found = launcher
             .iter()
-            .filter_map(|word| program_name(word))
-            .any(|name| node.contains(&name));
-        let is_found = launcher.iter().any(|word| is_in(word)) || is_in(program);
-        if !(is_found || runs_packages && has_own_packages(folder)) {
+            .chain([program])
+            .any(|word| is_in(folder, word));
+        if !(is_found || runs_packages || is_beside) {
             return;
         }
         let program = std::slice::from_ref(program);
         let command = [launcher.as_slice(), program, args.as_slice()].concat();
         self.state = State::Program { command };
+    }
+
+    /// Returns `true` if its command names a gateway, but in a way that the project can lead to another program.
+    pub fn is_doubtful_gateway(&self) -> bool {
+        let State::Program { command } = &self.state else {
+            return false;
+        };
+        let mut pairs = command.windows(2);
+        pairs.any(|pair| pair[1] == "gateway" && last_part(&pair[0]) == PROGRAM)
     }
 
     /// Returns `true` if the client does not use it now.
@@ -219,6 +251,7 @@ fn entries(
             name: name.to_owned(),
             line: line_of(text, at),
             state,
+            folder: entry.get("cwd").and_then(Node::text).map(str::to_owned),
             is_disabled: is_disabled(entry),
         });
     };
@@ -360,7 +393,7 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
     }
     let names = &client.entry;
     if let Some(command) = command(names, entry)? {
-        if let Some(at) = gateway_at(&command.words) {
+        if let Some(at) = gateway_at(&command.words, names.paths()) {
             return Ok(State::Wrapped {
                 launcher: command.words[..at].to_vec(),
                 program: command.words[at].clone(),
@@ -465,89 +498,40 @@ fn is_own_package(word: &str) -> bool {
     }
 }
 
-/// Returns `true` for a variable that can lead to another program of the same name, or put code into it.
-fn changes_programs(variable: &str) -> bool {
-    let name = variable.to_ascii_uppercase();
-    let starts = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP"];
-    ["PATH", "NODE_OPTIONS"].contains(&name.as_str())
-        || starts.iter().any(|start| name.starts_with(start))
-}
+/// Files with which a project tells package runners of Node where packages are, or which code they run.
+const OF_PACKAGE_RUNNERS: [&str; 6] = [
+    ".npmrc",
+    "bunfig.toml",
+    ".yarnrc.yml",
+    ".yarnrc",
+    "pnpm-workspace.yaml",
+    ".pnpmfile.cjs",
+];
 
-/// Returns the variable of a server's environment that puts code into the gateway or its launcher, or leads to a program of
-/// the same name in a folder of the project; `None` if there is none.
-pub fn foreign_code<'v>(
-    launcher: &[String],
-    program: &str,
-    variables: &'v [(String, String)],
-) -> Option<&'v str> {
-    let by_name = !launcher
-        .first()
-        .map_or(program, String::as_str)
-        .contains(['/', '\\']);
-    let is_foreign = |name: &str, value: &str| match name.to_ascii_uppercase().as_str() {
-        "PATH" => by_name && (value.is_empty() || leads_elsewhere(value)),
-        "NODE_OPTIONS" => !launcher.is_empty() && loads_code(value),
-        "LD_LIBRARY_PATH" | "DYLD_LIBRARY_PATH" | "DYLD_FALLBACK_LIBRARY_PATH" => {
-            !value.is_empty() && leads_elsewhere(value)
-        }
-        name => ["LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"].contains(&name),
-    };
-    let mut all = variables.iter();
-    let found = all.find(|(name, value)| is_foreign(name, value))?;
-    Some(&found.0)
-}
-
-/// Returns `true` for a list of folders of which one depends on the folder that the program is started in: a relative one,
-/// one that is left empty, or one of the kernel's views of a process.
-fn leads_elsewhere(folders: &str) -> bool {
-    let is_windows = folders.contains(';') || folders.contains(":\\");
-    let usual = ["$PATH", "${PATH}", "${env:PATH}", "%PATH%"];
-    let mut folders = folders.split(if is_windows { ';' } else { ':' });
-    folders
-        .any(|folder| !usual.contains(&folder) && (!is_whole(folder) || is_view_of_process(folder)))
-}
-
-/// Returns `true` for a path through which the kernel shows a process, such as the folder that it was started in.
-fn is_view_of_process(path: &str) -> bool {
-    let mut parts = path.split(['/', '\\']).filter(|part| !part.is_empty());
-    path.starts_with(['/', '\\'])
-        && parts
-            .next()
-            .is_some_and(|first| ["proc", "dev"].contains(&first))
-}
-
-/// Returns `true` for options of Node that load code, however they are quoted.
-fn loads_code(options: &str) -> bool {
-    let long = ["require", "import", "loader"];
-    let mut words = options.split_whitespace();
-    long.iter().any(|word| options.contains(word))
-        || words.any(|word| word.trim_matches(['"', '\'']).starts_with("-r"))
-}
-
-/// Returns `true` if a package runner that is started in this folder may run something that the project has, or ask a
-/// registry that the project names.
-fn has_own_packages(folder: &Path) -> bool {
+/// Returns `true` if a package runner that is started in this folder of the project may run something that the project has,
+/// or ask a registry that the project names.
+fn has_own_packages(project: &Path, folder: &Path) -> bool {
     let bin = format!("node_modules/.bin/{PROGRAM}");
     let package = format!("node_modules/{PROGRAM}");
     folder.ancestors().any(|above| {
         let has = |name: &str| above.join(name).symlink_metadata().is_ok();
-        has(&bin) || has(&package)
-    }) || [".npmrc", "bunfig.toml", ".yarnrc.yml", ".yarnrc"]
-        .iter()
-        .any(|name| folder.join(name).symlink_metadata().is_ok())
+        has(&bin)
+            || has(&package)
+            || above.starts_with(project) && OF_PACKAGE_RUNNERS.iter().any(|name| has(name))
+    })
 }
 
 /// Returns the index of the gateway's program in a command: as it is, or started by known launchers. A program that only
 /// names the gateway in its arguments is not the gateway, nor is one of the same name in a relative folder, which may be the
 /// project's.
-fn gateway_at(words: &[String]) -> Option<usize> {
+fn gateway_at(words: &[String], paths: Paths<'_>) -> Option<usize> {
     let mut at = 0;
     let mut last = None;
     loop {
         let word = words.get(at)?;
         let is_own = match last {
             Some(Launcher::Package) => is_own_package(word),
-            _ => is_own_program(word),
+            _ => program_name(word, paths) == Some(PROGRAM),
         };
         if is_own {
             return (words.get(at + 1)? == "gateway").then_some(at);
@@ -555,7 +539,7 @@ fn gateway_at(words: &[String]) -> Option<usize> {
         if last == Some(Launcher::Package) {
             return None;
         }
-        let name = program_name(word)?;
+        let name = program_name(word, paths)?;
         let rest = &words[at + 1..];
         let (_, follows, launcher) = LAUNCHERS.iter().find(|(launcher, follows, _)| {
             *launcher == name
@@ -585,28 +569,19 @@ fn gateway_at(words: &[String]) -> Option<usize> {
     }
 }
 
-/// Returns `true` for the gateway's program, by its name or its whole path.
-fn is_own_program(word: &str) -> bool {
-    program_name(word) == Some(PROGRAM)
-}
-
 /// Returns the name of a program that is named alone or by its whole path; `None` for a path that depends on a folder.
-fn program_name(word: &str) -> Option<&str> {
+fn program_name<'w>(word: &'w str, paths: Paths<'_>) -> Option<&'w str> {
     let Some((folder, file)) = word.rsplit_once(['/', '\\']) else {
         return Some(without_ending(word));
     };
     let mut parts = folder.split(['/', '\\']);
-    let is_plain = is_whole(word) && parts.all(|part| !matches!(part, "." | ".."));
+    let is_plain = paths.is_whole(word) && parts.all(|part| !matches!(part, "." | ".."));
     (is_plain && !is_view_of_process(word)).then(|| without_ending(file))
 }
 
-/// Returns `true` for a path that begins at the root, on Unix or Windows, or in the person's home.
-fn is_whole(path: &str) -> bool {
-    let homes = ["~/", "$HOME/", "${HOME}/", "${env:HOME}/", "${userHome}/"];
-    let is_drive = |drive: &[u8]| matches!(drive, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
-    path.starts_with(['/', '\\'])
-        || is_drive(path.as_bytes())
-        || homes.iter().any(|home| path.starts_with(home))
+/// Returns the last part of a path, without the ending of programs on Windows.
+fn last_part(word: &str) -> &str {
+    without_ending(word.rsplit(['/', '\\']).next().unwrap_or(word))
 }
 
 /// Returns the name of a file without the ending of programs on Windows.
@@ -864,7 +839,7 @@ pub(crate) fn unwrap(client: &Client, entry: &Node) -> Result<Vec<Op>, String> {
         .position(|word| word == "--")
         .ok_or_else(by_hand)?;
     let original = found.words.get(end + 1).ok_or_else(by_hand)?;
-    if gateway_at(&found.words[..end]) != Some(0) {
+    if gateway_at(&found.words[..end], names.paths()) != Some(0) {
         return Err(by_hand());
     }
     let at = found.at;

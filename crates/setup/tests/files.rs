@@ -6,7 +6,7 @@ mod corpus;
 use std::fs;
 use std::path::Path;
 
-use mcp_elicit_setup::{Client, Document, State, Wish, foreign_code};
+use mcp_elicit_setup::{Client, Document, State, Wish};
 
 const PROGRAM: &str = "/opt/mcp elicit/mcp-elicit";
 
@@ -473,7 +473,7 @@ fn only_this_program_counts_as_the_gateway() {
         "mcp-elicit gateway -- true",
         "/usr/bin/mcp-elicit gateway -- true",
         "/home/ada/projects/bin/mcp-elicit gateway -- true",
-        "~/.cargo/bin/mcp-elicit gateway -- true",
+        "${userHome}/.cargo/bin/mcp-elicit gateway -- true",
         "npx -y mcp-elicit gateway -- true",
         "npx -y -p mcp-elicit@0.1.0 mcp-elicit gateway -- true",
         "npm exec -- mcp-elicit@latest gateway -- true",
@@ -493,6 +493,13 @@ fn only_this_program_counts_as_the_gateway() {
         "env -i /proc/self/cwd/mcp-elicit gateway -- true",
         "/home/ada/other/../project/tools/mcp-elicit gateway -- true",
         "${workspaceFolder}/tools/mcp-elicit gateway -- true",
+        "~/.cargo/bin/mcp-elicit gateway -- true",
+        "$HOME/bin/mcp-elicit gateway -- true",
+        "${HOME}/bin/mcp-elicit gateway -- true",
+        "${userHome}evil/mcp-elicit gateway -- true",
+        "env BASH_ENV=./x.sh npx mcp-elicit gateway -- true",
+        "env PYTHONPATH=. uvx mcp-elicit gateway -- true",
+        "env GIT_SSH_COMMAND=./x npx mcp-elicit gateway -- true",
         "mcp-elicit@0.1.0 gateway -- true",
         "npx -y @evil/mcp-elicit gateway -- true",
         "npx -y ./mcp-elicit gateway -- true",
@@ -520,65 +527,137 @@ fn only_this_program_counts_as_the_gateway() {
     }
 }
 
+/// Returns the member or variable of this entry that puts other code into a gateway.
+fn foreign_in(client: &str, entry: &serde_json::Value) -> Option<String> {
+    let member = if client == "vscode" {
+        "servers"
+    } else {
+        "mcpServers"
+    };
+    let text = serde_json::json!({member: {"s": entry}}).to_string();
+    let document = document(client, text.as_bytes());
+    document.foreign_code(&document.servers()[0])
+}
+
 #[test]
 fn an_environment_that_puts_code_into_the_gateway_is_named() {
-    let npx = ["npx".to_owned()];
-    for (launcher, program, name, value, is_foreign) in [
-        (
-            &npx[..0],
-            "/usr/bin/mcp-elicit",
-            "LD_PRELOAD",
-            "./x.so",
-            true,
-        ),
-        (&[], "/usr/bin/mcp-elicit", "LD_LIBRARY_PATH", "./lib", true),
-        (
-            &[],
-            "/usr/bin/mcp-elicit",
-            "LD_LIBRARY_PATH",
-            "/opt/lib",
-            false,
-        ),
-        (
-            &[],
-            "/usr/bin/mcp-elicit",
-            "PATH",
-            "./tools:/usr/bin",
-            false,
-        ),
-        (&[], "mcp-elicit", "PATH", "./tools:/usr/bin", true),
-        (&[], "mcp-elicit", "PATH", "${PATH}:/opt/bin", false),
-        (&npx, "mcp-elicit", "PATH", "/usr/bin:.", true),
-        (&npx, "mcp-elicit", "NODE_OPTIONS", "--require ./x.js", true),
-        (
-            &npx,
-            "mcp-elicit",
-            "NODE_OPTIONS",
-            "--max-old-space-size=99",
-            false,
-        ),
-        (&[], "mcp-elicit", "NODE_OPTIONS", "--require ./x.js", false),
-        (
-            &npx,
-            "mcp-elicit",
-            "NODE_OPTIONS",
-            "\"--require\" ./x.js",
-            true,
-        ),
-        (&[], "mcp-elicit", "PATH", "bin:/usr/bin", true),
-        (&[], "mcp-elicit", "PATH", ":/usr/bin", true),
-        (&[], "mcp-elicit", "PATH", "", true),
-        (&[], "mcp-elicit", "PATH", "/proc/self/cwd/bin:/bin", true),
-        (&[], "mcp-elicit", "PATH", "~/bin:$PATH:/usr/bin", false),
-        (&[], "mcp-elicit", "PATH", "C:\\bin;D:\\more", false),
-        (&[], "/bin/mcp-elicit", "LD_LIBRARY_PATH", "lib", true),
-        (&[], "/bin/mcp-elicit", "LD_LIBRARY_PATH", "/usr/lib", false),
-        (&[], "mcp-elicit", "DEBUG", "./x", false),
+    let by_name = "mcp-elicit gateway -- true";
+    let whole = "/usr/bin/mcp-elicit gateway -- true";
+    let npx = "npx mcp-elicit gateway -- true";
+    let uvx = "/usr/bin/uvx mcp-elicit gateway -- true";
+    for (words, name, value, is_foreign) in [
+        (whole, "LD_PRELOAD", "./x.so", true),
+        (whole, "LD_LIBRARY_PATH", "./lib", true),
+        (whole, "LD_LIBRARY_PATH", "lib", true),
+        (whole, "LD_LIBRARY_PATH", "/opt/lib", false),
+        (whole, "DYLD_FRAMEWORK_PATH", "lib", true),
+        (whole, "DYLD_INSERT_LIBRARIES", "/x", true),
+        (whole, "GCONV_PATH", ".", true),
+        (whole, "PATH", "./tools:/usr/bin", false),
+        (by_name, "PATH", "./tools:/usr/bin", true),
+        (by_name, "PATH", "${env:PATH}:/opt/bin", false),
+        // To this client, those are names of folders.
+        (by_name, "PATH", "${PATH}:/opt/bin", true),
+        (by_name, "PATH", "~/bin:/usr/bin", true),
+        (by_name, "PATH", "${env:HOME}/bin:/usr/bin", false),
+        (npx, "PATH", "/usr/bin:.", true),
+        (uvx, "PATH", "/usr/bin:.", true),
+        (npx, "NODE_OPTIONS", "--require ./x.js", true),
+        (npx, "NODE_OPTIONS", "--max-old-space-size=99", false),
+        (by_name, "NODE_OPTIONS", "--require ./x.js", false),
+        (npx, "NODE_OPTIONS", "\"--require\" ./x.js", true),
+        (npx, "NODE_PATH", "./x", true),
+        (npx, "NODE_ENV", "production", false),
+        (npx, "NPM_CONFIG_REGISTRY", "https://x.test", true),
+        (npx, "npm_config_userconfig", "./x", true),
+        (npx, "npm_config_loglevel", "error", false),
+        (npx, "HOME", "./home", true),
+        (npx, "HOME", "/home/ada", false),
+        (npx, "BASH_ENV", "./x.sh", true),
+        (npx, "GIT_SSH_COMMAND", "./x", true),
+        (npx, "RUBYOPT", "-r./x", true),
+        (npx, "PERL5OPT", "-Mx", true),
+        (uvx, "UV_INDEX_URL", "https://x.test", true),
+        (uvx, "UV_DEFAULT_INDEX", "https://x.test", true),
+        (uvx, "PIP_INDEX_URL", "https://x.test", true),
+        (uvx, "PYTHONPATH", ".", true),
+        (uvx, "PYTHONSTARTUP", "./x.py", true),
+        (uvx, "PYTHONUNBUFFERED", "1", false),
+        (whole, "UV_INDEX_URL", "https://x.test", false),
+        (by_name, "PATH", "bin:/usr/bin", true),
+        (by_name, "PATH", ":/usr/bin", true),
+        (by_name, "PATH", "", true),
+        (by_name, "PATH", "/proc/self/cwd/bin:/bin", true),
+        (by_name, "PATH", "C:\\bin;D:\\more", false),
+        (by_name, "DEBUG", "./x", false),
     ] {
-        let variables = [(name.to_owned(), value.to_owned())];
-        let found = foreign_code(launcher, program, &variables);
-        assert_eq!(found.is_some(), is_foreign, "{program} {name}={value}");
+        let (command, args) = words.split_once(' ').unwrap();
+        let args: Vec<&str> = args.split(' ').collect();
+        let entry = serde_json::json!({"command": command, "args": args, "env": {name: value}});
+        let found = foreign_in("cursor", &entry);
+        assert_eq!(found.is_some(), is_foreign, "{words} {name}={value}");
     }
+}
+
+#[test]
+fn a_file_of_variables_in_a_project_is_named_as_they_are() {
+    for (file, is_foreign) in [
+        ("${workspaceFolder}/.env", true),
+        (".env", true),
+        ("~/x.env", true),
+        ("${userHome}/x.env", false),
+        ("/etc/x.env", false),
+    ] {
+        let entry = serde_json::json!({"command": "/usr/bin/mcp-elicit", "args": ["gateway", "--", "true"], "envFile": file});
+        for client in ["vscode", "cursor"] {
+            let found = foreign_in(client, &entry);
+            assert_eq!(found.as_deref(), is_foreign.then_some("envFile"), "{file}");
+        }
+    }
+    let text = r#"{"servers": {"s": {"command": "x", "envFile": ".env"}, "o": {"command": "x"}}}"#;
+    let document = document("vscode", text.as_bytes());
+    let wishes: Vec<_> = document
+        .servers()
+        .iter()
+        .map(|server| (server, wrap()))
+        .collect();
+    let plan = document.plan(&wishes);
+    let told: Vec<_> = plan
+        .changed
+        .iter()
+        .map(|one| one.foreign_code.as_deref())
+        .collect();
+    assert_eq!(told, [Some("envFile"), None]);
+}
+
+#[test]
+fn the_folder_that_an_entry_names_is_the_projects_too() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    fs::create_dir_all(project.join("sub")).unwrap();
+    let is_behind = |folder: &str, command: &[&str]| {
+        let entry = serde_json::json!({"command": command[0], "args": command[1..], "cwd": folder,
+            "env": {"LD_LIBRARY_PATH": project.join("lib")}});
+        let text = serde_json::json!({"mcpServers": {"s": entry}}).to_string();
+        let document = document("cursor", text.as_bytes()).of_project(&project);
+        let server = &document.servers()[0];
+        let is_behind = matches!(server.state(), State::Wrapped { .. });
+        assert_eq!(
+            document.foreign_code(server).is_some(),
+            is_behind,
+            "a folder of the project by its whole path"
+        );
+        assert_ne!(server.is_doubtful_gateway(), is_behind);
+        is_behind
+    };
+    let npx = ["npx", "mcp-elicit", "gateway", "--", "true"];
+    let cmd = ["cmd", "/c", "mcp-elicit", "gateway", "--", "true"];
+    assert!(is_behind("sub", &npx) && is_behind("sub", &cmd));
+    assert!(!is_behind("${workspaceFolder}/sub", &npx));
+    fs::write(project.join("sub/.npmrc"), "").unwrap();
+    assert!(!is_behind("sub", &npx));
+    fs::write(project.join("sub/mcp-elicit.bat"), "").unwrap();
+    assert!(!is_behind("sub", &cmd));
 }
 
 #[test]

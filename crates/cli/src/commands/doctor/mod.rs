@@ -12,11 +12,11 @@ use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_gateway::config::{RiskySetting, risky_settings};
 use mcp_elicit_inbox::desktop_notice;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_setup::{Client, Document, Server, State, foreign_code};
+use mcp_elicit_setup::{Client, Document, Server, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::start::{Started, start};
+use self::start::{Started, left_out, start};
 use super::setup::{Found, Selection, find, is_open};
 use super::{in_runtime, state_record};
 use crate::call_session::stop;
@@ -177,6 +177,11 @@ async fn start_all<'f>(
             if !selection.servers.is_empty() && !selection.names(server.name()) {
                 continue;
             }
+            let is_named = selection.names(server.name());
+            if let Some(finding) = left_out(file, document, server, is_named) {
+                findings.push(finding);
+                continue;
+            }
             output::say(format_args!(
                 "starting {} of {} ..",
                 harmless(server.name()),
@@ -250,7 +255,12 @@ async fn in_file(
         }
         match server.state() {
             State::Program { .. } | State::Url { .. } => {
-                let says = "it is not behind the gateway: its questions reach a person only if the client shows them";
+                let says = if server.is_doubtful_gateway() {
+                    "its command names a gateway, but a folder or a setting of the project can put another program there: name \
+                     it by its whole path"
+                } else {
+                    "it is not behind the gateway: its questions reach a person only if the client shows them"
+                };
                 add("not-wrapped", Problem, says.to_owned(), setup(""));
             }
             State::Unsupported { why } => {
@@ -262,15 +272,14 @@ async fn in_file(
                 program,
                 args,
             } => {
-                let variables = document.environment(server);
-                if let Some(variable) = foreign_code(launcher, program, &variables) {
+                if let Some(variable) = document.foreign_code(server) {
                     add(
                         "foreign-code",
                         Problem,
                         format!(
-                            "its environment has `{variable}`, with which other code runs in place of the gateway or in it"
+                            "its entry has `{variable}`, with which other code runs in place of the gateway or in it"
                         ),
-                        format!("take `{variable}` from its environment"),
+                        format!("take `{variable}` from its entry"),
                     );
                 }
                 // A launcher finds, or downloads, what it starts.
@@ -360,9 +369,14 @@ async fn in_file(
     }
 }
 
-/// Returns the command that sets up this server, to be copied into a shell. A name that begins as an option does is none,
-/// and one that a shell would expand is in quotes.
+/// Returns the command that sets up this server, to be copied into a shell.
 fn setup_command(client: &str, server: &str, flags: &str) -> String {
+    own_command("setup", client, server, flags)
+}
+
+/// Returns a command about this server, to be copied into a shell. A name that begins as an option does is none, and one
+/// that a shell would expand is in quotes.
+fn own_command(command: &str, client: &str, server: &str, flags: &str) -> String {
     let name = if server.contains('!') && !server.contains('\'') {
         format!("'{server}'").into()
     } else {
@@ -376,7 +390,7 @@ fn setup_command(client: &str, server: &str, flags: &str) -> String {
         },
         if server.starts_with('-') { " --" } else { "" },
     );
-    format!("mcp-elicit setup{flags}{ends} {client} {name}")
+    format!("mcp-elicit {command}{flags}{ends} {client} {name}")
 }
 
 /// Returns `true` for a program that is given by a path, or searched on the PATH, and is not there. A path that the client

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, Level};
+use super::{Finding, Level, own_command};
 use crate::commands::setup::Found;
 use crate::server_eras::CheckReport;
 
@@ -30,6 +30,39 @@ pub(super) struct Started {
     /// The revisions that it speaks, and those in which it was seen to ask, in words.
     pub(super) revisions: Option<String>,
     pub(super) finding: Option<Finding>,
+}
+
+/// Returns the finding of a server that is not started: its file, or its environment, belongs to a project, which nobody may
+/// have looked at yet, and chooses what runs.
+pub(super) fn left_out(
+    file: &Found,
+    document: &Document,
+    server: &Server,
+    is_named: bool,
+) -> Option<Finding> {
+    let words = command(server).filter(|_| !server.is_disabled())?;
+    let finding = |says: String, next: String| {
+        let finding = Finding::new("not-started", Level::Warning, says, next);
+        Some(finding.of(file, Some(server)))
+    };
+    if file.is_project && !is_named {
+        return finding(
+            "a file of the project chooses what runs, so that it is started only if you name it"
+                .to_owned(),
+            own_command("doctor", file.client.id(), server.name(), "--start"),
+        );
+    }
+    let foreign = match server.state() {
+        State::Wrapped { .. } => document.foreign_code(server),
+        _ => document.foreign_code_for(server, words.first()?),
+    };
+    let variable = foreign?;
+    finding(
+        format!(
+            "its entry has `{variable}`, with which other code runs in place of the gateway or in it"
+        ),
+        format!("take `{variable}` from its entry"),
+    )
 }
 
 /// Starts a server, reads what it speaks, and ends it, early when the token is cancelled. Returns `None` for one that the

@@ -377,6 +377,14 @@ fn show(plan: &Plan) -> Result<(), Failure> {
                 ),
             })?;
         }
+        if let Some(variable) = &changed.foreign_code {
+            print(format_args!(
+                "  {} {}: `{}` in its entry lets other code run in place of the gateway or in it; look at it first",
+                styled(WARNING, "warning:"),
+                harmless(&changed.name),
+                harmless(variable)
+            ))?;
+        }
     }
     left_alone(&plan.left_alone)
 }
