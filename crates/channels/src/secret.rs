@@ -1,7 +1,7 @@
 //! Secrets from the environment and from files. A secret is never text in the configuration.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use mcp_elicit_core::secret::SecretText;
 
@@ -37,12 +37,29 @@ impl Secret {
                 SecretText::from_line(&text).ok_or_else(|| SecretError::Unusable(name.clone()))
             }
             Self::File(path) => {
-                let read = File::open(path).and_then(SecretText::read);
+                let opened = File::open(path).inspect(|file| warn_if_exposed(path, file));
+                let read = opened.and_then(SecretText::read);
                 let read = read.map_err(|error| SecretError::File(path.clone(), error))?;
                 read.ok_or_else(|| SecretError::Unusable(path.display().to_string()))
             }
         }
     }
+}
+
+/// Warns if other users of the machine may read or change this opened file.
+fn warn_if_exposed(path: &Path, file: &File) {
+    #[cfg(unix)]
+    if let Ok(known) = file.metadata() {
+        use std::os::unix::fs::PermissionsExt as _;
+        if let Some(others) = SecretText::exposure(known.permissions().mode()) {
+            let path = path.display();
+            tracing::warn!(
+                "{path} holds a secret, and other users of this machine {others}: run `chmod 600 {path}`"
+            );
+        }
+    }
+    #[cfg(not(unix))]
+    let _decided_by_the_folder = (path, file);
 }
 
 #[cfg(test)]

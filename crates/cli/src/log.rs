@@ -1,21 +1,22 @@
 //! The log of a gateway on stderr, as text or as JSON lines.
 
-use std::fmt::{self, Write as _};
-use std::io::IsTerminal as _;
+use std::fmt;
+use std::io::{self, IsTerminal as _};
 
 use mcp_elicit_gateway::SERVER_STDERR;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::{Format, Writer};
+use tracing_subscriber::fmt::format::{DefaultFields, Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::args::gateway::Log;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, harmless, harmless_json};
 
 /// The levels by default: one line for each step of a question, and warnings of the libraries.
 const USUAL: &str = "warn,mcp_elicit=info";
@@ -36,20 +37,20 @@ pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
     } else {
         targets.with_target(SERVER_STDERR, LevelFilter::INFO)
     };
-    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(colours);
+    let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let layer = tracing_subscriber::fmt::layer();
     let layer = match form {
         Log::Text => {
             let lines = Lines {
                 usual: Format::default(),
-                for_person: std::io::stderr().is_terminal(),
+                for_person: io::stderr().is_terminal(),
             };
-            layer.event_format(lines).boxed()
+            let layer = layer.with_writer(io::stderr).with_ansi(colours);
+            layer.fmt_fields(HarmlessFields).event_format(lines).boxed()
         }
         Log::Json => {
             output::write_lines_as_json();
+            let layer = layer.with_writer(|| JsonLines(io::stderr()));
             layer.with_ansi(false).json().boxed()
         }
     };
@@ -60,6 +61,52 @@ pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
             .try_init(),
     );
     Ok(())
+}
+
+/// Shows the warnings of a record to the person who runs a command.
+pub(crate) fn show_warnings_of_record() {
+    let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let lines = Lines {
+        usual: Format::default(),
+        for_person: true,
+    };
+    let layer = tracing_subscriber::fmt::layer();
+    let layer = layer.with_writer(io::stderr).with_ansi(colours);
+    let layer = layer.fmt_fields(HarmlessFields).event_format(lines);
+    let targets = Targets::new().with_target("mcp_elicit_record", LevelFilter::WARN);
+    // One that was started earlier shows them too.
+    drop(
+        tracing_subscriber::registry()
+            .with(layer.with_filter(targets))
+            .try_init(),
+    );
+}
+
+/// The fields of an event as text, in which nothing that acts on a screen or begins another line is left.
+struct HarmlessFields;
+
+impl<'w> FormatFields<'w> for HarmlessFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&harmless(&text))
+    }
+}
+
+/// Lines of JSON, in whose texts nothing that acts on a screen is left as it is. Each is written at once.
+struct JsonLines<W>(W);
+
+impl<W: io::Write> io::Write for JsonLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let line = harmless_json(text.trim_end_matches('\n'));
+        self.0.write_all(format!("{line}\n").as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The format of text. A line of a server's stderr is the server's name and the line. At a terminal, the reader is the
@@ -85,7 +132,8 @@ where
         if known.target() == SERVER_STDERR {
             let mut line = ServerLine::default();
             event.record(&mut line);
-            return writeln!(writer, "{}: {}", line.server, line.message);
+            let (server, message) = (harmless(&line.server), harmless(&line.message));
+            return writeln!(writer, "{server}: {message}");
         }
         // Details are for developers, who see their module.
         let (label, style) = match *known.level() {
@@ -121,7 +169,76 @@ impl Visit for ServerLine {
             "message" => &mut self.message,
             _ => return,
         };
-        // Writing to a string cannot fail.
-        let _written = write!(text, "{value:?}");
+        *text = format!("{value:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Bytes that a test looks at.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const HOSTILE: &str = "a\u{9b}31m\u{202e}b\u{2028}c\u{2029}d\u{1b}[2J\nERROR forged\u{200b}";
+
+    fn logged(
+        layer: impl tracing_subscriber::Layer<tracing_subscriber::Registry> + Send + Sync,
+        written: &Written,
+    ) -> String {
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::warn!(tool = %HOSTILE, quoted = HOSTILE, debug = ?HOSTILE, "called {HOSTILE}");
+            tracing::info!(target: SERVER_STDERR, server = %HOSTILE, "{HOSTILE}");
+        });
+        String::from_utf8(written.0.lock().expect("no panic").clone()).expect("text")
+    }
+
+    #[test]
+    fn a_strangers_text_in_a_log_acts_on_nothing_and_begins_no_line() {
+        for for_person in [false, true] {
+            let written = Written::default();
+            let lines = Lines {
+                usual: Format::default(),
+                for_person,
+            };
+            let layer = tracing_subscriber::fmt::layer().with_ansi(false);
+            let writer = written.clone();
+            let layer = layer.with_writer(move || writer.clone());
+            let layer = layer.fmt_fields(HarmlessFields).event_format(lines);
+            let text = logged(layer, &written);
+            assert_eq!(text.lines().count(), 2, "{text}");
+            let acts = |c| c != '\n' && mcp_elicit_core::view::sanitize::acts_on_a_screen(c);
+            assert!(!text.contains(acts), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_of_json_means_the_same_and_acts_on_nothing() {
+        let written = Written::default();
+        let writer = written.clone();
+        let layer = tracing_subscriber::fmt::layer().with_ansi(false);
+        let layer = layer.with_writer(move || JsonLines(writer.clone())).json();
+        let text = logged(layer, &written);
+        let acts = |c| c != '\n' && mcp_elicit_core::view::sanitize::acts_on_a_screen(c);
+        assert!(!text.contains(acts), "{text:?}");
+        let mut lines = text.lines();
+        let first: serde_json::Value =
+            serde_json::from_str(lines.next().expect("a line")).expect("JSON");
+        assert_eq!(first["fields"]["tool"], HOSTILE);
+        assert_eq!(lines.count(), 1);
     }
 }

@@ -253,10 +253,10 @@ fn what_a_project_chooses_is_started_only_by_its_name_and_without_foreign_code()
         let found = found.into_iter().map(|(.., server, next)| (server, next));
         found.collect::<Vec<_>>()
     };
-    let by_name = left_out(&["--start"]);
-    let names: Vec<_> = by_name.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["foreign", "named", "own"]);
-    assert_eq!(by_name[1].1, "mcp-elicit doctor --start claude-code named");
+    let all = left_out(&["--start"]);
+    let left: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(left, ["foreign", "named", "own"]);
+    assert_eq!(all[1].1, "mcp-elicit doctor --start claude-code named");
     assert!(!mark.exists());
     let named = left_out(&["--start", "named", "foreign"]);
     assert_eq!(named.len(), 1, "{named:?}");

@@ -188,3 +188,91 @@ fn a_database_with_a_record_is_not_written_and_the_file_stays() {
     .refused(&into, &["not the state folder", "--state"]);
     in_file.refused(&into, &["no database is named", "--record"]);
 }
+
+#[test]
+fn a_database_that_another_role_may_change_takes_no_record_and_commands_say_so() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let sql = |sql: &str| server.sql(&database.name, sql).unwrap();
+    sql(
+        "CREATE ROLE stranger; CREATE ROLE gatekeeper LOGIN; CREATE SCHEMA mcp_elicit AUTHORIZATION stranger; \
+         GRANT ALL ON SCHEMA mcp_elicit TO gatekeeper",
+    );
+    let address = database.address.replacen("postgres@", "gatekeeper@", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let in_file = Place { state, record: &[] };
+    drop(in_file.start());
+    in_file.done(&["tokens", "make", "ci", "--scope", "answer"]);
+    let named = ["--record", address.as_str()];
+    let moving = Place {
+        state,
+        record: &named,
+    };
+    let into = ["record", "move", "--into", "database"];
+    let migrate = ["record", "migrate"];
+    for words in [&into[..], &migrate] {
+        moving.refused(words, &["stranger owns", "next:", "ALTER SCHEMA"]);
+    }
+    assert!(state.join("record.sqlite").exists());
+    sql("ALTER SCHEMA mcp_elicit OWNER TO gatekeeper");
+    moving.done(&migrate);
+
+    // What another role left in the tables before it lost them.
+    let trigger = "SET ROLE stranger; CREATE FUNCTION public.leak() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+        RESET ROLE; CREATE TRIGGER leak BEFORE INSERT ON mcp_elicit.question FOR EACH ROW EXECUTE FUNCTION public.leak()";
+    let policy = "ALTER TABLE mcp_elicit.question ENABLE ROW LEVEL SECURITY; ALTER TABLE mcp_elicit.question FORCE ROW LEVEL SECURITY";
+    let rule = "CREATE RULE hidden AS ON DELETE TO mcp_elicit.api_token DO INSTEAD NOTHING";
+    sql("GRANT CREATE ON SCHEMA public TO stranger");
+    for (made, removed, named) in [
+        (
+            trigger,
+            "DROP TRIGGER leak ON mcp_elicit.question",
+            "trigger leak",
+        ),
+        (
+            rule,
+            "DROP RULE hidden ON mcp_elicit.api_token",
+            "rule hidden",
+        ),
+        (
+            policy,
+            "ALTER TABLE mcp_elicit.question NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+            "row-level security of",
+        ),
+    ] {
+        sql(made);
+        for words in [&into[..], &migrate] {
+            moving.refused(words, &[named, "next:", "DROP"]);
+        }
+        sql(removed);
+    }
+    moving.done(&into);
+    let told = |words: &[&str]| {
+        let done = moving.run(words);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{words:?}: {said}");
+        said
+    };
+    let commands: [&[&str]; 4] = [
+        &["record", "stats"],
+        &["audit"],
+        &["tokens", "list"],
+        &["record", "migrate", "--dry-run"],
+    ];
+    for words in commands {
+        assert!(!told(words).contains("warning:"), "{words:?}");
+    }
+    sql(rule);
+    sql(
+        "ALTER TABLE mcp_elicit.audit OWNER TO stranger; GRANT ALL ON mcp_elicit.audit TO gatekeeper",
+    );
+    for words in commands {
+        let said = told(words);
+        for word in ["warning:", "another role owns", "stranger", "rule hidden"] {
+            assert!(said.contains(word), "{words:?} {word}: {said}");
+        }
+    }
+}

@@ -47,6 +47,16 @@ impl SecretText {
         secret_spellings::masked(text, &self.0)
     }
 
+    /// Returns what other users of the machine may do with a secret's file of this mode of Unix, in words; `None` if nothing.
+    /// A group may read it: it is how a container gets one.
+    pub fn exposure(mode: u32) -> Option<&'static str> {
+        if mode & 0o022 != 0 {
+            Some("may change it")
+        } else {
+            (mode & 0o004 != 0).then_some("may read it")
+        }
+    }
+
     /// Returns the secret, for use in a request.
     pub fn reveal(&self) -> &str {
         &self.0
@@ -71,6 +81,17 @@ mod tests {
         for unusable in ["", "\n", "a\nb\n", "a\u{1b}b"] {
             assert_eq!(SecretText::from_line(unusable), None, "{unusable:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_or_change_is_exposed() {
+        let exposure = |mode: u32| SecretText::exposure(0o100_000 | mode);
+        assert_eq!([0o600, 0o400, 0o640].map(exposure), [None; 3]);
+        assert_eq!([0o644, 0o604].map(exposure), [Some("may read it"); 2]);
+        assert_eq!(
+            [0o620, 0o602, 0o666].map(exposure),
+            [Some("may change it"); 3]
+        );
     }
 
     #[test]

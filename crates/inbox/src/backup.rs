@@ -291,6 +291,11 @@ async fn check_record(
 ) -> Result<Option<CopiedRecord>, BackupError> {
     let has = |name: &str| files.iter().any(|file| file.name == name);
     if !has(RECORD) {
+        if has(RECORD_ADDRESS) {
+            let why =
+                format!("{RECORD} is missing: the record that {RECORD_ADDRESS} names is not in it");
+            return Err(BackupError::Damaged(why));
+        }
         return Ok(None);
     }
     let state = StateFolder::at(folder);
@@ -301,7 +306,20 @@ async fn check_record(
     let chain = chain
         .as_ref()
         .map(mcp_elicit_record::store::ChainKey::from_identity);
+    let (has_seal, has_identity) = (seal.is_some(), chain.is_some());
     let found = Sqlite::check_copy(&state.record(), seal, chain).await?;
+    // Whoever writes links with a key has both.
+    let links = found.keyed_links;
+    let sealed = found.opened + found.unreadable + links;
+    for (name, is_there, needed_by) in [
+        ("seal.key", has_seal, sealed),
+        ("identity.key", has_identity, links),
+    ] {
+        if needed_by > 0 && !is_there {
+            let why = format!("{name} is missing or has no key, and the record was made with it");
+            return Err(BackupError::Damaged(why));
+        }
+    }
     if let ChainCheck::BrokenAt { number } = found.chain {
         let why = format!(
             "the chain of the audit is broken at event {number}, or identity.key is another one"

@@ -751,6 +751,71 @@ subject = "5"
 }
 
 #[tokio::test]
+async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
+    let rules = Rules::parse(
+        "[people.ada]\nname = \"Ada Lovelace\"\nsubject = \"1\"\n[people.billi]\nsubject = \"2\"\n[groups]\nall = { claim = \"all\" }\n",
+    );
+    let rules = Arc::new(rules.unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let logins = Arc::new(StateFolder::at(folder.path()).logins());
+    let hour = Duration::from_secs(60 * 60);
+    let people = rules.people().clone();
+    let log_in = |subject: &str, name: &str| {
+        let identity = crate::login::table::Identity {
+            issuer: "proxy".to_owned(),
+            subject: subject.to_owned(),
+            name: name.to_owned(),
+            mail: None,
+            claims: vec!["all".to_owned()],
+            sid: None,
+            auth_at: None,
+        };
+        let admission = crate::login::table::Admission {
+            people: &people,
+            allow: &[],
+            lifetimes: Lifetimes {
+                idle: hour,
+                max: hour,
+            },
+        };
+        let made = logins.log_in(&identity, admission, None, "a test", clock::now());
+        made.unwrap();
+    };
+    let alike = [
+        // Cyrillic, a sign without width, another direction, another letter of the same look, the form for two people.
+        ("m1", "\u{410}da Lovelace"),
+        ("m2", "Ada Lovelace\u{200f}"),
+        ("m3", "Ada  L\u{43e}velace "),
+        ("m4", "ADA LOVELACE"),
+        ("m5", "Ada Love1ace"),
+        ("m6", "Ada Lovelace (ada)"),
+        ("m7", "BilIi"),
+    ];
+    for (subject, name) in alike {
+        log_in(subject, name);
+    }
+    log_in("\u{430}da", "");
+    log_in("bi11i", "");
+    log_in("eve", "Eve");
+    let directory = crate::login::directory::Directory::new(
+        Arc::new(move || Arc::clone(&rules)),
+        logins.clone(),
+        "proxy".to_owned(),
+        hour,
+        clock::now,
+    );
+    let now = directory.now();
+    assert_eq!(now.display_name("ada"), "Ada Lovelace (ada)");
+    assert_eq!(now.display_name("proxy eve"), "Eve");
+    for (subject, _) in alike {
+        let shown = now.display_name(&format!("proxy {subject}"));
+        assert!(shown.ends_with(&format!(" ({subject})")), "{shown}");
+    }
+    assert_eq!(now.display_name("proxy \u{430}da"), "proxy ‹U+0430›da");
+    assert_eq!(now.display_name("proxy bi11i"), "proxy bi11i");
+}
+
+#[tokio::test]
 async fn views_search_and_headings_are_those_of_the_reader() {
     let rig = rig(1).await;
     let (ada, dan, eve) = (

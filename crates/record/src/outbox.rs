@@ -102,14 +102,20 @@ impl Record {
     }
 
     /// Takes at most `most` messages whose time has come. The caller tries each and reports the result within
-    /// [`LEASE`]; a message without a reported result is taken again.
+    /// [`LEASE`]; a message without a reported result is taken again. Messages of the channels in `busy`, or of recipients
+    /// on channels, are left.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn take_messages(&self, most: usize) -> Result<Vec<Notification>, RecordError> {
+    pub async fn take_messages(
+        &self,
+        most: usize,
+        busy: Vec<String>,
+    ) -> Result<Vec<Notification>, RecordError> {
         let now = self.now();
         let lease_end = now.after(LEASE);
-        Ok(self.store.take_notifications(now, lease_end, most).await?)
+        let taken = self.store.take_notifications(now, lease_end, most, busy);
+        Ok(taken.await?)
     }
 
     /// Reports the result of a message, and audits it. Returns `false` if another sender has taken it since.

@@ -76,6 +76,23 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Warns if other users of the machine may read or change this opened file, which holds a secret.
+pub fn warn_if_exposed(path: &Path, file: &File) {
+    #[cfg(unix)]
+    if let Ok(known) = file.metadata() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = known.permissions().mode();
+        if let Some(others) = mcp_elicit_core::secret::SecretText::exposure(mode) {
+            let path = path.display();
+            tracing::warn!(
+                "{path} holds a secret, and other users of this machine {others}: run `chmod 600 {path}`"
+            );
+        }
+    }
+    #[cfg(not(unix))]
+    let _decided_by_the_folder = (path, file);
+}
+
 /// Creates a new file that only its owner may read.
 ///
 /// # Errors

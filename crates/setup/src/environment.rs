@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What is known of a client's paths.
+/// The facts about a client's paths.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Paths<'a> {
     /// The spellings of the person's home that the client replaces. Others, such as `~`, are names of folders to it.

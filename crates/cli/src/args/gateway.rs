@@ -18,6 +18,7 @@ use mcp_elicit_gateway::config::{
     unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_record::state_file::warn_if_exposed;
 use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
 
@@ -420,7 +421,9 @@ fn database_of(
     let password = password_file.map(|path| {
         let hint = "write the password into this file, on one line, readable by this user only.";
         let unusable = || Failure::usage(format!("{} cannot be used", path.display())).hint(hint);
-        let read = fs::File::open(path).and_then(SecretText::read);
+        let read = fs::File::open(path)
+            .inspect(|opened| warn_if_exposed(path, opened))
+            .and_then(SecretText::read);
         let secret = read.map_err(|error| unusable().because(error))?;
         secret.ok_or_else(unusable)
     });

@@ -8,6 +8,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 
 use super::gateway::record_database;
 use crate::failure::Failure;
+use crate::log;
 
 /// The state folder of a gateway, and the database of its record if it is in one.
 #[derive(Debug, Clone, Default, Args)]
@@ -68,6 +69,9 @@ impl RecordLocation {
     /// # Errors
     /// If the file or a password cannot be read, or there is no state folder.
     pub(crate) fn named(&self) -> Result<NamedLocation, Failure> {
+        if self.record.is_some() || self.config.is_some() {
+            log::show_warnings_of_record();
+        }
         let text = self.config.as_deref().map(text_of).transpose()?;
         let of_file = text.as_deref().and_then(config::state_folder);
         let folder = self.state.clone().or(of_file).or_else(StateFolder::usual);

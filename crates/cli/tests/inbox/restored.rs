@@ -311,6 +311,15 @@ fn list_again(copy: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(&file, list.to_string()).unwrap();
 }
 
+/// Removes a file of a backup, also from its list.
+fn leave_out(copy: &Path, name: &str) {
+    fs::remove_file(copy.join(name)).unwrap();
+    list_again(copy, |list| {
+        let files = list["files"].as_array_mut().unwrap();
+        files.retain(|entry| entry["name"] != name);
+    });
+}
+
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for name in names(from) {
@@ -344,7 +353,7 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
     gateway.wait_for(1);
     let made = run(&["backup", path(&copy)], &state);
     assert!(made.status.success(), "{}", said(&made));
-    let damages: [Damage; 13] = [
+    let damages: [Damage; 16] = [
         (
             "record",
             |copy| flip(&copy.join("record.sqlite")),
@@ -391,6 +400,33 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
                 list_again(copy, |_| {});
             },
             "seal.key is another one",
+        ),
+        (
+            "no identity",
+            |copy| leave_out(copy, "identity.key"),
+            "identity.key is missing or has no key, and the record was made with it",
+        ),
+        (
+            "no seal",
+            |copy| leave_out(copy, "seal.key"),
+            "seal.key is missing or has no key, and the record was made with it",
+        ),
+        (
+            "record elsewhere",
+            |copy| {
+                fs::rename(copy.join("record.sqlite"), copy.join("record.address")).unwrap();
+                list_again(copy, |list| {
+                    list["layout"] = Value::Null;
+                    let all = list["files"].as_array_mut().unwrap();
+                    for entry in all {
+                        if entry["name"] == "record.sqlite" {
+                            entry["name"] = "record.address".into();
+                        }
+                    }
+                });
+                list_again(copy, |_| {});
+            },
+            "record.sqlite is missing",
         ),
         (
             "trigger",

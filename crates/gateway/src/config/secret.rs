@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 pub use mcp_elicit_core::secret::SecretText;
+use mcp_elicit_record::state_file::warn_if_exposed;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -47,6 +48,7 @@ impl FileSecret {
                 SecretText::from_line(&text)
             }
             Self::File(FromFile { file }) => File::open(file)
+                .inspect(|opened| warn_if_exposed(file, opened))
                 .and_then(SecretText::read)
                 .map_err(|error| fault(format!("{}: {error}; write the secret into this file, or name the file that has it", file.display())))?,
             Self::Other(_) => {

@@ -15,7 +15,7 @@ mod tests;
 mod timing_tests;
 pub(crate) mod unreached;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -28,6 +28,7 @@ use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::{Record, RecordError};
+use tokio::task::{JoinError, JoinSet};
 
 pub(crate) use self::content::PagesOnly;
 use self::content::Summaries;
@@ -110,6 +111,8 @@ pub(crate) struct Notifier {
     is_running: AtomicBool,
     /// The time from which Slack accepts messages again, as it said last.
     slack_resumes: Mutex<Option<Timestamp>>,
+    /// The channels, and the devices of web push, with groups of messages in transit, and their number.
+    ways: Mutex<BTreeMap<String, usize>>,
     /// Web push, if configured.
     devices: Option<Arc<Devices>>,
 }
@@ -133,6 +136,7 @@ impl Notifier {
             open: RwLock::new(open),
             is_running: AtomicBool::new(false),
             slack_resumes: Mutex::default(),
+            ways: Mutex::default(),
             devices,
         })
     }
@@ -169,22 +173,54 @@ impl Notifier {
     /// Runs as long as the process.
     async fn run(self: Arc<Self>) {
         let mut news = self.record.changes();
+        let mut sending = JoinSet::new();
         loop {
-            if let Err(fault) = self.round().await {
+            let mut begun = self.begin_round(&mut sending).await;
+            while let Some(sent) = sending.try_join_next() {
+                begun = begun.and(result_of(sent));
+            }
+            if let Err(fault) = begun {
                 tracing::warn!(%fault, "people could not be notified of questions; the gateway tries again");
                 tokio::time::sleep(PAUSE).await;
             }
             tokio::select! {
                 seen = news.changed() => if seen.is_err() { return },
+                Some(sent) = sending.join_next() => if let Err(fault) = result_of(sent) {
+                    tracing::warn!(%fault, "a message could not be noted; the gateway tries again");
+                    tokio::time::sleep(PAUSE).await;
+                },
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
     }
 
-    /// Creates the messages for new events, and sends the due ones.
-    async fn round(&self) -> Result<(), RecordError> {
+    /// Creates the messages for new events, and begins to send the due ones.
+    async fn begin_round(
+        self: &Arc<Self>,
+        sending: &mut JoinSet<Result<(), RecordError>>,
+    ) -> Result<(), RecordError> {
         while self.plan().await? {}
-        while self.send().await? {}
+        while self.send(sending).await? {}
         Ok(())
     }
+
+    /// Creates the messages for new events, and sends the due ones to the end.
+    #[cfg(test)]
+    async fn round(self: &Arc<Self>) -> Result<(), RecordError> {
+        let mut sending = JoinSet::new();
+        loop {
+            self.begin_round(&mut sending).await?;
+            if sending.is_empty() {
+                return Ok(());
+            }
+            while let Some(sent) = sending.join_next().await {
+                result_of(sent)?;
+            }
+        }
+    }
+}
+
+/// Returns the result of a task that sends. One that panicked has said so, and its messages are sent again later.
+fn result_of(sent: Result<Result<(), RecordError>, JoinError>) -> Result<(), RecordError> {
+    sent.unwrap_or(Ok(()))
 }

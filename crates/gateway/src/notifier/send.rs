@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::Either;
 use mcp_elicit_channels::timing::retry_pause;
 use mcp_elicit_channels::{
     Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Reason, Recipient,
@@ -16,10 +15,12 @@ use mcp_elicit_record::audit::{Details, Event as RecordEvent};
 use mcp_elicit_record::outbox::NO_CHANNEL;
 use mcp_elicit_record::store::outbox::{Notification, NotificationState, Tried};
 
+use tokio::task::JoinSet;
+
 use super::Notifier;
 use super::content::read;
 
-/// The most messages in transit. Each ends well within the lease.
+/// The most messages in transit on one channel. Each ends well within the lease.
 const AT_ONCE: usize = 16;
 
 /// The name of the channel that announces its rate limits.
@@ -28,15 +29,68 @@ const SLACK: &str = "slack";
 /// The time after a pause of Slack during which it gets one message at a time.
 const SLOW_FOR: Duration = Duration::from_secs(60);
 
+/// The longest pause of Slack that is kept. A longer one would be for messages of which people need to know, and a mistake
+/// of Slack, or of what is between.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10 * 60);
+
 /// The reason if there is no inbox to link to yet.
 const NO_INBOX: &str = "no-inbox";
 
+/// Messages that are sent one after the other.
+enum Group {
+    /// Mails to one person, which may be combined.
+    Mails(Vec<Notification>),
+    /// Messages that are not.
+    Each(Vec<Notification>),
+}
+
+/// A group that is in transit.
+struct InTransit {
+    notifier: Arc<Notifier>,
+    way: String,
+}
+
+impl Drop for InTransit {
+    fn drop(&mut self) {
+        let ways = self.notifier.ways.lock();
+        let mut ways = ways.unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = ways.get_mut(&self.way) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                ways.remove(&self.way);
+            }
+        }
+    }
+}
+
 impl Notifier {
-    /// Sends due messages. Returns `true` if there may be more.
-    pub(super) async fn send(&self) -> Result<bool, RecordError> {
-        let mut taken = self.record.take_messages(AT_ONCE).await?;
-        taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
+    /// Begins to send due messages. Returns `true` if there may be more. A channel gets its next messages when it has
+    /// taken, or refused, those before, and waits for no other; each device of web push, which has a service of its own,
+    /// is as a channel.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        sending: &mut JoinSet<Result<(), RecordError>>,
+    ) -> Result<bool, RecordError> {
+        let taken = self.record.take_messages(AT_ONCE, self.busy()).await?;
         let is_full = taken.len() == AT_ONCE;
+        for group in self.grouped(taken) {
+            let this = Arc::clone(self);
+            let way = self.in_transit(&group);
+            sending.spawn(async move {
+                let sent = match &group {
+                    Group::Mails(mails) => this.send_mails(mails).await,
+                    Group::Each(messages) => this.send_each(messages).await,
+                };
+                drop(way);
+                sent
+            });
+        }
+        Ok(is_full)
+    }
+
+    /// Divides messages into those that are sent one after the other.
+    fn grouped(&self, mut taken: Vec<Notification>) -> Vec<Group> {
+        taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
         let is_slack_slow = self.slack_pause(SLOW_FOR).is_some();
         let mut mails: BTreeMap<String, Vec<Notification>> = BTreeMap::new();
         let mut others: BTreeMap<_, Vec<Notification>> = BTreeMap::new();
@@ -60,24 +114,42 @@ impl Notifier {
             };
             group.push(message);
         }
-        let mails = mails.into_values().map(|group| self.send_mails(group));
-        let others = others.into_values().map(|group| self.send_each(group));
-        let sending = mails.map(Either::Left).chain(others.map(Either::Right));
-        for done in futures::future::join_all(sending).await {
-            done?;
-        }
-        Ok(is_full)
+        let mails = mails.into_values().map(Group::Mails);
+        mails.chain(others.into_values().map(Group::Each)).collect()
     }
 
-    async fn send_mails(&self, group: Vec<Notification>) -> Result<(), RecordError> {
-        if self.is_digest(&group).await? {
-            return self.send_digest(&group).await;
+    /// Returns the channels, and devices, that have taken no decision on a message yet.
+    fn busy(&self) -> Vec<String> {
+        let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        ways.keys().cloned().collect()
+    }
+
+    /// Counts a group as in transit until the result is dropped.
+    fn in_transit(self: &Arc<Self>, group: &Group) -> Option<InTransit> {
+        let (Group::Mails(messages) | Group::Each(messages)) = group;
+        let first = messages.first()?;
+        let way = match id_of_recipient(&first.recipient) {
+            Some(_) => first.recipient_on_channel(),
+            None => first.channel.clone(),
+        };
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        *ways.entry(way.clone()).or_default() += 1;
+        drop(ways);
+        Some(InTransit {
+            notifier: Arc::clone(self),
+            way,
+        })
+    }
+
+    async fn send_mails(&self, group: &[Notification]) -> Result<(), RecordError> {
+        if self.is_digest(group).await? {
+            return self.send_digest(group).await;
         }
         self.send_each(group).await
     }
 
-    async fn send_each(&self, group: Vec<Notification>) -> Result<(), RecordError> {
-        for message in &group {
+    async fn send_each(&self, group: &[Notification]) -> Result<(), RecordError> {
+        for message in group {
             if message.channel == SLACK
                 && let Some(pause) = self.slack_pause(Duration::ZERO)
             {
@@ -264,6 +336,10 @@ impl Notifier {
         match sent {
             Ok(sent) => Tried::Sent(sent.0),
             Err(ChannelError::Retry { after, why }) => {
+                let after = match after {
+                    Some(asked) if message.channel == SLACK => Some(bounded_pause(asked)),
+                    after => after,
+                };
                 if let Some(pause) = after.filter(|_| message.channel == SLACK) {
                     let resumes = self.record.now().after(pause);
                     let mut known = self.slack_resumes();
@@ -316,8 +392,32 @@ impl From<RecordError> for NotSent {
     }
 }
 
+/// Returns the pause of Slack that is kept, and warns if it asked for a longer one.
+fn bounded_pause(asked: Duration) -> Duration {
+    if asked > LONGEST_PAUSE {
+        let (asked, kept) = (asked.as_secs(), LONGEST_PAUSE.as_secs());
+        tracing::warn!(
+            asked,
+            kept,
+            "Slack asks for a longer pause than is kept, in seconds"
+        );
+    }
+    asked.min(LONGEST_PAUSE)
+}
+
 /// Returns a random number, so that gateways that failed together do not retry together.
 #[expect(clippy::disallowed_methods, reason = "it spreads the tries")]
 fn random() -> u64 {
     getrandom::u64().unwrap_or(u64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_slack_is_kept_for_ten_minutes_at_most() {
+        let seconds = |asked| bounded_pause(Duration::from_secs(asked)).as_secs();
+        assert_eq!([30, 600, 601, u64::MAX].map(seconds), [30, 600, 600, 600]);
+    }
 }

@@ -363,6 +363,36 @@ async fn members_of_a_group_by_a_claim_are_told_once_they_have_logged_in_and_bef
 }
 
 #[tokio::test]
+async fn a_channel_that_does_not_reply_holds_up_no_message_of_the_others() {
+    let Some(rig) = Rig::start() else { return };
+    let record = record();
+    // It accepts connections, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = silent.local_addr().unwrap();
+    let secret = rig.folder.path().join("secret");
+    let text = format!(
+        "{}[channels.webhook.silent]\nurl = \"http://{at}/in\"\nallow-private = true\nsecret = {{ file = \"{}\" }}\n",
+        rig.file(),
+        secret.display()
+    );
+    let (notifier, rules) = notifier(&record, &text);
+    notifier.start();
+    let told = async |count: usize| {
+        for _ in 0..100 {
+            if rig.hooks().await.len() == count && rig.mails().len() == count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("not {count} message(s) to each within 5 s");
+    };
+    for count in 1..=3 {
+        ask(&record, &rules).await;
+        told(count).await;
+    }
+}
+
+#[tokio::test]
 async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing() {
     let Some(rig) = Rig::start() else { return };
     let record = record();

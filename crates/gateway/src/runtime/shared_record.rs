@@ -1,9 +1,12 @@
 //! The record in a database that gateways on several machines share.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::peers::PeerOffer;
+use mcp_elicit_record::state_file::warn_if_exposed;
 use mcp_elicit_record::store::{
     DatabaseRecord, Postgres, PostgresDatabase, PostgresRecord, PostgresReplica, PostgresSettings,
     PostgresTables, Store,
@@ -49,7 +52,14 @@ pub(super) fn settings(database: &RecordDatabase) -> Result<PostgresSettings, St
     let Some(path) = std::env::var_os("PGPASSFILE") else {
         return Ok(settings);
     };
-    let file = std::fs::read_to_string(&path).map_err(|error| {
+    let read = || {
+        let mut text = String::new();
+        let mut file = File::open(&path)?;
+        warn_if_exposed(path.as_ref(), &file);
+        file.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let file = read().map_err(|error: io::Error| {
         refused(format!(
             "the password file {} (PGPASSFILE) cannot be read: {error}",
             path.display()
@@ -104,9 +114,9 @@ pub async fn planned_migration(database: &RecordDatabase) -> Result<String, Star
 /// Migrates the tables of this database, as the next start of a gateway would.
 ///
 /// # Errors
-/// If the database cannot be reached or used.
+/// If the database cannot be reached or used, or another role could replace the tables or what is in them.
 pub async fn migrate(database: &RecordDatabase) -> Result<(), StartError> {
-    let migrated = connected(database)?.ready().await;
+    let migrated = connected(database)?.ready_as_own().await;
     Ok(migrated.map_err(Arc::new)?)
 }
 
@@ -124,7 +134,7 @@ fn connected(database: &RecordDatabase) -> Result<PostgresDatabase, StartError> 
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn no_thread(error: std::io::Error) -> StartError {
+fn no_thread(error: io::Error) -> StartError {
     StartError::Database {
         why: error.to_string(),
     }

@@ -18,6 +18,7 @@ use mcp_elicit_policy::{Addressee, People, Rules};
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{ListKeys, Row};
 use mcp_elicit_record::team::{TeamCaller, mail_digest};
+use unicode_security::skeleton;
 
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
@@ -57,8 +58,8 @@ pub struct DirectoryNow {
     keys: Option<Arc<ApiTokens>>,
     stale: Duration,
     now: Timestamp,
-    /// The names for readers, in lower case, with the number of people who have each.
-    names: OnceLock<BTreeMap<String, usize>>,
+    /// The shapes of the names for readers, with the people who have each.
+    names: OnceLock<BTreeMap<String, BTreeSet<String>>>,
 }
 
 /// A snapshot of the people of one question.
@@ -130,23 +131,45 @@ impl DirectoryNow {
     }
 
     /// Returns a person's name for readers: that of the file, else that of the login, else the key in the file. The key
-    /// in the file is added if another person has the same name, so that they cannot be confused.
+    /// in the file is added if the name of another person looks the same, so that they cannot be confused.
     pub fn display_name(&self, person: &str) -> String {
-        let own = short_name(person);
-        let own = sanitize::line(own, sanitize::LABEL);
+        let own = self.own_name(person);
         let Some(given) = self.given_name(person) else {
             return own;
         };
         let given = sanitize::line(given, sanitize::LABEL);
-        let names = self.names.get_or_init(|| self.count_names());
-        if names
-            .get(&given.to_lowercase())
-            .is_some_and(|count| *count > 1)
-        {
+        if self.is_shared(&given, person) {
             format!("{given} ({own})")
         } else {
             given
         }
+    }
+
+    /// Returns the key in the file, or the subject of an unnamed person; with the issuer if another person's looks the same,
+    /// and then with the characters spelled out that may look like others.
+    fn own_name(&self, person: &str) -> String {
+        let own = sanitize::line(short_name(person), sanitize::LABEL);
+        if !self.is_shared(&own, person) {
+            return own;
+        }
+        let whole = sanitize::line(person, sanitize::LABEL);
+        let spelled = whole.chars().map(|c| {
+            if c.is_ascii() {
+                c.to_string()
+            } else {
+                format!("‹U+{:04X}›", u32::from(c))
+            }
+        });
+        spelled.collect()
+    }
+
+    /// Returns `true` if a name of another person looks like this one.
+    fn is_shared(&self, name: &str, person: &str) -> bool {
+        let names = self.names.get_or_init(|| self.shapes_of_names());
+        shapes(name).iter().any(|shape| {
+            let people = names.get(shape);
+            people.is_some_and(|people| people.iter().any(|other| other != person))
+        })
     }
 
     /// Returns the people, at most `most`, in whose names for readers a text in lower case occurs.
@@ -168,22 +191,19 @@ impl DirectoryNow {
         in_file.or_else(|| self.known.given_name(person))
     }
 
-    /// Counts the people with each name for readers: given names, and the keys in the file.
-    fn count_names(&self) -> BTreeMap<String, usize> {
-        let people = &self.rules.people().people;
-        let only_known = self.known.given_names();
-        let only_known = only_known.filter(|(person, _)| !people.contains_key(*person));
-        let in_file = people
-            .keys()
-            .map(|person| (person.as_str(), self.given_name(person)));
-        let all = in_file.chain(only_known.map(|(person, given)| (person, Some(given))));
-        let mut names = BTreeMap::new();
-        for (person, given) in all {
-            let own = short_name(person).to_lowercase();
-            let given = given.map(|given| sanitize::line(given, sanitize::LABEL).to_lowercase());
-            let given = given.filter(|given| *given != own);
-            for name in given.into_iter().chain([own]) {
-                *names.entry(name).or_insert(0) += 1;
+    /// Returns the shapes of the names for readers: given names, the keys in the file, and both together.
+    fn shapes_of_names(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let in_file = self.rules.people().people.keys().map(String::as_str);
+        let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for person in in_file.chain(self.known.people()) {
+            let own = sanitize::line(short_name(person), sanitize::LABEL);
+            let given = self.given_name(person);
+            let given = given.map(|given| sanitize::line(given, sanitize::LABEL));
+            let both = given.as_ref().map(|given| format!("{given} ({own})"));
+            let all = given.into_iter().chain(both).chain([own]);
+            for shape in all.flat_map(|name| shapes(&name)) {
+                let people = names.entry(shape).or_default();
+                people.insert(person.to_owned());
             }
         }
         names
@@ -510,6 +530,14 @@ impl Membership for QuestionPeople<'_> {
     fn members(&self, group: &str) -> Option<Vec<String>> {
         self.directory.rules.people().all_members(group)
     }
+}
+
+/// Returns the shapes of a name: two names with one in common look the same to a reader who does not mind capitals (UTS 39,
+/// skeletons). Capitals have another shape than their small letters: `I` looks like `l`.
+fn shapes(name: &str) -> [String; 2] {
+    let small: String = skeleton(&name.to_lowercase()).collect();
+    let whole: String = skeleton(name).collect();
+    [small, whole.to_lowercase()]
 }
 
 /// Returns a person's short name: the name in the file, or the subject of an unnamed person.

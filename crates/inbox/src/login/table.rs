@@ -312,6 +312,11 @@ impl LoginTable {
         self.people.get(person)?.given_name()
     }
 
+    /// Returns everyone who has logged in.
+    pub(crate) fn people(&self) -> impl Iterator<Item = &str> {
+        self.people.keys().map(String::as_str)
+    }
+
     /// Returns everyone who has logged in, with the issuer's name for them.
     pub(crate) fn given_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let named = |(person, known)| Some((person, KnownPerson::given_name(known)?));

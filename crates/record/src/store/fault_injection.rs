@@ -192,8 +192,9 @@ impl Store for Failing {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>> {
-        self.below.take_notifications(now, lease_end, most)
+        self.below.take_notifications(now, lease_end, most, busy)
     }
 
     fn finish_notification<'a>(

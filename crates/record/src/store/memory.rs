@@ -517,8 +517,9 @@ impl Store for Memory {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>> {
-        let taken = self.with(|inner| inner.outbox.take(now, lease_end, most));
+        let taken = self.with(|inner| inner.outbox.take(now, lease_end, most, &busy));
         async { Ok(taken) }.boxed()
     }
 

@@ -570,12 +570,14 @@ pub trait Store: Send + Sync + 'static {
     fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>>;
     /// Queues messages of a question, and records the events that its people are told of.
     fn notified(&self, notified: Notified) -> Stored<'_, ()>;
-    /// Takes due messages, and those with an expired lease, until `lease_end`. Each is taken once.
+    /// Takes due messages, and those with an expired lease, until `lease_end`. Each is taken once. Those of a channel in
+    /// `busy`, or of a recipient on a channel, are left.
     fn take_notifications(
         &self,
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>>;
     /// Writes the result of an attempt; returns `false` if another sender has taken the message since.
     fn finish_notification<'a>(
@@ -622,6 +624,14 @@ impl std::fmt::Debug for ChainKey {
 /// Returns `true` if the link of this hash was made with a key.
 pub fn is_keyed(hash: &str) -> bool {
     hash.starts_with(KEYED)
+}
+
+/// Returns the number of the next link of the audit. The last one is what the database says.
+pub(crate) fn next_number(last: i64) -> Result<i64, StoreError> {
+    last.checked_add(1).ok_or_else(|| StoreError::Refused {
+        why: format!("the audit ends with the number {last}, after which there is none"),
+        next: "another program has written it: restore the record from a backup.".to_owned(),
+    })
 }
 
 /// Returns the hash of the next link, keyed if there is a key.

@@ -84,6 +84,13 @@ pub struct Notification {
     pub why: Option<String>,
 }
 
+impl Notification {
+    /// Returns the words for this recipient on this channel, among those that are busy.
+    pub fn recipient_on_channel(&self) -> String {
+        format!("{} {}", self.channel, self.recipient)
+    }
+}
+
 impl std::fmt::Debug for Notification {
     /// Formats everything but the recipient.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

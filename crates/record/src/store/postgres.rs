@@ -711,8 +711,9 @@ impl Store for Postgres {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>> {
-        async move { outbox::take(self.opened().await?, now, lease_end, most).await }.boxed()
+        async move { outbox::take(self.opened().await?, now, lease_end, most, busy).await }.boxed()
     }
 
     fn finish_notification<'a>(

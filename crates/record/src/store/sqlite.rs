@@ -550,8 +550,9 @@ impl Store for Sqlite {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>> {
-        self.on_file(move |file| file.take_notifications(now, lease_end, most))
+        self.on_file(move |file| file.take_notifications(now, lease_end, most, &busy))
     }
 
     fn finish_notification<'a>(

@@ -580,8 +580,11 @@ impl Store for Writer {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: Vec<String>,
     ) -> Stored<'_, Vec<Notification>> {
-        self.shared.store.take_notifications(now, lease_end, most)
+        self.shared
+            .store
+            .take_notifications(now, lease_end, most, busy)
     }
 
     fn finish_notification<'a>(

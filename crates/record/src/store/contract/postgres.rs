@@ -102,6 +102,13 @@ async fn postgres_selects_events_and_groups_them_by_question() {
 }
 
 #[tokio::test]
+async fn postgres_leaves_messages_of_busy_channels() {
+    if let Some(store) = store() {
+        outbox::leaves_messages_of_busy_channels(&store).await;
+    }
+}
+
+#[tokio::test]
 async fn postgres_counts_what_people_were_told_of_up() {
     if let Some(store) = store() {
         outbox::counts_what_people_were_told_of_up(&store).await;

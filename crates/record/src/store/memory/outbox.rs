@@ -58,10 +58,12 @@ impl Outbox {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: &[String],
     ) -> Vec<Notification> {
         let is_due = |one: &&mut Notification| {
             let waits = [NotificationState::Due, NotificationState::Sending];
-            waits.contains(&one.state) && one.due_at <= now
+            let is_busy = |key: &String| *key == one.channel || *key == one.recipient_on_channel();
+            waits.contains(&one.state) && one.due_at <= now && !busy.iter().any(is_busy)
         };
         let mut due: Vec<_> = self.messages.values_mut().filter(is_due).collect();
         due.sort_by_key(|one| one.due_at);

@@ -285,6 +285,15 @@ impl PostgresDatabase {
         Ok(())
     }
 
+    /// Does the same, unless another role could replace the tables or what is in them.
+    ///
+    /// # Errors
+    /// If it cannot be reached or used, or is not the user's alone.
+    pub async fn ready_as_own(&self) -> Result<(), StoreError> {
+        let client = self.connect().await?;
+        migrations::open_as_own(&client, self.settings().address()).await
+    }
+
     /// Returns a connection to a database that is ready.
     pub(super) async fn client(&self) -> Result<Object, StoreError> {
         self.ready().await?;

@@ -2,7 +2,9 @@
 //!
 //! The driver knows no TLS there, so it has no place for a stream in between. The socket is opened here and handed to it.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +15,12 @@ use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, Connection, Error, SimpleQueryMessage};
 
 use super::answered::{Answered, AnsweredStream};
-use super::proven::{ProvenOnly, ProvenStream};
+use super::proven::{ProvenOnly, ProvenStream, Unproven};
+
+/// The mode bit of a folder like `/tmp`, in which users rename and remove only their own entries.
+const STICKY: u32 = 0o1000;
+/// Write permission for everyone.
+const BY_ALL: u32 = 0o002;
 
 /// The port whose socket is used if the address has none.
 const PORT: u16 = 5432;
@@ -66,7 +73,13 @@ async fn connect_in(
     config: &Config,
     proven: Answered<ProvenOnly>,
 ) -> Result<Connected, Error> {
-    let opening = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")));
+    let path = folder.join(format!(".s.PGSQL.{port}"));
+    let opening = async {
+        if !proven.connect.has_password {
+            refuse_others(&path)?;
+        }
+        UnixStream::connect(&path).await
+    };
     let opened = match config.get_connect_timeout() {
         Some(most) => tokio::time::timeout(*most, opening)
             .await
@@ -98,6 +111,27 @@ async fn connect_in(
         }
     }
     Ok((client, connection))
+}
+
+/// Rejects a socket that another user may have put there: it, or a folder above it, is in a folder like `/tmp`, to which
+/// every user may write, and belongs to neither this user nor root. Without a password, its server proves nothing.
+fn refuse_others(socket: &Path) -> io::Result<()> {
+    // What is not there cannot be connected to.
+    let Ok(real) = socket.canonicalize() else {
+        return Ok(());
+    };
+    let ours = rustix::process::geteuid().as_raw();
+    let mut below = real.as_path();
+    while let Some(folder) = below.parent() {
+        let mode = fs::metadata(folder)?.mode();
+        let owner = fs::symlink_metadata(below)?.uid();
+        let is_replaceable = mode & STICKY == 0 || (owner != ours && owner != 0);
+        if mode & BY_ALL != 0 && is_replaceable {
+            return Err(Unproven::of_folder());
+        }
+        below = folder;
+    }
+    Ok(())
 }
 
 /// Returns the driver's error for this one.

@@ -38,14 +38,22 @@ pub(super) async fn open(client: &Client, address: &str) -> Result<(), StoreErro
         ended(client, migrated).await?;
     }
     check_rights(client, address).await?;
-    warn_of_other_owners(client, address).await
+    warn_of_other_roles(client, address).await
+}
+
+/// Checks the database, and migrates its tables, unless another role could replace them or what is in them.
+pub(super) async fn open_as_own(client: &Client, address: &str) -> Result<(), StoreError> {
+    check_server(client, address).await?;
+    refuse_other_roles(client, address).await?;
+    open(client, address).await
 }
 
 /// Checks the database, and migrates its tables, in the transaction of this connection.
 pub(super) async fn open_within(client: &Client, address: &str) -> Result<(), StoreError> {
     check_server(client, address).await?;
     migrate(client, address).await?;
-    check_rights(client, address).await
+    check_rights(client, address).await?;
+    refuse_other_roles(client, address).await
 }
 
 /// Returns `true` if the database can have a record, and has no tables of one. Nothing is written.
@@ -71,7 +79,7 @@ pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), Stor
     let found = find(client, address).await?;
     is_current(&found)?;
     match found {
-        Found::Layout { .. } => Ok(()),
+        Found::Layout { .. } => warn_of_other_roles(client, address).await,
         Found::Nothing => Err(StoreError::Refused {
             why: format!("the database {address} has no record yet"),
             next: "correct the address, or start a gateway with this record first.".to_owned(),
@@ -82,6 +90,7 @@ pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), Stor
 /// Returns the SQL that the next start would run; empty if the layout is this version's.
 pub(super) async fn planned(client: &Client, address: &str) -> Result<String, StoreError> {
     check_server(client, address).await?;
+    warn_of_other_roles(client, address).await?;
     let found = find(client, address).await?;
     if is_current(&found)? {
         return Ok(String::new());
@@ -247,11 +256,35 @@ async fn check_rights(client: &Client, address: &str) -> Result<(), StoreError> 
     }
 }
 
-/// Warns of roles that own a part of the record and are neither the user's, nor the database's owner, nor superusers:
-/// they may replace a table, and with it tokens and answers.
-async fn warn_of_other_owners(client: &Client, address: &str) -> Result<(), StoreError> {
-    for row in query(client, &statements::OTHER_OWNERS, &[]).await? {
-        let role: String = row.try_get(0)?;
+/// The parts of a record on which other roles have an influence: they may replace or read tokens and answers.
+struct OtherRoles {
+    /// The roles that own a part and are neither the user's, nor the database's owner, nor superusers.
+    owners: Vec<String>,
+    /// The rules, and the parts that run functions of such roles, with the rights of the gateway.
+    parts: Vec<String>,
+}
+
+impl OtherRoles {
+    async fn find(client: &Client) -> Result<Self, StoreError> {
+        let mut found = Self {
+            owners: Vec::new(),
+            parts: Vec::new(),
+        };
+        for row in query(client, &statements::OTHER_OWNERS, &[]).await? {
+            found.owners.push(row.try_get(0)?);
+        }
+        for row in query(client, &statements::FOREIGN_PARTS, &[]).await? {
+            let part: Option<String> = row.try_get(0)?;
+            found.parts.extend(part);
+        }
+        Ok(found)
+    }
+}
+
+/// Warns of other roles that may replace a table, or what is in it.
+async fn warn_of_other_roles(client: &Client, address: &str) -> Result<(), StoreError> {
+    let found = OtherRoles::find(client).await?;
+    for role in found.owners {
         tracing::warn!(
             %address,
             %role,
@@ -259,7 +292,39 @@ async fn warn_of_other_owners(client: &Client, address: &str) -> Result<(), Stor
              meant to, ALTER their OWNER"
         );
     }
+    for part in found.parts {
+        tracing::warn!(
+            %address,
+            %part,
+            "a part of the schema mcp_elicit is not the record's, and may change or hide what is in it; DROP it"
+        );
+    }
     Ok(())
+}
+
+/// Rejects a record on which other roles have an influence.
+async fn refuse_other_roles(client: &Client, address: &str) -> Result<(), StoreError> {
+    let found = OtherRoles::find(client).await?;
+    if let Some(role) = found.owners.first() {
+        return Err(StoreError::Refused {
+            why: format!(
+                "the role {role} owns the schema mcp_elicit of {address} or one of its tables, and may replace what is in them"
+            ),
+            next: "make the user of the record the owner: `ALTER SCHEMA mcp_elicit OWNER TO USER` and its tables, or drop the \
+                   schema if it has no record."
+                .to_owned(),
+        });
+    }
+    match found.parts.first() {
+        None => Ok(()),
+        Some(part) => Err(StoreError::Refused {
+            why: format!(
+                "the database {address} has the {part}, which is not the record's, and may change or hide what is in it"
+            ),
+            next: "look at what made it, and DROP it (row-level security: `ALTER TABLE .. DISABLE ROW LEVEL SECURITY`)."
+                .to_owned(),
+        }),
+    }
 }
 
 fn no_rights(address: &str, to: &str) -> StoreError {

@@ -71,8 +71,9 @@ pub(super) async fn take(
     now: Timestamp,
     lease_end: Timestamp,
     most: usize,
+    busy: Vec<String>,
 ) -> Result<Vec<Notification>, StoreError> {
-    let values: Values<'_> = &[&millis(now), &millis(lease_end), &counted(most)];
+    let values: Values<'_> = &[&millis(now), &millis(lease_end), &counted(most), &busy];
     let rows = database.rows(&statements::TAKE, values).await?;
     let mut taken = rows
         .iter()

@@ -56,6 +56,15 @@ impl Unproven {
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
+
+    /// Returns the error of a socket that another user may have put into a folder.
+    #[cfg(unix)]
+    pub(super) fn of_folder() -> io::Error {
+        io::Error::other(Self {
+            why: "another user may have put the socket of a server of their own there, since every user may write to a folder above it",
+            next: "name a folder that only root or the server's user may write to, such as /run/postgresql, or set a password and scram-sha-256.",
+        })
+    }
 }
 
 /// Makes connections without TLS, in the place of TLS.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use futures::{FutureExt as _, join};
 use tokio_postgres::Client;
 
-use super::super::{ChainKey, Change, Row, StoreError, Write, chained};
+use super::super::{ChainKey, Change, Row, StoreError, Write, chained, next_number};
 use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, is_passing, query};
 use super::statements::{self, Statement};
 use super::{millis, signed};
@@ -193,7 +193,8 @@ async fn attempt(
         changed: Vec::new(),
         links: Vec::new(),
     };
-    let done: Vec<bool> = wanted.iter().map(|write| plan.add(write)).collect();
+    let done: Result<Vec<bool>, StoreError> = wanted.iter().map(|write| plan.add(write)).collect();
+    let done = done?;
     let statements = plan.statements()?;
     let writes = statements
         .iter()
@@ -238,30 +239,30 @@ pub(super) type Arrays<'w> = Vec<Box<dyn tokio_postgres::types::ToSql + Sync + S
 
 impl<'w> Plan<'w> {
     /// Adds a write; returns `false` if a row has another version than was read.
-    fn add(&mut self, write: &'w Write) -> bool {
+    fn add(&mut self, write: &'w Write) -> Result<bool, StoreError> {
         match write {
             Write::Insert { row, audit } => {
                 self.known.insert(row.id.clone(), row.lifecycle.version());
                 self.inserted.push(row);
-                self.link(audit);
-                true
+                self.link(audit)?;
+                Ok(true)
             }
             Write::Change(changes) => self.change(changes),
             Write::Note(entry) => {
-                self.link(std::slice::from_ref(entry));
-                true
+                self.link(std::slice::from_ref(entry))?;
+                Ok(true)
             }
         }
     }
 
     /// Changes several rows, or none.
-    fn change(&mut self, changes: &'w [Change]) -> bool {
+    fn change(&mut self, changes: &'w [Change]) -> Result<bool, StoreError> {
         let mut versions = HashMap::new();
         for Change { row, seen, .. } in changes {
             let id = row.id.as_str();
             let version = versions.get(id).or_else(|| self.known.get(id));
             if version != Some(seen) {
-                return false;
+                return Ok(false);
             }
             versions.insert(id, row.lifecycle.version());
         }
@@ -274,17 +275,18 @@ impl<'w> Plan<'w> {
                 Some(known) => *known = row,
                 None => self.changed.push(row),
             }
-            self.link(&change.audit);
+            self.link(&change.audit)?;
         }
-        true
+        Ok(true)
     }
 
-    fn link(&mut self, entries: &'w [String]) {
+    fn link(&mut self, entries: &'w [String]) -> Result<(), StoreError> {
         for entry in entries {
-            self.number += 1;
+            self.number = next_number(self.number)?;
             self.hash = chained(self.by.chain, &self.hash, entry);
             self.links.push((self.number, entry, self.hash.clone()));
         }
+        Ok(())
     }
 
     /// Returns the statements that write it, in order.

@@ -217,8 +217,9 @@ statements! {
          SELECT id, question, event, channel, recipient, person, 'due', 0, due_at, until, at \
          FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) AS n (id, question, event, channel, recipient, person, due_at, until, at) \
          ON CONFLICT (id) DO NOTHING";
-    TAKE(INT8, INT8, INT8) = concat!("UPDATE mcp_elicit.notification SET state = 'sending', attempts = attempts + 1, due_at = $2 WHERE id IN ( \
-           SELECT id FROM mcp_elicit.notification WHERE state IN ('due', 'sending') AND due_at <= $1 ORDER BY due_at LIMIT $3 \
+    TAKE(INT8, INT8, INT8, TEXT_ARRAY) = concat!("UPDATE mcp_elicit.notification SET state = 'sending', attempts = attempts + 1, due_at = $2 WHERE id IN ( \
+           SELECT id FROM mcp_elicit.notification WHERE state IN ('due', 'sending') AND due_at <= $1 \
+             AND NOT (channel = ANY($4) OR (channel || ' ' || recipient) = ANY($4)) ORDER BY due_at LIMIT $3 \
            FOR UPDATE SKIP LOCKED) RETURNING ", notification!());
     FINISH(TEXT, INT8, TEXT, TEXT, TEXT, INT8, INT8) = "UPDATE mcp_elicit.notification SET state = $3, why = $4, message = $5, \
          due_at = coalesce($6, due_at), done_at = $7 WHERE id = $1 AND attempts = $2 AND state = 'sending'";
@@ -313,6 +314,27 @@ statements! {
          WHERE NOT pg_catalog.pg_has_role(owner, 'MEMBER') \
            AND NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE oid = owner) \
            AND owner <> (SELECT datdba FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) ORDER BY 1";
+    FOREIGN_PARTS() = "WITH own AS ( \
+           SELECT c.oid, c.relname, c.relkind, c.relrowsecurity FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mcp_elicit' \
+         ), part (class, object, is_rule) AS ( \
+           SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, oid, true FROM pg_catalog.pg_rewrite WHERE ev_class IN (SELECT oid FROM own) \
+           UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass::pg_catalog.oid, oid, false FROM pg_catalog.pg_trigger \
+             WHERE tgrelid IN (SELECT oid FROM own) AND NOT tgisinternal \
+           UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass::pg_catalog.oid, oid, false FROM pg_catalog.pg_policy WHERE polrelid IN (SELECT oid FROM own) \
+           UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid, oid, false FROM pg_catalog.pg_constraint WHERE conrelid IN (SELECT oid FROM own) \
+           UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, oid, false FROM pg_catalog.pg_attrdef WHERE adrelid IN (SELECT oid FROM own) \
+           UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid, oid, false FROM own \
+         ), foreign_code (oid) AS ( \
+           SELECT p.oid FROM pg_catalog.pg_proc p WHERE NOT pg_catalog.pg_has_role(p.proowner, 'MEMBER') \
+             AND NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE oid = p.proowner) \
+             AND p.proowner <> (SELECT datdba FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
+         ) \
+         SELECT pg_catalog.pg_describe_object(class, object, 0) FROM part WHERE is_rule OR EXISTS ( \
+           SELECT 1 FROM pg_catalog.pg_depend d WHERE d.classid = class AND d.objid = object \
+             AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AND d.refobjid IN (SELECT oid FROM foreign_code)) \
+         UNION SELECT 'row-level security of mcp_elicit.' || relname::pg_catalog.text FROM own \
+           WHERE relrowsecurity AND pg_catalog.row_security_active(oid) ORDER BY 1";
     KEY_CHECK(TEXT) = "SELECT value FROM mcp_elicit.key_check WHERE kind = $1";
     KEEP_KEY_CHECK(TEXT, BYTEA) = "INSERT INTO mcp_elicit.key_check (kind, value) VALUES ($1, $2) ON CONFLICT (kind) DO NOTHING";
     RENEW_KEY_CHECK(TEXT, BYTEA) = "UPDATE mcp_elicit.key_check SET value = $2 WHERE kind = $1";

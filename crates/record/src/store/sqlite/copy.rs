@@ -28,6 +28,8 @@ pub struct CopiedRecord {
     pub opened: u64,
     /// The number of sealed values that no key opens.
     pub unreadable: u64,
+    /// The number of the audit's links that were made with a key.
+    pub keyed_links: u64,
     /// The check of the audit's chain.
     pub chain: ChainCheck,
 }
@@ -139,6 +141,7 @@ fn check(copy: &Path, keys: &CopyKeys<'_>) -> Result<CopiedRecord, StoreError> {
         questions: count("SELECT count(*) FROM question")?,
         opened: 0,
         unreadable: 0,
+        keyed_links: count("SELECT count(*) FROM audit WHERE hash LIKE 'k1:%'")?,
         chain: check_chain(&connection, keys.chain)?,
     };
     count_sealed(&connection, keys.seal, &mut found)?;

@@ -222,7 +222,10 @@ async fn waits_for_its_people(record: &Record, store: &Sqlite, layout: i64) {
         assert_eq!(listed.len(), 1, "{to} finds it");
     }
     if layout >= 7 {
-        let taken = store.take_notifications(clock(), clock(), 9).await.unwrap();
+        let taken = store
+            .take_notifications(clock(), clock(), 9, Vec::new())
+            .await
+            .unwrap();
         assert_eq!(taken.len(), 1, "its message is sent");
     }
 }

@@ -23,7 +23,8 @@ const QUEUE: &str = "INSERT INTO notification (id, question, event, channel, rec
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'due', 0, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
 
 const TAKE: &str = "UPDATE notification SET state = 'sending', attempts = attempts + 1, due_at = ?2 WHERE id IN \
-     (SELECT id FROM notification WHERE state IN ('due', 'sending') AND due_at <= ?1 ORDER BY due_at LIMIT ?3) RETURNING ";
+     (SELECT id FROM notification WHERE state IN ('due', 'sending') AND due_at <= ?1 AND NOT EXISTS \
+       (SELECT 1 FROM json_each(?4) WHERE value IN (channel, channel || ' ' || recipient)) ORDER BY due_at LIMIT ?3) RETURNING ";
 
 const FINISH: &str = "UPDATE notification SET state = ?3, why = ?4, message = ?5, due_at = coalesce(?6, due_at), done_at = ?7 \
      WHERE id = ?1 AND attempts = ?2 AND state = 'sending'";
@@ -72,9 +73,11 @@ impl File {
         now: Timestamp,
         lease_end: Timestamp,
         most: usize,
+        busy: &[String],
     ) -> Result<Vec<Notification>, StoreError> {
         let text = format!("{TAKE}{NOTIFICATION}");
-        let values = (millis(now), millis(lease_end), counted(most));
+        let busy = serde_json::Value::from(busy.to_vec()).to_string();
+        let values = (millis(now), millis(lease_end), counted(most), busy);
         let mut taken = all(self, &text, values, notification)?;
         // The results of an update are unordered.
         taken.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));

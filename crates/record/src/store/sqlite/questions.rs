@@ -3,7 +3,7 @@
 use mcp_elicit_core::wire::CallKind;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed};
+use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed, next_number};
 use super::file::File;
 use super::lists;
 
@@ -119,7 +119,7 @@ impl Chain<'_> {
         }
         let mut insert = step.prepare_cached(INSERT_LINK)?;
         for entry in entries {
-            self.number += 1;
+            self.number = next_number(self.number)?;
             self.hash = chained(self.key, &self.hash, entry);
             insert.execute((self.number, entry, &self.hash))?;
         }

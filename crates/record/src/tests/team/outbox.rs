@@ -65,14 +65,20 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     assert!(record.untold(10).await.unwrap().is_empty());
 
     // Each is taken once; a message without a report is taken again after the lease.
-    let taken = record.take_messages(10).await.unwrap();
+    let taken = record.take_messages(10, Vec::new()).await.unwrap();
     assert_eq!(taken.len(), 2);
-    assert!(record.take_messages(10).await.unwrap().is_empty());
+    assert!(
+        record
+            .take_messages(10, Vec::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let of = |channel: &str| taken.iter().find(|one| one.channel == channel).unwrap();
     let sent = Tried::Sent("D1/2".to_owned());
     assert!(record.tried(of("slack"), sent.clone()).await.unwrap());
     now.fetch_add(u64::try_from(LEASE.as_millis()).unwrap(), Ordering::Relaxed);
-    let again = record.take_messages(10).await.unwrap();
+    let again = record.take_messages(10, Vec::new()).await.unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].channel.as_str(), again[0].attempts), ("mail", 2));
     // The first taker is too late.
@@ -80,9 +86,15 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     let later = record.now().after(Duration::from_secs(5));
     let retry = Tried::Later(later, "unreachable".to_owned());
     assert!(record.tried(&again[0], retry).await.unwrap());
-    assert!(record.take_messages(10).await.unwrap().is_empty());
+    assert!(
+        record
+            .take_messages(10, Vec::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
     now.fetch_add(5_000, Ordering::Relaxed);
-    let third = record.take_messages(10).await.unwrap();
+    let third = record.take_messages(10, Vec::new()).await.unwrap();
     let failed = Tried::Failed("refused".to_owned());
     assert!(record.tried(&third[0], failed).await.unwrap());
 
@@ -122,7 +134,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
         (&event["by"], &event["channel"], none),
         (&by.into(), &failed[0].channel.as_str().into(), None)
     );
-    let once_more = record.take_messages(10).await.unwrap();
+    let once_more = record.take_messages(10, Vec::new()).await.unwrap();
     assert!(once_more[0].until > record.now());
     let skipped = Tried::Skipped("ended".to_owned());
     assert!(record.tried(&once_more[0], skipped).await.unwrap());
@@ -211,5 +223,5 @@ async fn a_message_that_was_not_made_before_a_crash_is_made_after_it() {
     drop(again);
     let third = record(Arc::new(Sqlite::open(&path).await.unwrap()));
     assert!(third.untold(10).await.unwrap().is_empty());
-    assert_eq!(third.take_messages(10).await.unwrap().len(), 1);
+    assert_eq!(third.take_messages(10, Vec::new()).await.unwrap().len(), 1);
 }
