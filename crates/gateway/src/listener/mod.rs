@@ -5,6 +5,7 @@
 //! | [`app`] | the routes: every server's endpoint, health, readiness and metrics |
 //! | [`origin_guard`] | the hosts and pages that may use the listener |
 //! | [`page_access`] | the responses that pages of named origins can read (CORS) |
+//! | [`caller_bytes`] | the bytes that wait for the clients of a caller |
 //! | [`call_memory`] | the limits on the bytes of calls, of one caller and of all |
 //! | `metrics` | the figures for a monitor |
 //! | [`endpoint`] | the MCP endpoint of one server |
@@ -15,6 +16,7 @@
 
 pub(crate) mod app;
 pub(crate) mod call_memory;
+pub(crate) mod caller_bytes;
 pub(crate) mod endpoint;
 mod held_body;
 mod metrics;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::frame::FrameBytes;
+use crate::listener::caller_bytes::CallerBytes;
 use crate::server_challenge::ServerChallenge;
 use crate::session::ClientTransport;
 use mcp_elicit_core::wire::sse;
@@ -24,37 +25,30 @@ const LOST: usize = 256;
 
 /// The bytes waiting on one stream above which it is closed, because the client does not read.
 const UNREAD: usize = 64 * 1024 * 1024;
-/// The same limit over all streams of the gateway.
-const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
-
-/// The bytes of messages that are kept for all clients of the gateway.
-const STORED_IN_ALL: usize = 512 * 1024 * 1024;
-/// The part of what is left that one client may have.
-const STORED_SHARE: usize = 8;
-/// The bytes that every client may have.
-const ALWAYS_STORED: usize = 64 * 1024;
-
-/// Bytes that wait on all streams.
-static ALL_UNREAD: AtomicUsize = AtomicUsize::new(0);
-/// Bytes that are kept for all clients.
-static ALL_STORED: AtomicUsize = AtomicUsize::new(0);
+/// The bytes of memory that a message takes besides its own, roughly.
+const EVENT: usize = 256;
 
 /// Bytes that wait to be read, until this is dropped.
 #[derive(Debug)]
 struct Unread {
     bytes: usize,
     of: Arc<AtomicUsize>,
+    caller: Arc<CallerBytes>,
 }
 
 impl Unread {
     /// Counts a message; `None` if too much waits beside it.
-    fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Arc<Self>> {
+    fn count(bytes: usize, of: &Arc<AtomicUsize>, caller: &Arc<CallerBytes>) -> Option<Arc<Self>> {
+        let bytes = bytes + EVENT;
         let before = of.fetch_add(bytes, Ordering::AcqRel);
-        let all_before = ALL_UNREAD.fetch_add(bytes, Ordering::AcqRel);
-        let of = of.clone();
-        let counted = Arc::new(Self { bytes, of });
-        // A single message may have any allowed length.
-        let fits = before == 0 || (before + bytes <= UNREAD && all_before + bytes <= UNREAD_IN_ALL);
+        caller.unread.add(bytes);
+        let counted = Arc::new(Self {
+            bytes,
+            of: of.clone(),
+            caller: caller.clone(),
+        });
+        // On a stream, a single message may have any allowed length.
+        let fits = (before == 0 || before + bytes <= UNREAD) && !caller.unread.is_exceeded();
         fits.then_some(counted)
     }
 }
@@ -62,7 +56,19 @@ impl Unread {
 impl Drop for Unread {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
-        ALL_UNREAD.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.caller.unread.remove(self.bytes);
+    }
+}
+
+/// Bytes on their way to a client, which count as unread until they are written.
+struct SentBytes<B> {
+    bytes: B,
+    _unread: Option<Arc<Unread>>,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for SentBytes<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 }
 
@@ -70,12 +76,12 @@ impl Drop for Unread {
 struct StoredEvent {
     count: u64,
     event: StreamEvent,
-    of: Arc<StoredBytes>,
+    of: Arc<CallerBytes>,
 }
 
 impl StoredEvent {
-    fn new(count: u64, event: StreamEvent, of: &Arc<StoredBytes>) -> Self {
-        of.add(event.frame.len());
+    fn new(count: u64, event: StreamEvent, of: &Arc<CallerBytes>) -> Self {
+        of.stored.add(event.frame.len() + EVENT);
         Self {
             count,
             event,
@@ -86,45 +92,7 @@ impl StoredEvent {
 
 impl Drop for StoredEvent {
     fn drop(&mut self) {
-        self.of.remove(self.event.frame.len());
-    }
-}
-
-/// The bytes of the messages that are kept for one client.
-struct StoredBytes {
-    bytes: AtomicUsize,
-    all: &'static AtomicUsize,
-    /// The bytes that all may have.
-    limit: usize,
-}
-
-impl Default for StoredBytes {
-    fn default() -> Self {
-        Self {
-            bytes: AtomicUsize::default(),
-            all: &ALL_STORED,
-            limit: STORED_IN_ALL,
-        }
-    }
-}
-
-impl StoredBytes {
-    fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::AcqRel);
-        self.all.fetch_add(bytes, Ordering::AcqRel);
-    }
-
-    fn remove(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
-        self.all.fetch_sub(bytes, Ordering::AcqRel);
-    }
-
-    /// Returns `true` if more is kept than one client may have: the more all have, the less it is. So clients that let
-    /// many streams be lost do not keep others from resuming theirs.
-    fn is_exceeded(&self) -> bool {
-        let bytes = self.bytes.load(Ordering::Acquire);
-        let others = self.all.load(Ordering::Acquire).saturating_sub(bytes);
-        bytes > ALWAYS_STORED.max(self.limit.saturating_sub(others) / STORED_SHARE)
+        self.of.stored.remove(self.event.frame.len() + EVENT);
     }
 }
 
@@ -139,13 +107,25 @@ pub(crate) struct StreamEvent {
     pub challenge: Option<Box<ServerChallenge>>,
     id: String,
     /// Counted as long as it waits to be read.
-    _unread: Option<Arc<Unread>>,
+    unread: Option<Arc<Unread>>,
 }
 
 impl StreamEvent {
-    /// Returns the message as an event; with an id if streams can be resumed.
-    pub(crate) fn written(&self, with_id: bool) -> Vec<u8> {
-        sse::written(&self.frame, with_id.then_some(self.id.as_str()))
+    /// Returns the message as an event; with an id if streams can be resumed. It counts as unread until it is dropped.
+    pub(crate) fn written(self, with_id: bool) -> Bytes {
+        let bytes = sse::written(&self.frame, with_id.then_some(self.id.as_str()));
+        Bytes::from_owner(SentBytes {
+            bytes,
+            _unread: self.unread,
+        })
+    }
+
+    /// Returns the message for a response of its own. It counts as unread until it is dropped.
+    pub(crate) fn into_frame(self) -> Bytes {
+        Bytes::from_owner(SentBytes {
+            bytes: self.frame,
+            _unread: self.unread,
+        })
     }
 }
 
@@ -184,10 +164,9 @@ fn event_id(event: Option<&str>) -> Option<(StreamId, u64)> {
 }
 
 /// The streams of one client.
-#[derive(Default)]
 pub(crate) struct ResponseStreams {
     by_stream: Mutex<HashMap<StreamId, Stream>>,
-    stored_bytes: Arc<StoredBytes>,
+    caller: Arc<CallerBytes>,
     /// `true` if all streams belong to one client with a session. No other can resume one.
     one_client: bool,
     /// `true` once nothing more will be sent.
@@ -195,12 +174,23 @@ pub(crate) struct ResponseStreams {
 }
 
 impl ResponseStreams {
-    /// Creates the streams of one client with a session: messages that belong to none of its requests may go to any of
-    /// them.
-    pub(crate) fn of_one_client() -> Self {
+    /// Creates the streams of all clients of a caller without a session.
+    pub(crate) fn of_caller(principal: &str) -> Self {
+        Self::new(CallerBytes::of(principal), false)
+    }
+
+    /// Creates the streams of one client of a caller, with a session: messages that belong to none of its requests may go
+    /// to any of them.
+    pub(crate) fn of_one_client(principal: &str) -> Self {
+        Self::new(CallerBytes::of(principal), true)
+    }
+
+    fn new(caller: Arc<CallerBytes>, one_client: bool) -> Self {
         Self {
-            one_client: true,
-            ..Self::default()
+            by_stream: Mutex::default(),
+            caller,
+            one_client,
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -340,20 +330,17 @@ impl ResponseStreams {
             last,
             challenge,
             id: format!("{}-{}", stream_id.0, stream.count),
-            _unread: None,
+            unread: None,
         };
         stream.answered |= last;
         if self.one_client {
-            let kept = StoredEvent::new(stream.count, told.clone(), &self.stored_bytes);
+            let kept = StoredEvent::new(stream.count, told.clone(), &self.caller);
             stream.kept.push_back(kept);
         }
         if let Some(to) = &stream.to {
-            let unread = Unread::count(told.frame.len(), &stream.unread);
+            let unread = Unread::count(told.frame.len(), &stream.unread, &self.caller);
             let read_on = unread.is_some();
-            let told = StreamEvent {
-                _unread: unread,
-                ..told
-            };
+            let told = StreamEvent { unread, ..told };
             // A client that does not read finds the stored messages when it resumes.
             match Some(told).filter(|_| read_on).map(|told| to.send(told)) {
                 Some(Ok(())) => stream.said = stream.count,
@@ -373,10 +360,10 @@ impl ResponseStreams {
         self.keep_less(&mut streams);
     }
 
-    /// Drops the client's oldest kept messages until it has no more than it may: first those of lost requests, then what
+    /// Drops the client's oldest kept messages until its caller has no more than it may: first those of lost requests, then what
     /// waits for its session's stream, then those of streams that it reads.
     fn keep_less(&self, streams: &mut HashMap<StreamId, Stream>) {
-        while self.stored_bytes.is_exceeded() {
+        while self.caller.stored.is_exceeded() {
             let keeps = streams
                 .iter_mut()
                 .filter(|(_, stream)| !stream.kept.is_empty());
@@ -430,10 +417,11 @@ mod tests {
     use tokio::sync::mpsc::error::TryRecvError;
 
     use super::*;
+    use crate::listener::caller_bytes::WaitingBytes;
 
     #[test]
     fn a_lost_stream_is_taken_up_where_it_was() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let first = streams.open(StreamId(3));
         streams.send(StreamId(3), FrameBytes::Lent(b"one"), false);
         drop(first);
@@ -444,12 +432,12 @@ mod tests {
         assert_eq!(told.try_recv().unwrap().frame, "two");
         let last = told.try_recv().unwrap();
         assert!(last.last);
-        assert_eq!(last.written(true), b"id: 3-3\ndata: three\n\n");
+        assert_eq!(last.written(true), &b"id: 3-3\ndata: three\n\n"[..]);
     }
 
     #[test]
     fn a_sessions_stream_that_was_ended_goes_on_for_the_next_listener() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let (_, mut told) = streams.listen(None).unwrap();
         assert!(streams.is_listened_to());
         streams.hang_up();
@@ -462,7 +450,7 @@ mod tests {
 
     #[test]
     fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         streams.send(StreamId::SESSION, FrameBytes::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
@@ -480,7 +468,7 @@ mod tests {
 
     #[test]
     fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let (_, mut told) = streams.listen(None).unwrap();
         streams.send(StreamId::SESSION, FrameBytes::Lent(b"heard"), false);
         assert_eq!(told.try_recv().unwrap().frame, "heard");
@@ -497,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_nobody_reads_is_cut_and_what_is_kept_is_bounded() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let mut told = streams.open(StreamId(1));
         let long = vec![b'x'; UNREAD / 4 + 1];
         for _ in 0..6 {
@@ -516,14 +504,14 @@ mod tests {
     #[test]
     fn what_is_kept_for_lost_streams_has_a_bound_for_each_client_and_for_all() {
         const LIMIT: usize = 8 * 1024 * 1024;
+        const SHARE: usize = 8;
         let all: &'static AtomicUsize = Box::leak(Box::default());
-        let client = || ResponseStreams {
-            stored_bytes: Arc::new(StoredBytes {
-                bytes: AtomicUsize::default(),
-                all,
-                limit: LIMIT,
-            }),
-            ..ResponseStreams::of_one_client()
+        let client = || {
+            let caller = CallerBytes {
+                unread: WaitingBytes::new(Box::leak(Box::default()), LIMIT, SHARE),
+                stored: WaitingBytes::new(all, LIMIT, SHARE),
+            };
+            ResponseStreams::new(Arc::new(caller), true)
         };
         let frame = vec![b'x'; LIMIT / 16];
         let hostile: Vec<_> = (0..64).map(|_| client()).collect();
@@ -532,8 +520,8 @@ mod tests {
                 drop(streams.open(StreamId(id)));
                 streams.send(StreamId(id), FrameBytes::Lent(&frame), true);
             }
-            let bytes = streams.stored_bytes.bytes.load(Ordering::Acquire);
-            assert!(bytes <= LIMIT / STORED_SHARE, "{bytes}");
+            let bytes = streams.caller.stored.bytes();
+            assert!(bytes <= LIMIT / SHARE, "{bytes}");
         }
         assert!(all.load(Ordering::Acquire) <= LIMIT);
         // The newest is the one that a client resumes.
@@ -550,15 +538,54 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_clients_that_cannot_resume() {
-        let streams = ResponseStreams::default();
+        let streams = ResponseStreams::of_caller("without a session");
         drop(streams.open(StreamId(1)));
         streams.send(StreamId(1), FrameBytes::Lent(b"lost"), true);
-        assert_eq!(streams.stored_bytes.bytes.load(Ordering::Acquire), 0);
+        assert_eq!(streams.caller.stored.bytes(), 0);
+    }
+
+    #[test]
+    fn what_a_caller_does_not_read_has_a_bound_until_it_is_written() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let all: &'static AtomicUsize = Box::leak(Box::default());
+        let caller = || {
+            let caller = CallerBytes {
+                unread: WaitingBytes::new(all, LIMIT, 4),
+                stored: WaitingBytes::new(Box::leak(Box::default()), LIMIT, 8),
+            };
+            ResponseStreams::new(Arc::new(caller), false)
+        };
+        let frame = vec![b'x'; LIMIT / 16];
+        let hostile = caller();
+        let mut bodies = Vec::new();
+        let mut refused = 0;
+        for id in 1..=16 {
+            let mut told = hostile.open(StreamId(id));
+            hostile.send(StreamId(id), FrameBytes::Lent(&frame), true);
+            match told.try_recv() {
+                // On its way to a client that reads nothing.
+                Ok(event) => bodies.push(event.into_frame()),
+                Err(_) => refused += 1,
+            }
+        }
+        assert_eq!((bodies.len(), refused), (3, 13), "with what each takes");
+        let other = caller();
+        let mut told = other.open(StreamId(1));
+        other.send(StreamId(1), FrameBytes::Lent(&frame), true);
+        assert_eq!(
+            told.try_recv().unwrap().written(false).len(),
+            frame.len() + 8
+        );
+        drop(bodies);
+        assert_eq!(all.load(Ordering::Acquire), 0);
+        let mut told = hostile.open(StreamId(20));
+        hostile.send(StreamId(20), FrameBytes::Lent(&frame), true);
+        assert!(told.try_recv().is_ok());
     }
 
     #[test]
     fn every_stream_ends_with_what_was_said_on_it() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let (_, mut session) = streams.listen(None).unwrap();
         let mut request = streams.open(StreamId(1));
         streams.send(StreamId(1), FrameBytes::Lent(b"over"), true);
@@ -572,7 +599,7 @@ mod tests {
 
     #[test]
     fn a_client_without_a_session_stream_hears_on_the_stream_of_its_request() {
-        let streams = ResponseStreams::of_one_client();
+        let streams = ResponseStreams::of_one_client("test");
         let mut first = streams.open(StreamId(1));
         streams.send(StreamId(1), FrameBytes::Lent(b"answer"), true);
         assert_eq!(first.try_recv().unwrap().frame, "answer");

@@ -550,7 +550,7 @@ impl McpEndpoint {
         } else {
             evicted = make_room(&mut sessions, principal).map_err(|Full| Box::new(full()))?;
         }
-        let client = Arc::new(ResponseStreams::default());
+        let client = Arc::new(ResponseStreams::of_caller(principal));
         let caller = self.runtime.callers.current(caller);
         let start = self.starts(&caller, &client);
         let most = match &self.server.target {
@@ -596,7 +596,7 @@ impl McpEndpoint {
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));
         };
-        let client = Arc::new(ResponseStreams::of_one_client());
+        let client = Arc::new(ResponseStreams::of_one_client(caller.binding()));
         let caller = self.runtime.callers.current(caller);
         let pool = Pool::of_one(self.starts(&caller, &client));
         self.begin(&pool).await?;

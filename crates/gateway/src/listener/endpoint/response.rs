@@ -105,16 +105,17 @@ async fn answer(
     if first.last {
         left.done();
         let passed = left.held.credentials.are_passed();
-        let challenge = first.challenge;
+        let challenge = first.challenge.clone();
         if let Some(challenge) = challenge.and_then(|challenge| challenge.for_client(passed)) {
-            return challenged(&challenge, first.frame);
+            return challenged(&challenge, first.into_frame());
         }
         let status = if in_rounds {
             status_of(&first.frame)
         } else {
             status_in_session(&first.frame)
         };
-        return (status, [(CONTENT_TYPE, "application/json")], first.frame).into_response();
+        let json = [(CONTENT_TYPE, "application/json")];
+        return (status, json, first.into_frame()).into_response();
     }
     stream(Opening::StreamEvent(first), told, left)
 }
@@ -162,12 +163,11 @@ pub(super) fn stream(
                 }
                 Opening::Nothing => told.recv().await?,
             };
-            let event = next.written(with_ids);
             if next.last {
                 left.done();
             }
             Some((
-                Ok::<_, std::convert::Infallible>(Bytes::from(event)),
+                Ok::<_, std::convert::Infallible>(next.written(with_ids)),
                 (Opening::Nothing, told, left),
             ))
         },

@@ -361,7 +361,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
         link: Arc::new(|_| None),
         responder: None,
     };
-    let client = Arc::new(ResponseStreams::default());
+    let client = Arc::new(ResponseStreams::of_caller("test"));
     let (session, driver) = Session::new(
         settings,
         who,
