@@ -94,7 +94,8 @@ impl ServerEras {
             speaks: spoken.session.iter().cloned().chain(rounds).collect(),
             asked: [(asked.pushed, pushed), (in_rounds, newest)]
                 .into_iter()
-                .filter_map(|(is_seen, revision)| is_seen.then(|| revision.to_owned()))
+                .filter(|(is_seen, _)| *is_seen)
+                .map(|(_, revision)| revision.to_owned())
                 .collect(),
             unreached,
             unusable: unusable(server, spoken),

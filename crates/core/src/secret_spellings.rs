@@ -234,7 +234,7 @@ mod tests {
             "s3cr3t%2fK%c3%b6y%2b%229",
             "%73%33%63%72%33%74%2f%4b%c3%b6%79%2b%22%39",
             r#"s3cr3t\/K\u00f6y+\"9"#,
-            r#"s3cr3t\u002fK\u00F6y\u002B\u00229"#,
+            r"s3cr3t\u002fK\u00F6y\u002B\u00229",
             r"\x733cr3t\x2fK\xc3\xb6y+\x229",
             // Both, one in the other.
             "s3cr3t%252FK%25C3%25B6y%252B%25229",

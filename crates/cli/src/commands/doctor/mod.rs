@@ -491,12 +491,12 @@ fn risky_options(args: &[String], is_project: bool) -> Vec<(String, &'static str
             Some((name, value)) => (name, Some(value)),
             None => (word.as_str(), own.get(at + 1).map(String::as_str)),
         };
-        let has = |needed: &Option<&str>| needed.is_none_or(|needed| value == Some(needed));
-        let in_project = RISKY_IN_PROJECT.iter().filter(|_| is_project);
+        let has = |needed: Option<&str>| needed.is_none_or(|needed| value == Some(needed));
+        let of_shared_files = RISKY_IN_PROJECT.iter().filter(|_| is_project);
         let (option, effect, needed) = RISKY
             .iter()
-            .chain(in_project)
-            .find(|(option, _, needed)| *option == name && has(needed))?;
+            .chain(of_shared_files)
+            .find(|(option, _, needed)| *option == name && has(*needed))?;
         let written = match needed {
             None => (*option).to_owned(),
             Some(needed) => format!("{option} {needed}"),
