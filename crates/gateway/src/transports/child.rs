@@ -362,7 +362,7 @@ mod tests {
         let mut reader = BufReader::with_capacity(4, &marked[..]);
         let mut frames = Vec::new();
         read_frames(&mut reader, Unfinished::of("a", 100), |frame| {
-            frames.push(frame.to_vec())
+            frames.push(frame.to_vec());
         })
         .unwrap();
         assert_eq!(frames, [b"{\"a\": 1}"]);

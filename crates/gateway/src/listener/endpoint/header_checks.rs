@@ -250,9 +250,9 @@ mod tests {
             (Some("a"), None),
             (Some("a"), Some("a")),
         ];
-        let names = all.map(|(authorization, passed)| named(authorization, passed).unwrap());
-        for (at, name) in names.iter().enumerate() {
-            assert!(!names[..at].contains(name), "{name:?}");
+        let values = all.map(|(authorization, passed)| named(authorization, passed).unwrap());
+        for (at, name) in values.iter().enumerate() {
+            assert!(!values[..at].contains(name), "{name:?}");
         }
     }
 
