@@ -13,7 +13,7 @@ const BOUNDS = {
   "form/src/element.ts": [15_000, 40_500],
   "form/src/define.ts": [15_000, 40_800],
   "form/src/index.ts": [11_900, 21_200],
-  "react/src/index.ts": [24_000, 47_500],
+  "react/src/index.ts": [24_200, 48_000],
 };
 
 let failed = false;
