@@ -17,6 +17,11 @@ use crate::wire::{Action, CallKind, ElicitRequest};
 pub use self::stored::{ParsedBody, ParsedQuestion};
 pub use self::tool_claims::{AbsentArgument, ToolClaims};
 
+/// The number of the proof that a request came with, among those of its session. Requests with the same number have the
+/// same caller with the same name, mail address, groups and client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProofNumber(pub u16);
+
 /// The call a question belongs to, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallSummary {
@@ -28,6 +33,8 @@ pub struct CallSummary {
     pub arguments: Option<String>,
     /// The hex SHA-256 of kind, target and canonical arguments: equal for the same call made again.
     pub digest: String,
+    /// The proof of the request that made it last. It is not recorded.
+    pub proof: ProofNumber,
 }
 
 impl fmt::Debug for CallSummary {

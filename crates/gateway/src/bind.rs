@@ -2,7 +2,7 @@
 //! with `mcp-elicit rules simulate`.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::form::Kind;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::question::CallSummary;
+use mcp_elicit_core::question::{CallSummary, ProofNumber};
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::rules::{self as policy, ArgumentsRead, OnTimeout, Plan};
 use mcp_elicit_policy::{
@@ -26,7 +26,7 @@ use mcp_elicit_relay::decisions::{
     QuestionDecisions, QuestionParts, RuleRefusal, ToolFacts, VoteProgress, up_to_refusal,
 };
 
-use crate::callers::{self, CurrentCaller};
+use crate::callers::{self, ProvenCaller, SessionCaller};
 use crate::current_rules::CurrentRules;
 
 /// The server that a caller's calls go to.
@@ -43,7 +43,7 @@ pub(crate) struct ServerOfCalls {
 pub(crate) struct Binding {
     teams: Arc<CurrentRules>,
     server: ServerOfCalls,
-    caller: Arc<CurrentCaller>,
+    caller: Arc<SessionCaller>,
     usual: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Binding {
     pub(crate) fn new(
         teams: Arc<CurrentRules>,
         server: ServerOfCalls,
-        caller: Arc<CurrentCaller>,
+        caller: Arc<SessionCaller>,
         usual: Duration,
     ) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Binding {
             name: caller.name.clone(),
             mail_digest: mail.map(mail_digest).unwrap_or_default(),
             file_subject: file_subject.unwrap_or_default(),
-            is_nobody: *self.caller.get().person() == CallingPerson::Nobody,
+            is_nobody: *self.caller.opened_by().person() == CallingPerson::Nobody,
         };
         let team = Team::new(rule, digest, team_caller, plan, asked, self.usual);
         let team = match approval {
@@ -128,30 +128,39 @@ impl Binding {
         self.teams.tell(RulesEvent::Refused {
             rule: rule.to_owned(),
             server: self.server.name.clone(),
-            principal: self.caller.get().binding().to_owned(),
+            principal: self.principal(),
             call: call.map(|call| (call.kind, call.target.clone())),
         });
         refusal(rule, reason)
     }
 
+    /// Returns the name that distinguishes the caller, which is the same for all its proofs.
+    fn principal(&self) -> String {
+        self.caller.opened_by().binding().to_owned()
+    }
+
+    /// Returns the caller of a call, according to the proof of the request that made it.
+    fn caller_of(&self, call: &CallSummary, people: &People) -> IdentifiedCaller {
+        identified(&self.teams, people, &self.caller.of(call.proof))
+    }
+
     fn bound_at(&self, now: Timestamp) -> BoundAt<'_> {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(&self.teams, rules.people(), &self.caller.get());
+        let proofs = self.caller.all().into_iter();
         BoundAt {
             binding: self,
             rules,
             time,
-            by,
+            callers: proofs.map(|proof| (proof, OnceCell::new())).collect(),
             read: RefCell::default(),
         }
     }
 
     /// Returns the key of a longer-lived approval of this call.
     fn grant_key(&self, call: &CallSummary, rule_digest: &str) -> String {
-        let caller = self.caller.get();
         let key = self.teams.key();
         key.grant_key(
-            caller.binding(),
+            self.caller.opened_by().binding(),
             &self.server.key,
             &call.digest,
             rule_digest,
@@ -162,7 +171,7 @@ impl Binding {
 impl Decisions for Binding {
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(&self.teams, rules.people(), &self.caller.get());
+        let by = self.caller_of(call, rules.people());
         let server = &self.server.name;
         let facts = facts(&by, server, Some((call, tool)), &time);
         match rules.admit(&facts) {
@@ -196,16 +205,7 @@ impl Decisions for Binding {
                     self.teams.granted(&key, now)
                 });
                 match granted {
-                    Some(grant) => {
-                        self.teams.tell(RulesEvent::GrantUsed {
-                            rule: rule.to_owned(),
-                            server: server.clone(),
-                            principal: self.caller.get().binding().to_owned(),
-                            call: (call.kind, call.target.clone()),
-                            question: grant.question,
-                        });
-                        Admission::Granted(asked, grant.answers)
-                    }
+                    Some(grant) => Admission::Granted(asked, grant.answers),
                     None => Admission::Approve(asked),
                 }
             }
@@ -219,7 +219,7 @@ impl Decisions for Binding {
         tool: Option<&ToolFacts>,
     ) -> Option<RuleRefusal> {
         let (rules, time) = self.teams.rules_at(now);
-        let by = identified(&self.teams, rules.people(), &self.caller.get());
+        let by = self.caller_of(call, rules.people());
         let facts = facts(&by, &self.server.name, Some((call, tool)), &time);
         match rules.admit(&facts) {
             policy::Admit::Free(_) => None,
@@ -242,7 +242,7 @@ impl Decisions for Binding {
         call: Option<CallFacts<'_>>,
         question: QuestionParts<'_>,
     ) -> Planned {
-        self.bound_at(now).plan_one(call, &question_facts(question))
+        self.bound_at(now).plan_any(call, &question_facts(question))
     }
 
     fn at(&self, now: Timestamp) -> Box<dyn QuestionDecisions + '_> {
@@ -273,7 +273,7 @@ impl Decisions for Binding {
         self.teams.tell(RulesEvent::Approved {
             rule: rule.clone(),
             server: self.server.name.clone(),
-            principal: self.caller.get().binding().to_owned(),
+            principal: self.principal(),
             call: (call.kind, call.target.clone()),
             question: question.clone(),
             edited: decision.edited.to_vec(),
@@ -294,6 +294,20 @@ impl Decisions for Binding {
         }
     }
 
+    fn grant_used(&self, now: Timestamp, call: &CallSummary, approval: &Approval) {
+        let PeopleAsked { rule, team, .. } = &approval.people;
+        let grant = self
+            .teams
+            .granted(&self.grant_key(call, &team.rule_digest), now);
+        self.teams.tell(RulesEvent::GrantUsed {
+            rule: rule.clone(),
+            server: self.server.name.clone(),
+            principal: self.principal(),
+            call: (call.kind, call.target.clone()),
+            question: grant.and_then(|grant| grant.question),
+        });
+    }
+
     fn progress(&self, question: &str) -> Option<VoteProgress> {
         let progress = self.teams.record()?.progress(question)?;
         Some(VoteProgress {
@@ -311,26 +325,55 @@ struct BoundAt<'b> {
     binding: &'b Binding,
     rules: Arc<Rules>,
     time: Now,
-    by: IdentifiedCaller,
-    /// Arguments by the kind and name of a call.
+    /// The caller according to each of its proofs, by their numbers; each is identified when it is first needed.
+    callers: Vec<(Arc<ProvenCaller>, OnceCell<IdentifiedCaller>)>,
+    /// Arguments by the proof, kind and name of a call.
     read: RefCell<HashMap<String, ArgumentsRead>>,
 }
 
 impl BoundAt<'_> {
-    fn facts<'a>(&'a self, call: Option<CallFacts<'a>>) -> Facts<'a> {
-        facts(&self.by, &self.binding.server.name, call, &self.time)
+    fn facts<'a>(&'a self, by: &'a IdentifiedCaller, call: Option<CallFacts<'a>>) -> Facts<'a> {
+        facts(by, &self.binding.server.name, call, &self.time)
     }
 
-    fn plan_one(&self, call: Option<CallFacts<'_>>, question: &QuestionFacts) -> Planned {
-        let facts = self.facts(call);
+    /// Returns the caller according to the proof with this number.
+    fn caller(&self, proof: ProofNumber) -> Option<&IdentifiedCaller> {
+        let (proven, found) = self.callers.get(usize::from(proof.0))?;
+        let teams = &self.binding.teams;
+        Some(found.get_or_init(|| identified(teams, self.rules.people(), proven)))
+    }
+
+    /// Decides about a question of this call. If the call is unknown, its proof is too, and the strictest decision for
+    /// any of them counts.
+    fn plan_any(&self, call: Option<CallFacts<'_>>, question: &QuestionFacts) -> Planned {
+        if let Some((summary, _)) = call {
+            return self.plan_one(summary.proof, call, question);
+        }
+        let proofs = (0..self.callers.len()).filter_map(|at| u16::try_from(at).ok());
+        let plans = proofs.map(|at| self.plan_one(ProofNumber(at), None, question));
+        plans
+            .reduce(stricter)
+            .unwrap_or(Planned::Caller { open_for: None })
+    }
+
+    fn plan_one(
+        &self,
+        proof: ProofNumber,
+        call: Option<CallFacts<'_>>,
+        question: &QuestionFacts,
+    ) -> Planned {
+        let Some(by) = self.caller(proof) else {
+            return Planned::Refuse(refusal("", "its caller is not known"));
+        };
+        let facts = self.facts(by, call);
         match self.rules.plan(&facts, question) {
             policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
-                let unmatched = self.by.unmatched.as_deref();
+                let unmatched = by.unmatched.as_deref();
                 if let Some(reason) = plan.reason_not_to_ask(facts.call.as_ref(), unmatched) {
                     return Planned::Refuse(refusal(rule, &reason));
                 }
                 let digest = ask_digest(rule, &plan);
-                let caller = &self.by.caller;
+                let caller = &by.caller;
                 let people =
                     self.binding
                         .people_asked(&self.rules, caller, rule, &plan, &digest, None);
@@ -351,8 +394,13 @@ impl BoundAt<'_> {
 
 impl QuestionDecisions for BoundAt<'_> {
     fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
-        let name = format!("{} {}", call.kind.word(), call.target);
-        let facts = self.facts(Some((call, None)));
+        // Rules may decide differently about the same call with another proof.
+        let ProofNumber(proof) = call.proof;
+        let name = format!("{proof} {} {}", call.kind.word(), call.target);
+        let Some(by) = self.caller(call.proof) else {
+            return Cow::Owned(format!("{proof} {}", call.digest));
+        };
+        let facts = self.facts(by, Some((call, None)));
         let known = self.read.borrow().get(&name).copied();
         let read = known.unwrap_or_else(|| {
             let read = self.rules.arguments_read(&facts);
@@ -360,7 +408,7 @@ impl QuestionDecisions for BoundAt<'_> {
             read
         });
         if read.by_conditions {
-            return Cow::Borrowed(&call.digest);
+            return Cow::Owned(format!("{proof} {}", call.digest));
         }
         let is_shown = || facts.call.is_none_or(|call| call.unshown().is_none());
         if read.by_people && !is_shown() {
@@ -371,8 +419,27 @@ impl QuestionDecisions for BoundAt<'_> {
 
     fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned> {
         let question = question_facts(question);
-        let plan = |call: &Option<CallFacts<'_>>| self.plan_one(*call, &question);
+        let plan = |call: &Option<CallFacts<'_>>| self.plan_any(*call, &question);
         up_to_refusal(calls.iter().map(plan))
+    }
+}
+
+/// Returns the stricter one of two decisions about a question.
+fn stricter(one: Planned, other: Planned) -> Planned {
+    match (one, other) {
+        (refused @ Planned::Refuse(_), _) | (_, refused @ Planned::Refuse(_)) => refused,
+        (Planned::People(one), Planned::People(other)) if one.rule != other.rule => {
+            let why = format!(
+                "its call is not known, and the rule `{}` asks other people for other tokens of its caller",
+                other.rule
+            );
+            Planned::Refuse(refusal(&one.rule, &why))
+        }
+        (people @ Planned::People(_), _) | (_, people @ Planned::People(_)) => people,
+        (Planned::Caller { open_for: one }, Planned::Caller { open_for: other }) => {
+            let shortest = one.into_iter().chain(other).min();
+            Planned::Caller { open_for: shortest }
+        }
     }
 }
 
@@ -442,11 +509,7 @@ fn annotations(tool: Option<&ToolFacts>) -> Annotations {
 }
 
 /// Returns the caller as rules see it, with all its groups: from the people file and from its token.
-fn identified(
-    teams: &CurrentRules,
-    people: &People,
-    caller: &callers::ProvenCaller,
-) -> IdentifiedCaller {
+fn identified(teams: &CurrentRules, people: &People, caller: &ProvenCaller) -> IdentifiedCaller {
     let found = Caller {
         issuer: caller.issuer().to_owned(),
         subject: caller.subject().to_owned(),

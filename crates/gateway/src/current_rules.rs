@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
-use crate::callers::{CurrentCaller, ProvenCaller};
+use crate::callers::{ProvenCaller, SessionCaller};
 use crate::config::zone_of;
 
 /// The time after an approval during which it may not be written yet.
@@ -172,7 +172,7 @@ impl CurrentRules {
     pub(crate) fn decisions(
         self: &Arc<Self>,
         server: ServerOfCalls,
-        caller: Arc<CurrentCaller>,
+        caller: Arc<SessionCaller>,
         usual: Duration,
     ) -> Arc<dyn Decisions> {
         Arc::new(Binding::new(self.clone(), server, caller, usual))

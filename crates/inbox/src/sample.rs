@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, TeamPlan};
+use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, ProofNumber, TeamPlan};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{
@@ -138,6 +138,7 @@ async fn asked(
             target: "deploy".to_owned(),
             arguments: Some(arguments.to_owned()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         }),
         others,
         candidates: Vec::new(),

@@ -2,7 +2,9 @@
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, NewQuestion, ParsedBody};
+use mcp_elicit_core::question::{
+    AskedVia, CallSummary, Ending, NewQuestion, ParsedBody, ProofNumber,
+};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 
 use tokio::sync::mpsc;
@@ -64,6 +66,7 @@ pub(crate) fn asked(message: &str) -> NewQuestion {
             target: "deploy".to_owned(),
             arguments: Some(r#"{"to":"moon"}"#.to_owned()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         }),
         others: Vec::new(),
         candidates: Vec::new(),

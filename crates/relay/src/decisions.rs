@@ -10,8 +10,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{CallSummary, TeamPlan};
 use mcp_elicit_core::wire::ElicitRequest;
 
-/// The decisions about the calls of one caller at one server. Requested under the relay's lock, so they must be pure
-/// and quick.
+/// The decisions about the calls of one caller at one server, each by the proof of the request that made it last
+/// ([`CallSummary::proof`]). Requested under the relay's lock, so they must be pure and quick.
 pub trait Decisions: fmt::Debug + Send + Sync {
     /// Decides about a call before it goes to the server.
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission;
@@ -51,6 +51,8 @@ pub trait Decisions: fmt::Debug + Send + Sync {
         approval: &Approval,
         decision: &ApprovedCall<'_>,
     );
+    /// Reports that a call has started because it was approved recently.
+    fn grant_used(&self, _now: Timestamp, _call: &CallSummary, _approval: &Approval) {}
     /// Returns the state of the vote on a question, by the record's id; `None` if it is not known.
     fn progress(&self, _question: &str) -> Option<VoteProgress> {
         None

@@ -1,18 +1,49 @@
 //! Inputs and effects of the relay. They are values, so that a simulator can replace the shell.
 
+use std::cmp::Ordering;
+
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::question::{CallSummary, Ending, FoundCall, NewQuestion};
+use mcp_elicit_core::question::{CallSummary, Ending, FoundCall, NewQuestion, ProofNumber};
 
 use crate::ByteLimit;
 
-/// The stream of a frame to the client: that of one HTTP request, or the session's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The stream of a frame to the client: that of one HTTP request, or the session's own. Later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub u64);
 
 impl StreamId {
     /// The session's own stream: stdout, or the stream that an HTTP client opened with GET.
     pub const SESSION: Self = Self(0);
+
+    /// The bits that hold the number of a request; those above hold the number of its proof.
+    const NUMBERS: u32 = 48;
+
+    /// Creates the stream of the session's request with this number, which came with this proof.
+    pub const fn of_request(number: u64, proof: ProofNumber) -> Self {
+        Self(((proof.0 as u64) << Self::NUMBERS) | (number & ((1 << Self::NUMBERS) - 1)))
+    }
+
+    /// Returns the proof that its request came with.
+    pub fn proof(self) -> ProofNumber {
+        ProofNumber(u16::try_from(self.0 >> Self::NUMBERS).unwrap_or(u16::MAX))
+    }
+
+    const fn number(self) -> u64 {
+        self.0 & ((1 << Self::NUMBERS) - 1)
+    }
+}
+
+impl Ord for StreamId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.number(), self.0).cmp(&(other.number(), other.0))
+    }
+}
+
+impl PartialOrd for StreamId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// One client request in progress, by a number of the relay's own. Ids of peers are never trusted to be unique.

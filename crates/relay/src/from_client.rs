@@ -164,6 +164,11 @@ impl Relay {
         } else {
             CallProgress::default()
         };
+        let client_info = if is_approved {
+            self.approvals.client_of_starting()
+        } else {
+            kind.and_then(|_| self.client.info_in(*frame))
+        };
         let request = match kind {
             Some(kind) => {
                 let kept = AskingCall::new(kind, frame.bytes_of(&sent), capability);
@@ -174,7 +179,8 @@ impl Relay {
         let mut call = Call::new(permit, frame.at(), frame.stream(), id, request)
             .with_retry_answers(carried.into_answers())
             .with_log_level(log_level)
-            .with_progress(progress);
+            .with_progress(progress)
+            .with_client_info(client_info);
         if let Some(other) = other {
             call = call.with_upstream_id(other);
         }

@@ -309,6 +309,7 @@ impl Relay {
         if !self.calls.attach(key, now, frame.stream(), id) {
             return;
         }
+        self.describe_client(key, frame);
         self.timers.cancel(Timer::DropUnattended(key));
         self.effects.push(Effect::DropCall { call: key });
         if self.calls.get(key).is_some_and(Call::is_finished) {

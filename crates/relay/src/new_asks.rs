@@ -160,7 +160,9 @@ impl Relay {
             warnings,
             via: place,
             server_info: self.server_info(),
-            client_info: self.client.info(),
+            client_info: self
+                .client
+                .info_for(call.and_then(|key| self.calls.get(key))),
             until,
             outlives: self.client.outlives_connection(place),
             team,

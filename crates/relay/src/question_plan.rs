@@ -188,7 +188,7 @@ impl Relay {
                 is_known = false;
                 continue;
             };
-            if seen.insert(&*call.digest) {
+            if seen.insert((&*call.digest, call.proof)) {
                 group_of(call, &mut found.groups);
                 if found.groups.len() > DIFFERING {
                     return Err(too_many_differ());
@@ -196,7 +196,7 @@ impl Relay {
             }
         }
         for call in self.past_calls.all() {
-            if seen.insert(&*call.digest) {
+            if seen.insert((&*call.digest, call.proof)) {
                 let group = group_of(call, &mut found.groups);
                 found.past.push((call, group));
             }

@@ -10,7 +10,7 @@ use crate::era::declared_in;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, UnusableReply};
-use crate::parts::calls;
+use crate::parts::calls::{self, Call};
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use crate::parts::retry_answers::RetryAnswers;
 use crate::{
@@ -49,6 +49,11 @@ impl Relay {
             call = self.unattended_call(frame, &digest);
         }
         if let Some(call) = call {
+            if self.has_other_proof(call, frame)
+                && let Err(forward) = self.admit(frame, kind)
+            {
+                return Some(forward);
+            }
             if let Some(refused) = self.refuse_made_again(frame, kind, call) {
                 return Some(refused);
             }
@@ -62,6 +67,13 @@ impl Relay {
             return Some(ClientForward::Handled);
         }
         looks_up.then(|| self.look_up(frame, digest))
+    }
+
+    /// Returns `true` if a call that waits was made with another proof than this request, with which the rules may decide
+    /// differently.
+    fn has_other_proof(&self, call: CallId, frame: ClientFrame<'_>) -> bool {
+        let made_with = self.calls.get(call).and_then(Call::proof);
+        made_with.is_some_and(|proof| proof != frame.stream().proof())
     }
 
     /// Returns the call of this digest that no client waits for, and that the client of this frame can continue.
@@ -141,6 +153,14 @@ impl Relay {
         };
         if let Err(fault) = self.calls.budget().check_gain() {
             return self.effects.reject(frame, &fault.refusal());
+        }
+        if self.has_other_proof(key, frame) {
+            let Some(first) = with_server_state(*frame, None, true) else {
+                return self.reject_state(frame, StateDefect::Foreign);
+            };
+            if !self.admit_first(frame, &first) {
+                return ClientForward::Handled;
+            }
         }
         if let Some(repeated) = claims.repeated() {
             let call = self.calls.get(key);
@@ -276,20 +296,30 @@ impl Relay {
         }
         self.round_states.use_up(state);
         // A call that starts has to be admitted, even if it was admitted before.
-        if let Some(index) = FrameIndex::at(first.as_bytes()) {
-            let again = ClientFrame::of_text(&first, &index, frame.stream(), frame.at());
-            let kind = again.method().and_then(CallKind::of_method);
-            if let Some(Err(forward)) = kind.map(|kind| self.admit(again, kind)) {
-                if let ClientForward::AsIs(call) = forward {
-                    self.effects.send_to_server(first.clone(), call, None);
-                }
-                return ClientForward::Handled;
-            }
+        if !self.admit_first(frame, &first) {
+            return ClientForward::Handled;
         }
         let size = frame.text().len();
         let answers = RetryAnswers::new(responses, claims.asked().to_vec(), size);
         let carried = Carried::answers(answers);
         self.pass_on(frame.stream(), frame.at(), first, carried)
+    }
+
+    /// Asks for the operator's decision about the call of a retry, whose first request had this text. Returns `false` if
+    /// it may not proceed now.
+    fn admit_first(&mut self, frame: ClientFrame<'_>, first: &str) -> bool {
+        let Some(index) = FrameIndex::at(first.as_bytes()) else {
+            return true;
+        };
+        let again = ClientFrame::of_text(first, &index, frame.stream(), frame.at());
+        let kind = again.method().and_then(CallKind::of_method);
+        let Some(Err(forward)) = kind.map(|kind| self.admit(again, kind)) else {
+            return true;
+        };
+        if let ClientForward::AsIs(call) = forward {
+            self.effects.send_to_server(first.to_owned(), call, None);
+        }
+        false
     }
 
     /// Uses the client's answer to this question from before a restart of the gateway, if the question is exactly that

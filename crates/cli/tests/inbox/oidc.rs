@@ -91,6 +91,26 @@ pub(crate) fn accept(gateway: &Gateway, id: &str, note: &str) {
     assert_eq!(gateway.answer(id, &answer), 200);
 }
 
+/// Posts a call of the rounds era with these headers. Returns the text of its result.
+pub(crate) fn round(at: &str, lines: &[&str]) -> String {
+    let params = json!({"name": "deploy", "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}}});
+    let frame = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    let mut head = vec![
+        "POST /mcp/demo HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: deploy",
+    ];
+    head.extend(lines);
+    let reply = send(at, &head, &frame.to_string()).unwrap();
+    text(&reply.response()).to_owned()
+}
+
 /// A question that was asked in a call of `ada`.
 struct Asked {
     gateway: Gateway,
@@ -773,5 +793,62 @@ fn no_token_for_the_gateway_goes_to_a_server() {
                 .any(|secret| value.contains(*secret))),
             "{path}"
         );
+    }
+}
+
+/// Only a trusted client, or an administrator, deploys.
+pub(crate) const TRUSTED: &str = r#"
+[groups]
+admins = { claim = "admins" }
+[[rules]]
+name = "trusted"
+tool = "deploy"
+when = 'caller.client == "deploy-bot" || "admins" in groups'
+allow = true
+[[rules]]
+name = "never"
+tool = "deploy"
+refuse = "not with this client"
+"#;
+
+#[test]
+fn rules_see_the_token_of_each_request_and_no_other_of_its_subject() {
+    let state = tempfile::tempdir().unwrap();
+    let issuer = Issuer::start();
+    let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]\n{TRUSTED}");
+    let (gateway, at) = before(state.path(), issuer.url(), "mode = \"oidc\"", "", &server);
+    let token = |lifetime: u64, name: &str, value: Value| {
+        let mut claims = claims(&issuer, &at, "ada", lifetime);
+        claims[name] = value;
+        issuer.sign(&claims)
+    };
+    let weak = token(300, "client_id", json!("other-agent"));
+    let session = open(&at, &weak);
+    let is_refused = |session: &str| {
+        let refused = calling(&at, &weak, session).join().unwrap().response();
+        assert!(text(&refused).contains("not with this client"), "{refused}");
+        let round = round(&at, &[&format!("Authorization: Bearer {weak}")]);
+        assert!(round.contains("not with this client"), "{round}");
+    };
+    is_refused(&session);
+    // Other tokens of the same subject, which expire later, are seen in the same session, and in others.
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    for strong in [
+        token(600, "client_id", json!("deploy-bot")),
+        token(900, "groups", json!(["admins"])),
+    ] {
+        for session in [&session, &open(&at, &strong)] {
+            assert_eq!(post(&at, Some(&strong), Some(session), &list).status, 200);
+        }
+        is_refused(&session);
+        is_refused(&open(&at, &weak));
+        // A call with it is free, in the session of the other token too.
+        let waits = calling(&at, &strong, &session);
+        let asked = gateway.wait_for(1);
+        is_refused(&session);
+        accept(&gateway, asked[0]["id"].as_str().unwrap(), "trusted");
+        let done = waits.join().unwrap();
+        assert!(text(&done.response()).contains("trusted"), "{done:?}");
+        is_refused(&session);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
 use crate::http::{Reply, read, send};
-use crate::oidc::accept;
+use crate::oidc::{TRUSTED, accept, round};
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// An address of this machine that is not the proxy's, with any port.
@@ -107,4 +107,47 @@ fn a_proxy_names_the_caller_and_nobody_else_does() {
         let reason = format!(r#""mode":"proxy","reason":"{reason}""#);
         assert!(audit.contains(&reason), "{audit}");
     }
+}
+
+#[test]
+fn rules_see_the_groups_that_the_proxy_names_in_each_request() {
+    let state = tempfile::tempdir().unwrap();
+    let gateway = Gateway::of_config(
+        state.path(),
+        &format!(
+            "trusted-proxies = [\"127.0.0.1\"]\n[auth]\nmode = \"proxy\"\n[auth.proxy]\ngroups-header = \"X-Forwarded-Groups\"\n\
+             {TRUSTED}[servers.demo]\ncommand = [\"{PROGRAM}\", \"demo-server\"]\n"
+        ),
+    );
+    let at = gateway.serving.clone().unwrap();
+    let ada = "X-Forwarded-User: ada";
+    let (admins, devs) = ("X-Forwarded-Groups: admins", "X-Forwarded-Groups: devs");
+    let deploy = call(7, "deploy", &json!({}));
+    let opened = post(&at, &[ada, admins], &initialize(REVISION, &json!({})));
+    let session = opened.header("mcp-session-id").unwrap();
+    let session = format!("Mcp-Session-Id: {session}");
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(&at, &[ada, admins, &session], &ready).status, 202);
+    let waits = {
+        let (at, session, deploy) = (at.clone(), session.clone(), deploy.clone());
+        thread::spawn(move || post(&at, &[ada, admins, &session], &deploy))
+    };
+    let asked = gateway.wait_for(1);
+    // She loses the group at the company's login, in the same session and without one.
+    let refused = post(&at, &[ada, devs, &session], &deploy).response();
+    assert!(text(&refused).contains("not with this client"), "{refused}");
+    let first = round(&at, &[ada, devs]);
+    assert!(first.contains("not with this client"), "{first}");
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "as admin");
+    let done = waits.join().unwrap();
+    assert!(text(&done.response()).contains("as admin"), "{done:?}");
+    let free = {
+        let at = at.clone();
+        thread::spawn(move || round(&at, &[ada, admins]))
+    };
+    let asked = gateway.wait_for(1);
+    let refused = round(&at, &[ada, devs]);
+    assert!(refused.contains("not with this client"), "{refused}");
+    accept(&gateway, asked[0]["id"].as_str().unwrap(), "in a round");
+    assert!(free.join().unwrap().contains("in a round"));
 }

@@ -90,17 +90,17 @@ enum Calls {
 
 impl Calls {
     /// Returns the caller as a gateway knows it.
-    fn proven(&self) -> callers::ProvenCaller {
+    fn proven(&self) -> ProvenCaller {
         match self {
-            Self::Local(user) => callers::ProvenCaller::of_local_user(user),
+            Self::Local(user) => ProvenCaller::of_local_user(user),
             Self::Subject {
                 issuer,
                 subject,
                 mail,
                 claims,
-            } => callers::ProvenCaller::of_subject(issuer, subject, Some(LOGS_IN))
+            } => ProvenCaller::of_subject(issuer, subject, Some(LOGS_IN))
                 .with_token(mail, claims.clone()),
-            Self::Key(owner) => callers::ProvenCaller::of_owner("k1", *owner),
+            Self::Key(owner) => ProvenCaller::of_owner("k1", *owner),
         }
     }
 
@@ -250,13 +250,14 @@ proptest! {
         let rules = Arc::new(Rules::parse(FILE).unwrap());
         let (teams, _changes) = CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
         let server = ServerOfCalls { name: "s".to_owned(), key: "k".to_owned() };
-        let proven = CurrentCaller::new(calls.proven());
+        let proven = SessionCaller::new(calls.proven());
         let binding = Binding::new(teams, server, proven, DEFAULT_DEADLINE);
         let call = CallSummary {
             kind: CallKind::Tool,
             digest: tool.clone(),
             target: tool,
             arguments: environment.map(|environment| format!(r#"{{"environment":"{environment}"}}"#)),
+            proof: ProofNumber::default(),
         };
         let tool = ToolFacts { read_only, ..ToolFacts::default() };
         let request = if is_url {

@@ -51,7 +51,7 @@ fn binding() -> (Binding, tokio::sync::mpsc::UnboundedReceiver<RulesChange>) {
     let key = IdentityKey::random().unwrap();
     let (teams, changes) = CurrentRules::without_logins(Arc::new(Rules::parse(FILE).unwrap()), key);
     // A program's own key, so that `not-caller` excludes no person.
-    let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
+    let caller = SessionCaller::new(ProvenCaller::of_program("0"));
     (
         Binding::new(
             teams,
@@ -76,6 +76,7 @@ fn call(tool: &str, arguments: Option<&str>) -> CallSummary {
         target: tool.to_owned(),
         arguments: arguments.map(str::to_owned),
         digest: format!("{tool} {arguments:?}"),
+        proof: ProofNumber::default(),
     }
 }
 
@@ -103,8 +104,9 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         call,
         None,
     ) {
-        Admission::Granted(_, answers) => {
+        Admission::Granted(approval, answers) => {
             assert_eq!(answers, r#"{"/path":"x"}"#);
+            binding.grant_used(at(millis), call, &approval);
             true
         }
         Admission::Approve(_) => false,
@@ -153,7 +155,7 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         let rules = Arc::new(Rules::parse(FILE).unwrap());
         let (teams, changes) = CurrentRules::without_logins(rules, binding.teams.key().clone());
         let id = if person.is_empty() { "0" } else { person };
-        let caller = CurrentCaller::new(callers::ProvenCaller::of_program(id));
+        let caller = SessionCaller::new(ProvenCaller::of_program(id));
         let usual = Duration::from_secs(24 * 60 * 60);
         (
             Binding::new(teams, server(server_key), caller, usual),
@@ -308,10 +310,10 @@ fn who_has_the_mailbox_of_a_person_bound_to_another_subject_is_not_that_person_a
     let key = IdentityKey::random().unwrap();
     let (teams, _changes) = CurrentRules::new(rules.clone(), key, logins.clone());
     let calling = |issuer: &str, subject: &str, mail: &str| {
-        let caller = callers::ProvenCaller::of_subject(issuer, subject, Some(LOGS_IN));
+        let caller = ProvenCaller::of_subject(issuer, subject, Some(LOGS_IN));
         let caller = caller.with_token(mail, Vec::new());
         let by = identified(&teams, rules.people(), &caller);
-        let caller = CurrentCaller::new(caller);
+        let caller = SessionCaller::new(caller);
         let usual = Duration::from_secs(24 * 60 * 60);
         let binding = Binding::new(teams.clone(), server("k"), caller, usual);
         let call = call("put_a", Some(r#"{"environment":"production"}"#));
@@ -368,10 +370,10 @@ fn who_has_the_mailbox_of_a_person_bound_to_another_subject_is_not_that_person_a
 
     // If the logins cannot be read, the caller is unknown, and a rule with `not-caller` refuses.
     std::fs::write(state.path().join("inbox.logins"), "{").unwrap();
-    let caller = callers::ProvenCaller::of_subject(LOGS_IN, "s-1", Some(LOGS_IN));
+    let caller = ProvenCaller::of_subject(LOGS_IN, "s-1", Some(LOGS_IN));
     let by = identified(&teams, rules.people(), &caller);
     assert!(by.caller.person.is_empty() && by.unmatched.is_some());
-    let binding = Binding::new(teams, server("k"), CurrentCaller::new(caller), hour);
+    let binding = Binding::new(teams, server("k"), SessionCaller::new(caller), hour);
     let admitted = binding.admit(now, &call("delete_a", None), None);
     assert!(matches!(admitted, Admission::Refuse(_)), "{admitted:?}");
 }
@@ -489,7 +491,7 @@ fn questions_in_calls_are_decided_alike_unless_a_rule_reads_their_arguments_or_p
         let rules = Arc::new(Rules::parse(file).unwrap());
         let key = IdentityKey::random().unwrap();
         let (teams, _changes) = CurrentRules::without_logins(rules, key);
-        let caller = CurrentCaller::new(callers::ProvenCaller::of_program("0"));
+        let caller = SessionCaller::new(ProvenCaller::of_program("0"));
         let binding = Binding::new(teams, server("k"), caller, Duration::from_secs(60));
         let decisions = binding.at(Timestamp::from_millis(1_000));
         let none = call("put_a", None);
@@ -518,4 +520,85 @@ fn a_host_is_the_same_for_rules_with_the_dot_of_the_root() {
         });
         assert_eq!(facts.host, "evil.test", "{url}");
     }
+}
+
+#[test]
+fn each_call_is_judged_by_the_proof_that_made_it_and_an_unknown_one_by_the_strictest() {
+    const LOGS_IN: &str = "https://id.example";
+    let file = r#"
+        [people.ada]
+        mail = "ada@example.com"
+        [groups]
+        admins = { claim = "admins" }
+        [[rules]]
+        name = "trusted"
+        when = '"admins" in groups'
+        allow = true
+        [[rules]]
+        name = "never"
+        tool = "delete_*"
+        refuse = "only admins"
+        [[rules]]
+        name = "asks"
+        ask = { person = "ada" }
+        when = '!("admins" in groups)'
+    "#;
+    let key = IdentityKey::random().unwrap();
+    let rules = Arc::new(Rules::parse(file).unwrap());
+    let (teams, _changes) = CurrentRules::without_logins(rules, key);
+    let subject = |claims: &[&str]| {
+        let claims = claims.iter().map(|claim| (*claim).to_owned()).collect();
+        ProvenCaller::of_subject(LOGS_IN, "s-1", Some(LOGS_IN)).with_token("", claims)
+    };
+    let caller = SessionCaller::new(subject(&["admins"]));
+    let binding = Binding::new(teams, server("k"), caller.clone(), Duration::from_secs(60));
+    let now = Timestamp::from_millis(1_000);
+    let of = |proof: ProofNumber| CallSummary {
+        proof,
+        ..call("delete_a", None)
+    };
+    let request = ElicitRequest::form(
+        "Who?",
+        &serde_json::json!({"type": "object", "properties": {}}),
+    );
+    let question = QuestionParts {
+        request: &request,
+        form: None,
+        has_credentials: false,
+    };
+    let is_callers =
+        |binding: &Binding| matches!(binding.plan(now, None, question), Planned::Caller { .. });
+    let first = caller.number_of(&subject(&["admins"])).unwrap();
+    assert!(matches!(
+        binding.admit(now, &of(first), None),
+        Admission::Free
+    ));
+    assert!(is_callers(&binding));
+    let second = caller.number_of(&subject(&[])).unwrap();
+    assert_ne!(first, second);
+    assert!(matches!(
+        binding.admit(now, &of(second), None),
+        Admission::Refuse(_)
+    ));
+    assert!(matches!(
+        binding.admit(now, &of(first), None),
+        Admission::Free
+    ));
+    assert!(binding.refuses(now, &of(first), None).is_none());
+    assert!(binding.refuses(now, &of(second), None).is_some());
+    assert!(
+        !is_callers(&binding),
+        "the call may be that of the second token"
+    );
+    let decisions = binding.at(now);
+    assert_ne!(
+        decisions.group_of(&of(first)),
+        decisions.group_of(&of(second))
+    );
+    // Another caller has no number here, and neither has one proof too many.
+    let other = ProvenCaller::of_subject(LOGS_IN, "s-2", Some(LOGS_IN));
+    assert_eq!(caller.number_of(&other), None);
+    let many = (0..100).map(|number| caller.number_of(&subject(&[&format!("g{number}")])));
+    assert_eq!(many.flatten().count(), 62);
+    assert_eq!(caller.number_of(&subject(&[])), Some(second));
 }

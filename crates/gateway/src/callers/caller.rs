@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
 use mcp_elicit_policy::CallingPerson;
 use mcp_elicit_record::principal::Principal;
@@ -186,6 +187,31 @@ impl ProvenCaller {
         &self.client
     }
 
+    /// Returns `true` if a proof says the same of this caller, apart from the time at which it expires.
+    fn is_same_for_rules(&self, other: &Self) -> bool {
+        let Self {
+            binding,
+            kind,
+            person,
+            issuer,
+            subject,
+            name,
+            mail,
+            claims,
+            client,
+            expires_at: _,
+        } = self;
+        *binding == other.binding
+            && *kind == other.kind
+            && *person == other.person
+            && *issuer == other.issuer
+            && *subject == other.subject
+            && *name == other.name
+            && *mail == other.mail
+            && *claims == other.claims
+            && *client == other.client
+    }
+
     /// Returns the time at which the proof expires; `None` if it does not.
     #[cfg(feature = "teams")]
     pub(crate) fn expires_at(&self) -> Option<Timestamp> {
@@ -202,34 +228,60 @@ impl fmt::Debug for ProvenCaller {
     }
 }
 
-/// The caller of a session. Its names and groups follow the newest proof; the binding never changes.
+/// The caller of a session, with the proofs of its requests: rules decide about each call by the proof of the request that
+/// made it. The binding never changes.
 #[derive(Debug)]
-pub(crate) struct CurrentCaller(RwLock<Arc<ProvenCaller>>);
+pub(crate) struct SessionCaller {
+    opened_by: Arc<ProvenCaller>,
+    /// The proofs that differ, by their numbers; the first opened the session.
+    proofs: RwLock<Vec<Arc<ProvenCaller>>>,
+}
 
-impl CurrentCaller {
-    /// Creates the current caller.
+impl SessionCaller {
+    /// The most proofs that differ in more than their time: a caller has a few.
+    const MOST: usize = 64;
+
+    /// Creates the caller of a session that was opened with this proof.
     pub(crate) fn new(caller: ProvenCaller) -> Arc<Self> {
-        Arc::new(Self(RwLock::new(Arc::new(caller))))
+        let opened_by = Arc::new(caller);
+        let proofs = RwLock::new(vec![opened_by.clone()]);
+        Arc::new(Self { opened_by, proofs })
     }
 
-    /// Returns the caller according to its newest proof.
-    pub(crate) fn get(&self) -> Arc<ProvenCaller> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// Returns the caller according to the proof that opened the session.
+    pub(crate) fn opened_by(&self) -> &ProvenCaller {
+        &self.opened_by
     }
 
-    /// Applies another proof of the same caller. Returns `false` if it expires earlier than the current one.
-    #[cfg(feature = "teams")]
-    pub(super) fn renew(&self, caller: &ProvenCaller) -> bool {
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_newest =
-            current.binding == caller.binding && caller.expires_at >= current.expires_at;
-        if is_newest {
-            *current = Arc::new(caller.clone());
+    /// Returns the caller according to each of its proofs, by their numbers.
+    pub(crate) fn all(&self) -> Vec<Arc<ProvenCaller>> {
+        let proofs = self.proofs.read();
+        proofs.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the caller according to the proof with this number. There is no other number than those given here.
+    pub(crate) fn of(&self, proof: ProofNumber) -> Arc<ProvenCaller> {
+        let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
+        let known = proofs.get(usize::from(proof.0));
+        known.unwrap_or(&self.opened_by).clone()
+    }
+
+    /// Returns the number of a proof, which may be new; `None` if it is another caller's, or if there are too many.
+    pub(crate) fn number_of(&self, caller: &ProvenCaller) -> Option<ProofNumber> {
+        let number = |all: &[Arc<ProvenCaller>]| {
+            let at = all.iter().position(|known| known.is_same_for_rules(caller));
+            at.and_then(|at| u16::try_from(at).ok()).map(ProofNumber)
+        };
+        let known = number(&self.proofs.read().unwrap_or_else(PoisonError::into_inner));
+        if known.is_some() {
+            return known;
         }
-        is_newest
+        let mut all = self.proofs.write().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &Arc<ProvenCaller>| known.binding == caller.binding;
+        if all.len() < Self::MOST && all.iter().all(is_same) && number(&all).is_none() {
+            all.push(Arc::new(caller.clone()));
+        }
+        number(&all)
     }
 }
 

@@ -29,7 +29,7 @@ use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::refusals::Refusals;
 use mcp_elicit_record::{IdentityKey, Record};
 
-pub(crate) use caller::{CurrentCaller, ProofKind, ProvenCaller};
+pub(crate) use caller::{ProofKind, ProvenCaller, SessionCaller};
 
 use crate::config::{Auth, ProxyAuth};
 use crate::headers::only_text;
@@ -405,7 +405,7 @@ impl Callers {
             Proof::Unverified(_) | Proof::Keys => false,
             Proof::Proxy(_) => !self.is_blocked(caller),
             #[cfg(feature = "teams")]
-            Proof::Oidc(callers) => callers.current(caller).is_some() && !self.is_blocked(caller),
+            Proof::Oidc(callers) => callers.knows(caller) && !self.is_blocked(caller),
         }
     }
 
@@ -427,17 +427,6 @@ impl Callers {
             && caller.kind() == ProofKind::Subject
         {
             callers.note(caller, bearer(headers).ok(), now());
-        }
-    }
-
-    /// Returns the caller of a session, updated by its newest proof from now on.
-    pub(crate) fn current(&self, caller: ProvenCaller) -> Arc<CurrentCaller> {
-        match &self.proof {
-            Proof::Unverified(_) | Proof::Proxy(_) | Proof::Keys => CurrentCaller::new(caller),
-            #[cfg(feature = "teams")]
-            Proof::Oidc(callers) => callers
-                .current(caller.binding())
-                .unwrap_or_else(|| CurrentCaller::new(caller)),
         }
     }
 

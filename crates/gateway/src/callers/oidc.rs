@@ -8,7 +8,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::view::sanitize;
 use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
 
-use super::caller::{CurrentCaller, ProvenCaller};
+use super::caller::ProvenCaller;
 use crate::config::{OidcAuth, SecretText, TokenCheck};
 
 /// The number of callers above which those with expired tokens are forgotten.
@@ -23,8 +23,9 @@ pub(crate) struct OidcCallers {
     settings: OidcAuth,
     /// The issuer at which people log in.
     logs_in: Option<String>,
-    /// The callers by their bindings, each according to its newest token.
-    current: Mutex<HashMap<String, Arc<CurrentCaller>>>,
+    /// The callers by their bindings, each according to the token that expires last: it says how long a caller is served,
+    /// and nothing to rules.
+    current: Mutex<HashMap<String, Arc<ProvenCaller>>>,
     /// The newest tokens of callers by their bindings, and the times at which the issuer was asked; empty if it is not
     /// asked again.
     tokens: Mutex<HashMap<String, (SecretText, Timestamp)>>,
@@ -185,31 +186,37 @@ impl OidcCallers {
     /// Stores the newest token's data about a caller. Returns `false` if another token is newer.
     fn remember(&self, caller: &ProvenCaller, now: Timestamp) -> bool {
         let mut current = self.callers();
-        if let Some(known) = current.get(caller.binding()) {
-            return known.renew(caller);
+        if let Some(known) = current.get_mut(caller.binding()) {
+            let is_newest = caller.expires_at() >= known.expires_at();
+            if is_newest {
+                *known = Arc::new(caller.clone());
+            }
+            return is_newest;
         }
         if current.len() >= MANY {
-            current.retain(|_, known| !has_expired(&known.get(), now));
+            current.retain(|_, known| !has_expired(known, now));
             self.tokens()
                 .retain(|binding, _| current.contains_key(binding));
         }
         let binding = caller.binding().to_owned();
-        current.insert(binding, CurrentCaller::new(caller.clone()));
+        current.insert(binding, Arc::new(caller.clone()));
         true
     }
 
-    /// Returns the caller of this binding, according to its newest token.
-    pub(super) fn current(&self, binding: &str) -> Option<Arc<CurrentCaller>> {
-        self.callers().get(binding).cloned()
+    /// Returns `true` if a token of this caller is known, which may have expired.
+    pub(super) fn knows(&self, binding: &str) -> bool {
+        self.callers().contains_key(binding)
     }
 
     /// Returns `true` if the newest token of this caller is still valid.
     pub(super) fn is_valid(&self, binding: &str, now: Timestamp) -> bool {
-        let known = self.current(binding);
-        known.is_some_and(|known| !has_expired(&known.get(), now))
+        let callers = self.callers();
+        callers
+            .get(binding)
+            .is_some_and(|known| !has_expired(known, now))
     }
 
-    fn callers(&self) -> MutexGuard<'_, HashMap<String, Arc<CurrentCaller>>> {
+    fn callers(&self) -> MutexGuard<'_, HashMap<String, Arc<ProvenCaller>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

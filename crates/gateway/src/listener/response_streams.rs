@@ -371,7 +371,7 @@ impl ResponseStreams {
                 (
                     stream.is_open(),
                     **stream_id == StreamId::SESSION,
-                    stream_id.0,
+                    **stream_id,
                 )
             });
             let Some((_, stream)) = oldest else {

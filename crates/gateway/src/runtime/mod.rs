@@ -38,7 +38,7 @@ pub use shared_record::{migrate, planned_migration};
 pub use start_error::StartError;
 use terminal::terminal_frontend;
 
-use crate::callers::{Callers, CurrentCaller};
+use crate::callers::{Callers, SessionCaller};
 use crate::config::{Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
 use crate::current_rules::CurrentRules;
 use crate::learned_facts::{LearnedFacts, LearningServer};
@@ -293,13 +293,13 @@ impl Runtime {
     pub(crate) fn session_context(
         &self,
         server: &Server,
-        caller: &Arc<CurrentCaller>,
+        caller: &Arc<SessionCaller>,
     ) -> SessionContext {
         let name = &server.settings.server;
         let key = self.record.identity_key();
         let identity = SessionIdentity {
             server: server_identity(server, key, std::env::vars_os()),
-            caller: caller.get().binding().to_owned(),
+            caller: caller.opened_by().binding().to_owned(),
         };
         SessionContext {
             server: name.clone(),

@@ -30,7 +30,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
 use crate::bind::ServerOfCalls;
-use crate::callers::{Callers, CurrentCaller};
+use crate::callers::{Callers, SessionCaller};
 use crate::current_rules::CurrentRules;
 use crate::frame::{FrameBytes, one_line};
 use crate::local_responder::LocalResponses;
@@ -154,8 +154,8 @@ pub(crate) struct SessionContext {
     pub identity: SessionIdentity,
     /// The operator's credentials at the server.
     pub secrets: Arc<[SecretText]>,
-    /// The caller, according to its newest proof.
-    pub caller: Arc<CurrentCaller>,
+    /// The caller, with the proofs of its requests.
+    pub caller: Arc<SessionCaller>,
     /// The callers, which may be blocked or revoked while a question is open.
     pub callers: Arc<Callers>,
     /// The rules, if there are any.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_elicit_record::clock;
 
-use crate::callers::{CurrentCaller, ProvenCaller};
+use crate::callers::{ProvenCaller, SessionCaller};
 use crate::config::Server;
 use crate::frame::FrameBytes;
 use crate::runtime::{Runtime, StartError};
@@ -235,7 +235,7 @@ fn start(
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<Started, StartError> {
-    let caller = CurrentCaller::new(ProvenCaller::local());
+    let caller = SessionCaller::new(ProvenCaller::local());
     let who = runtime.session_context(server, &caller);
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);

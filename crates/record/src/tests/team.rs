@@ -539,6 +539,7 @@ async fn nobody_agrees_to_a_call_whose_arguments_cannot_be_opened() {
             target: "delete".to_owned(),
             arguments: Some(r#"{"name":"all"}"#.to_owned()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         }),
         ..asked_of("r1")
     };
@@ -698,6 +699,7 @@ fn about_a_call(keep_arguments: Option<Duration>) -> NewQuestion {
             target: "delete".to_owned(),
             arguments: Some(r#"{"volume":"all"}"#.to_owned()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         }),
         team: Some(team.for_approval().to_plan().unwrap()),
         ..asked("Who?")

@@ -2,7 +2,7 @@
 
 use crate::SessionKey;
 use mcp_elicit_core::lifecycle::Delivery;
-use mcp_elicit_core::question::{CallSummary, Ending, NewQuestion};
+use mcp_elicit_core::question::{CallSummary, Ending, NewQuestion, ProofNumber};
 use mcp_elicit_core::wire::CallKind;
 use std::cell::Cell;
 
@@ -295,6 +295,7 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
         target: target.to_owned(),
         arguments: arguments.map(str::to_owned),
         digest: "d".to_owned(),
+        proof: ProofNumber::default(),
     };
     let unsure = NewQuestion {
         call: Some(calling("deploy", Some(r#"{"to":"moon"}"#))),

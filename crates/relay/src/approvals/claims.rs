@@ -64,6 +64,8 @@ fn absent_arguments(call: &CallSummary, tool: &ToolFacts) -> Option<Vec<AbsentAr
 mod tests {
     use super::*;
 
+    use mcp_elicit_core::question::ProofNumber;
+
     use crate::CallKind;
 
     #[test]
@@ -73,6 +75,7 @@ mod tests {
             target: "delete".to_owned(),
             arguments: arguments.map(str::to_owned),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         };
         let schema = r#"{"type":"object","properties":{"name":{"type":"string"},"note":{"type":"string"},
             "cluster":{"type":"string","default":"staging"},"force":{"type":"boolean","default":false}}}"#;
@@ -124,6 +127,7 @@ mod tests {
             target: "t".to_owned(),
             arguments: Some("{}".to_owned()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         };
         let claims = claims(&call, &tool);
         assert_eq!((claims.absent.len(), claims.more_absent), (20, 30));

@@ -18,6 +18,8 @@ mod request;
 mod shown;
 mod tools;
 
+use std::sync::Arc;
+
 use mcp_elicit_core::question::{CallSummary, REASONS, reason_line};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
 use mcp_elicit_core::wire::members;
@@ -73,7 +75,7 @@ impl Relay {
             return Ok(None);
         };
         let summary = match calls::summary_for_rules(kind, *frame) {
-            Ok(summary) => summary,
+            Ok(summary) => made_on(frame.stream(), summary),
             Err(defect) => {
                 let why = format!("no rule of the gateway can be judged, since {defect}");
                 return Err(self.effects.reject(frame, &ErrorResponse::new(-32602, why)));
@@ -107,17 +109,23 @@ impl Relay {
                 Some(self.ask_approval(frame, kind, summary, *approval))
             }
             Admission::Granted(approval, answers) => {
-                let rule = approval.people.rule;
+                let rule = approval.people.rule.clone();
                 let edits = Edits::read(frame.text(), &answers);
-                if let Some(why) = self.refusal_of_edits(frame.at(), kind, edits.as_ref(), &rule) {
+                let (now, stream) = (frame.at(), frame.stream());
+                if let Some(why) = self.refusal_of_edits(now, stream, kind, edits.as_ref(), &rule) {
                     return Some(self.refuse_call(frame, kind, &why));
                 }
-                let (now, stream) = (frame.at(), frame.stream());
                 let by = ApprovedBy {
                     rule,
                     comments: Vec::new(),
+                    client_info: self.client.info_in(*frame),
                 };
-                Some(self.run_approved(now, stream, frame.text(), edits, by, None))
+                let (forward, has_started) =
+                    self.run_approved(now, stream, frame.text(), edits, by, None);
+                if has_started && let Some(decisions) = &self.settings.decisions {
+                    decisions.grant_used(now, &summary, &approval);
+                }
+                Some(forward)
             }
         }
     }
@@ -234,6 +242,7 @@ impl Relay {
         };
         let text = frame.bytes_of(frame.text());
         let key = self.insert_unsent(permit, frame.at(), frame.stream(), id, kind, text);
+        self.describe_client(key, frame);
         let may_learn = kind == CallKind::Tool
             && !approval.edit.is_empty()
             && self.catalog.may_learn_of(&summary.target);
@@ -245,6 +254,14 @@ impl Relay {
             self.open_approval(frame.at(), key);
         }
         ClientForward::Handled
+    }
+
+    /// Records the client of a call as the request that makes it describes it.
+    pub(crate) fn describe_client(&mut self, key: CallId, frame: ClientFrame<'_>) {
+        let client_info = self.client.info_in(*frame);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.describe_client(client_info);
+        }
     }
 
     /// Asks people about a waiting call, unless it was given up meanwhile.
@@ -290,7 +307,8 @@ impl Relay {
             self.effects.push(Effect::DeliveryRefused { records, why });
             return;
         };
-        self.remove_call(key);
+        let client_info = self.remove_call(key);
+        let client_info = client_info.and_then(|call| call.client_info().cloned());
         let reply: Value = serde_json::from_str(reply).unwrap_or_default();
         let answers = match &reply["content"] {
             content @ Value::Object(_) => content.to_string(),
@@ -301,7 +319,9 @@ impl Relay {
         let rule = &approval.people.rule;
         let refusal = if reply["action"] == "accept" {
             match &edits {
-                Some(_) => self.refusal_of_edits(now, client.kind, edits.as_ref(), rule),
+                Some(_) => {
+                    self.refusal_of_edits(now, client.stream, client.kind, edits.as_ref(), rule)
+                }
                 None => self.refusal_of_waiting(now, client.kind, &summary),
             }
             .map(|why| (NotCalled::Refused, why))
@@ -344,8 +364,9 @@ impl Relay {
         let by = ApprovedBy {
             rule,
             comments: reasons,
+            client_info,
         };
-        if let ClientForward::AsIs(call) =
+        if let (ClientForward::AsIs(call), _) =
             self.run_approved(now, client.stream, &text, edits, by, delivery)
         {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
@@ -358,6 +379,7 @@ impl Relay {
     fn refusal_of_edits(
         &self,
         now: Timestamp,
+        stream: StreamId,
         kind: CallKind,
         edits: Option<&Edits>,
         rule: &str,
@@ -371,6 +393,7 @@ impl Relay {
         let Some(Ok(summary)) = summary else {
             return Some("the changed arguments cannot be judged by the rules".to_owned());
         };
+        let summary = made_on(stream, summary);
         let tool = self.catalog.facts_of(kind, &summary.target);
         let why = match decisions.admit(now, &summary, tool) {
             Admission::Free => return None,
@@ -443,14 +466,14 @@ impl Relay {
     ) -> Option<ClientForward> {
         self.calls.get(waits)?.round()?;
         let decisions = self.settings.decisions.clone()?;
-        let summary = calls::summary(kind, *frame).ok()?;
+        let summary = made_on(frame.stream(), calls::summary(kind, *frame).ok()?);
         let tool = self.catalog.facts_of(kind, &summary.target);
         let refusal = decisions.refuses(frame.at(), &summary, tool)?;
         Some(self.refuse_call(frame, kind, &refusal.to_string()))
     }
 
     /// Sends an approved call to the server, with the changed arguments. Returns [`ClientForward::AsIs`] only for the
-    /// unchanged text.
+    /// unchanged text, and `true` if the call has started.
     fn run_approved(
         &mut self,
         now: Timestamp,
@@ -459,35 +482,39 @@ impl Relay {
         edits: Option<Edits>,
         by: ApprovedBy,
         delivery: Option<DeliveryId>,
-    ) -> ClientForward {
+    ) -> (ClientForward, bool) {
         let (changed, edited) = edits.map(Edits::into_parts).unzip();
         let binding = changed.as_ref().and_then(|_| binding_of(text));
         let sent = without_unshown(changed.as_deref().unwrap_or(text)).or(changed);
         let text = sent.as_deref().unwrap_or(text);
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
-            return ClientForward::Handled;
+            return (ClientForward::Handled, false);
         };
         let frame = ClientFrame::of_text(text, &index, stream, now);
         let method = frame.method().unwrap_or_default();
         self.approvals.start(Approved {
             rule: by.rule,
             comments: by.comments,
+            client_info: by.client_info,
             edited: edited.unwrap_or_default(),
             delivery,
             binding,
         });
         let forward = self.translate_request(frame, method, Carried::default());
-        if let Some(never) = self.approvals.take_unstarted() {
+        let never = self.approvals.take_unstarted();
+        let has_started = never.is_none();
+        if let Some(never) = never {
             self.undelivered_approval(never.delivery);
         }
-        match (forward, sent) {
+        let forward = match (forward, sent) {
             (ClientForward::AsIs(call), Some(sent)) => {
                 let delivery = call.and_then(|call| self.approvals.take_delivery(call));
                 self.effects.send_to_server(sent, call, delivery);
                 ClientForward::Handled
             }
             (forward, _) => forward,
-        }
+        };
+        (forward, has_started)
     }
 
     /// Keeps the approval of a call that was not made for the same call made again.
@@ -544,10 +571,12 @@ impl Relay {
     }
 }
 
-/// The rule by which a call was approved, and the comments of its approvers.
+/// The rule by which a call was approved, the comments of its approvers, and its client.
 struct ApprovedBy {
     rule: String,
     comments: Vec<String>,
+    /// `clientInfo` of the request that made the call.
+    client_info: Option<Arc<str>>,
 }
 
 /// Returns the reasons or comments in the record's reply about a call, each on one line.
@@ -555,6 +584,12 @@ fn reasons_in(reply: &Value) -> Vec<String> {
     let reasons = reply["_meta"][REASONS].as_array().into_iter().flatten();
     let reasons = reasons.filter_map(Value::as_str).filter_map(reason_line);
     reasons.collect()
+}
+
+/// Returns a call with the proof of the request on this stream, which makes it.
+fn made_on(stream: StreamId, call: CallSummary) -> CallSummary {
+    let proof = stream.proof();
+    CallSummary { proof, ..call }
 }
 
 /// Returns the digest of a call in a request; `None` if it has none.

@@ -185,6 +185,7 @@ fn is_plain(written: &str, number: &Value) -> bool {
 mod tests {
     use super::*;
     use mcp_elicit_core::form::Field;
+    use mcp_elicit_core::question::ProofNumber;
 
     use crate::CallKind;
     use crate::tests::approvals::people;
@@ -304,6 +305,7 @@ mod tests {
             target: "run".to_owned(),
             arguments: Some(arguments.to_string()),
             digest: "d".to_owned(),
+            proof: ProofNumber::default(),
         };
         let approval = Approval {
             people: people(),

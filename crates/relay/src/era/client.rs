@@ -1,5 +1,7 @@
 //! The client's side: its era, and the rules that depend on it.
 
+use std::sync::Arc;
+
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::frame::Frame;
 use mcp_elicit_core::wire::{
@@ -197,6 +199,22 @@ impl Client {
             ClientEra::Unknown => None,
             ClientEra::Pushed(client) => Some(client.info().to_owned()),
             ClientEra::Rounds(client) => client.info().map(str::to_owned),
+        }
+    }
+
+    /// Returns `clientInfo` of this request as JSON, if each request of the client describes itself.
+    pub(crate) fn info_in(&self, frame: Frame<'_>) -> Option<Arc<str>> {
+        match &self.0 {
+            ClientEra::Unknown | ClientEra::Pushed(_) => None,
+            ClientEra::Rounds(client) => client.info_in(frame),
+        }
+    }
+
+    /// Returns `clientInfo` as JSON for a question in this call.
+    pub(crate) fn info_for(&self, call: Option<&Call>) -> Option<String> {
+        match (&self.0, call) {
+            (ClientEra::Rounds(_), Some(call)) => call.client_info().map(ToString::to_string),
+            _ => self.info(),
         }
     }
 

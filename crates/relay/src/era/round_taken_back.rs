@@ -84,6 +84,7 @@ impl Relay {
         let sent = changed.as_deref().unwrap_or(first);
         let kept = AskingCall::new(kind, sent.as_bytes().to_vec().into(), capability);
         let mut call = Call::new(permit, frame.at(), frame.stream(), id, Request::Call(kept));
+        call.describe_client(self.client.info_in(*frame));
         call.ask_people();
         Ok(self.calls.insert_unsent(call))
     }

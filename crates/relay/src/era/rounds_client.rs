@@ -1,6 +1,7 @@
 //! Clients of the rounds era (2026-07-28): the declarations of each of their requests, the questions in
 //! `input_required`, and the contents of their retries.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
@@ -30,8 +31,8 @@ const AT_CLIENT: Duration = Duration::from_secs(10 * 60);
 
 /// A client of this era, as its last request described it.
 pub(super) struct RoundsClient {
-    /// `clientInfo`, JSON.
-    info: Option<String>,
+    /// `clientInfo` of its first request, JSON.
+    info: Option<Arc<str>>,
     /// `clientCapabilities`, JSON.
     capabilities: String,
     /// `true` if they have no mode of questions.
@@ -43,7 +44,9 @@ impl RoundsClient {
     pub(super) fn new(meta: &Meta<'_>) -> Self {
         let capabilities = meta.client_capabilities().map_or("{}", RawValue::get);
         Self {
-            info: meta.client_info().map(|info| bounded_info(info.get())),
+            info: meta
+                .client_info()
+                .map(|info| bounded_info(info.get()).into()),
             capabilities: bounded_capabilities(capabilities),
             shows_no_question: meta.capability(REVISION).is_none(),
         }
@@ -54,9 +57,16 @@ impl RoundsClient {
         self.shows_no_question
     }
 
-    /// Returns `clientInfo` as JSON.
+    /// Returns `clientInfo` of its first request as JSON.
     pub(super) fn info(&self) -> Option<&str> {
         self.info.as_deref()
+    }
+
+    /// Returns `clientInfo` of this request as JSON: other clients of the caller may share the session.
+    pub(super) fn info_in(&self, frame: Frame<'_>) -> Option<Arc<str>> {
+        let named = frame.member(FramePart::Meta, meta::CLIENT_INFO)?;
+        let known = self.info.as_ref().filter(|known| ***known == *named);
+        Some(known.map_or_else(|| bounded_info(named).into(), Arc::clone))
     }
 
     /// Returns `clientCapabilities` as JSON.

@@ -1,5 +1,7 @@
 //! The calls that wait for approval, and approved calls that are about to start or with the server.
 
+use std::sync::Arc;
+
 use mcp_elicit_core::question::CallSummary;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
@@ -40,6 +42,8 @@ pub(crate) struct Approved {
     pub(crate) comments: Vec<String>,
     /// JSON Pointers to the arguments that were changed.
     pub(crate) edited: Vec<String>,
+    /// `clientInfo` of the request that made the call, JSON, which does not go to the server.
+    pub(crate) client_info: Option<Arc<str>>,
     /// The delivery of the approval, until the call is sent.
     pub(crate) delivery: Option<DeliveryId>,
     /// The call as its client made it, if its arguments were changed: the client's retries refer to it.
@@ -93,6 +97,11 @@ impl Approvals {
     /// Returns `true` if an approved call is about to start.
     pub(crate) fn is_starting(&self) -> bool {
         self.starting.is_some()
+    }
+
+    /// Returns `clientInfo` of the request that made the approved call which is about to start.
+    pub(crate) fn client_of_starting(&self) -> Option<Arc<str>> {
+        self.starting.as_ref()?.client_info.clone()
     }
 
     /// Takes out the approved call that did not start.

@@ -1,11 +1,11 @@
 //! Rules before a call and when a server asks: refused, approved, declined, abandoned and repeated, in every pair of
 //! eras.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_elicit_core::question::{CallSummary, TeamPlan};
+use mcp_elicit_core::question::{CallSummary, ProofNumber, TeamPlan};
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
 use super::world::{Asks, World};
@@ -23,6 +23,10 @@ pub(super) struct Fixed {
     /// The message of the question that is for people, if any.
     pub(super) people_for: Option<&'static str>,
     pub(super) approved: Mutex<Vec<String>>,
+    /// The number of calls that started because they were approved recently.
+    pub(super) grants_used: AtomicUsize,
+    /// The proof with which every call is free.
+    pub(super) free_with: Option<ProofNumber>,
     /// `true` once the rules have changed and refuse every call.
     pub(super) refuses_now: AtomicBool,
     /// The state of every vote.
@@ -30,7 +34,10 @@ pub(super) struct Fixed {
 }
 
 impl Decisions for Fixed {
-    fn admit(&self, _: Timestamp, _: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+    fn admit(&self, _: Timestamp, call: &CallSummary, _: Option<&ToolFacts>) -> Admission {
+        if self.free_with == Some(call.proof) {
+            return Admission::Free;
+        }
         if self.refuses_now.load(Ordering::SeqCst) {
             return Admission::Refuse(refusal());
         }
@@ -52,6 +59,10 @@ impl Decisions for Fixed {
     }
 
     fn not_asked(&self, _: Option<&CallSummary>, _: &RuleRefusal) {}
+
+    fn grant_used(&self, _: Timestamp, _: &CallSummary, _: &Approval) {
+        self.grants_used.fetch_add(1, Ordering::SeqCst);
+    }
 
     fn progress(&self, _: &str) -> Option<VoteProgress> {
         self.progress.clone()
@@ -813,4 +824,101 @@ fn a_server_that_never_lists_its_tools_holds_a_call_up_for_a_while_only() {
     world.answer(&open[0], Action::Accept);
     world.settle();
     assert!(!is_error(&response(&world, id)));
+}
+
+/// Returns a session in which calls need approval unless their requests come with the second proof.
+fn free_with_second_proof(eras: (Revision, Revision), asks: Asks) -> World {
+    let (settings, _) = settings(Fixed {
+        admit: Some(approval()),
+        free_with: Some(ProofNumber(1)),
+        ..Fixed::default()
+    });
+    let (client, server) = eras;
+    let mut world = World::with(settings, client, Capability::NONE, server, asks).opened();
+    world.people = None;
+    world
+}
+
+#[test]
+fn each_call_is_judged_by_the_proof_of_the_request_that_makes_it() {
+    for eras in ERAS {
+        let mut world = free_with_second_proof(eras, Asks::Nothing);
+        let made_with = |world: &mut World, proof| {
+            world.proof = ProofNumber(proof);
+            world.call();
+            world.settle();
+            (tool_calls(world), world.open_to_people().len())
+        };
+        assert_eq!(made_with(&mut world, 0), (0, 1), "{eras:?}");
+        assert_eq!(made_with(&mut world, 1), (1, 1), "{eras:?}");
+        // Neither the session nor the same call with the other proof makes it free.
+        assert_eq!(made_with(&mut world, 0), (1, 2), "{eras:?}");
+    }
+}
+
+#[test]
+fn a_call_that_was_handed_back_is_judged_again_if_it_is_made_with_another_proof() {
+    for eras in ERAS {
+        let mut world = free_with_second_proof(eras, Asks::Form);
+        world.proof = ProofNumber(1);
+        world.call();
+        world.settle();
+        assert_eq!((tool_calls(&world), world.open_to_people().len()), (1, 1));
+        world.pass_time(Duration::from_secs(51));
+        world.settle();
+        // With the other proof it needs approval, and with its own it goes on.
+        world.proof = ProofNumber(0);
+        world.call();
+        world.settle();
+        assert_eq!(world.open_to_people().len(), 2, "{eras:?}");
+        assert!(world.store.values().any(|kept| kept.asked.team.is_some()));
+        world.proof = ProofNumber(1);
+        world.call();
+        world.settle();
+        assert_eq!(world.open_to_people().len(), 2, "{eras:?}");
+        assert_eq!(tool_calls(&world), 1, "{eras:?}");
+    }
+}
+
+#[test]
+fn an_earlier_approval_counts_as_used_once_its_call_has_started() {
+    let granted = || {
+        let edit = Vec::new();
+        let people = people();
+        Admission::Granted(Box::new(Approval { people, edit }), "{}".to_owned())
+    };
+    let call = |more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{{"name":"ask"{more}}}}}"#
+        )
+    };
+    let (mut world, fixed) = admitting(ERAS[0], granted());
+    let used = || fixed.grants_used.load(Ordering::SeqCst);
+    world.client_sends(&call(r#","force":true"#));
+    assert!(world.to_client[0].1.contains("-32602"));
+    assert_eq!(used(), 0);
+    world.client_sends(&call(""));
+    assert_eq!((used(), world.to_server.len()), (1, 1));
+}
+
+#[test]
+fn people_are_told_the_client_of_the_request_that_makes_a_call() {
+    let revision = Revision::V2026_07_28;
+    let (mut world, _) = admitting((revision, revision), approval());
+    for (id, name) in [(900, "trusted"), (901, "other")] {
+        let meta = format!(
+            r#"{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"{name}","version":"9"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}"#
+        );
+        world.client_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"ask","arguments":{{"n":{id}}},"_meta":{meta}}}}}"#
+        ));
+    }
+    world.run_record();
+    let infos = world.store.values();
+    let mut infos: Vec<_> = infos
+        .filter_map(|kept| kept.asked.client_info.clone())
+        .collect();
+    infos.sort();
+    let expected = ["other", "trusted"].map(|name| format!(r#"{{"name":"{name}","version":"9"}}"#));
+    assert_eq!(infos, expected);
 }

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::NotAPerson;
+use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct World {
     /// Set if requests for the server's tools get lost, so that a test which plays the server does not see them.
     drops_tool_listings: bool,
     next_record: u64,
+    /// The proof of the client's requests.
+    pub(super) proof: ProofNumber,
     pub(super) restarts: u32,
     /// The evidence in the audit that acts, which counted, may be no person's.
     pub(super) doubts: Vec<(String, NotAPerson)>,
@@ -83,6 +86,7 @@ impl World {
             unwritable: None,
             drops_tool_listings: false,
             next_record: 0,
+            proof: ProofNumber::default(),
             restarts: 0,
             doubts: Vec::new(),
             not_shown: Vec::new(),
@@ -130,9 +134,8 @@ impl World {
     }
 
     pub(super) fn client_sends(&mut self, frame: &str) {
-        if let ClientForward::AsIs(_) =
-            self.relay
-                .client_frame(self.now, StreamId::SESSION, frame.as_bytes())
+        let stream = StreamId::of_request(0, self.proof);
+        if let ClientForward::AsIs(_) = self.relay.client_frame(self.now, stream, frame.as_bytes())
         {
             self.to_server.push_back(frame.to_owned());
         }

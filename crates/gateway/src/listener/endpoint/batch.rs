@@ -107,7 +107,7 @@ async fn respond_to_one(
     };
     match endpoint.at_work.begin(caller, kind) {
         Ok(permit) => {
-            let response = take(held, &message, headers, None, false).await;
+            let response = take(held, caller, &message, headers, None, false).await;
             permit.until_sent(response)
         }
         Err(refused) => with_id(message.parts(), refused.error()),

@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{CurrentCaller, ProvenCaller, Unauthenticated};
+use crate::callers::{ProvenCaller, SessionCaller, Unauthenticated};
 use crate::config::{ByteLimits, Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::call_memory::{Arriving, CallMemory};
@@ -132,6 +132,8 @@ struct ClientSession {
     client: Arc<ResponseStreams>,
     /// The binding of the caller.
     principal: String,
+    /// The caller, with the proofs of its requests.
+    caller: Arc<SessionCaller>,
     /// The credentials of its requests that are forwarded to the server.
     credentials: Credentials,
     stream_ids: AtomicU64,
@@ -398,7 +400,7 @@ impl McpEndpoint {
     /// Returns the starter of sessions for this caller, whose frames go to `client`.
     fn starts(
         self: &Arc<Self>,
-        caller: &Arc<CurrentCaller>,
+        caller: &Arc<SessionCaller>,
         client: &Arc<ResponseStreams>,
     ) -> Start {
         let (endpoint, caller, client) = (self.clone(), caller.clone(), client.clone());
@@ -407,17 +409,18 @@ impl McpEndpoint {
 
     fn start_session(
         &self,
-        caller: &Arc<CurrentCaller>,
+        caller: &Arc<SessionCaller>,
         client: &Arc<ResponseStreams>,
         beside: Beside,
     ) -> Result<Started, StartError> {
+        let opened_by = caller.opened_by();
         let settings = RelaySettings {
             client_streams: true,
             first_call: beside.first_call,
             is_pushed: beside.is_pushed,
-            task_caller: self.task_caller(&caller.get()),
-            client_waits: self.client_waits(&caller.get()),
-            byte_accounts: self.memory.of(&caller.get()),
+            task_caller: self.task_caller(opened_by),
+            client_waits: self.client_waits(opened_by),
+            byte_accounts: self.memory.of(opened_by),
             ..self.server.settings.clone()
         };
         let who = self.runtime.session_context(&self.server, caller);
@@ -502,12 +505,13 @@ impl McpEndpoint {
         &self,
         pool: Arc<Pool>,
         client: Arc<ResponseStreams>,
-        caller: &CurrentCaller,
+        caller: Arc<SessionCaller>,
     ) -> Arc<ClientSession> {
         Arc::new(ClientSession {
             pool,
             client,
-            principal: caller.get().binding().to_owned(),
+            principal: caller.opened_by().binding().to_owned(),
+            caller,
             credentials: self.credentials(),
             stream_ids: AtomicU64::new(0),
             used: AtomicU64::new(clock::now().as_millis()),
@@ -542,23 +546,27 @@ impl McpEndpoint {
         let mut sessions = self.sessions();
         let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
-            if !held.pool.is_over() {
+            let has_room = held.caller.number_of(&caller).is_some();
+            if has_room && !held.pool.is_over() {
                 held.touch();
                 return Ok((held.clone(), None));
+            }
+            if !has_room && held.has_work() {
+                return Err(Box::new(full()));
             }
             held.end();
         } else {
             evicted = make_room(&mut sessions, principal).map_err(|Full| Box::new(full()))?;
         }
         let client = Arc::new(ResponseStreams::of_caller(principal));
-        let caller = self.runtime.callers.current(caller);
+        let caller = SessionCaller::new(caller);
         let start = self.starts(&caller, &client);
         let most = match &self.server.target {
             Target::Program(_) if !self.server.share_child => child_pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
         let pool = Pool::growing(start, most, self.children.limit.clone());
-        let held = self.client_session(pool, client, &caller);
+        let held = self.client_session(pool, client, caller);
         sessions.insert(name, held.clone());
         Ok((held, evicted))
     }
@@ -597,10 +605,10 @@ impl McpEndpoint {
             return Err(Box::new(refusal(status, -32603, why)));
         };
         let client = Arc::new(ResponseStreams::of_one_client(caller.binding()));
-        let caller = self.runtime.callers.current(caller);
+        let caller = SessionCaller::new(caller);
         let pool = Pool::of_one(self.starts(&caller, &client));
         self.begin(&pool).await?;
-        let held = self.client_session(pool, client, &caller);
+        let held = self.client_session(pool, client, caller);
         let room = {
             let mut sessions = self.sessions();
             // Others may have opened sessions meanwhile.
@@ -637,11 +645,12 @@ impl McpEndpoint {
         let held = self.sessions().get(name).cloned();
         // Another principal's session looks like a missing one.
         match held.filter(|held| held.principal == caller.binding() && !name.contains(' ')) {
-            Some(held) => {
+            // A client whose proofs differ too often opens another one.
+            Some(held) if held.caller.number_of(caller).is_some() => {
                 held.touch();
                 Ok(held)
             }
-            None => Err(Box::new(no_session())),
+            Some(_) | None => Err(Box::new(no_session())),
         }
     }
 }
@@ -835,7 +844,7 @@ async fn respond(
     let endpoint = &state.endpoint;
     if state.via == Via::Gateway {
         return match endpoint.named(headers, &caller) {
-            Ok(held) => take(&held, message, headers, None, false).await,
+            Ok(held) => take(&held, &caller, message, headers, None, false).await,
             Err(response) => *response,
         };
     }
@@ -851,8 +860,8 @@ async fn respond(
         {
             return with_id(message.parts(), wrong);
         }
-        return match endpoint.shared(caller, headers).await {
-            Ok(held) => take(&held, message, headers, None, true).await,
+        return match endpoint.shared(caller.clone(), headers).await {
+            Ok(held) => take(&held, &caller, message, headers, None, true).await,
             Err(response) => *response,
         };
     }
@@ -865,13 +874,14 @@ async fn respond(
             return state.forward(to, Method::POST, &caller, body).await;
         }
         return match endpoint.named(headers, &caller) {
-            Ok(held) => take(&held, message, headers, None, false).await,
+            Ok(held) => take(&held, &caller, message, headers, None, false).await,
             Err(response) => *response,
         };
     }
-    match endpoint.own(caller).await {
+    match endpoint.own(caller.clone()).await {
         Ok((name, held)) => {
-            let response = take(&held, message, headers, Some(name.clone()), false).await;
+            let named = Some(name.clone());
+            let response = take(&held, &caller, message, headers, named, false).await;
             if ServerChallenge::is(response.status()) {
                 // The client opens another session when it has the required credentials.
                 endpoint.sessions().remove(&name);

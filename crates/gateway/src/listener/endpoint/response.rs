@@ -14,8 +14,11 @@ use mcp_elicit_relay::{Event, NEEDS_ID, StreamId};
 use tokio::sync::mpsc;
 
 use super::ClientSession;
-use super::header_checks::{cannot_start, carried, refusal, status_in_session, status_of};
+use super::header_checks::{
+    cannot_start, carried, no_session, refusal, status_in_session, status_of,
+};
 use super::request::Message;
+use crate::callers::ProvenCaller;
 use crate::frame::FrameBytes;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::response_streams::StreamEvent;
@@ -27,9 +30,10 @@ const SOON: Duration = Duration::from_millis(500);
 /// The same for a request of the rounds era, where errors have HTTP statuses, which a stream cannot express.
 const LATER: Duration = Duration::from_secs(10);
 
-/// Handles a message, and returns the response.
+/// Handles a message of this caller, and returns the response.
 pub(super) async fn take(
     held: &Arc<ClientSession>,
+    caller: &ProvenCaller,
     message: &Message,
     headers: &HeaderMap,
     session: Option<String>,
@@ -40,7 +44,11 @@ pub(super) async fn take(
         return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
     }
     let frame = FrameBytes::Seen(&message.frame, &message.index);
-    let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
+    let Some(proof) = held.caller.number_of(caller) else {
+        return no_session();
+    };
+    let number = held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1;
+    let stream_id = StreamId::of_request(number, proof);
     let carried = carried(headers, &held.credentials);
     if message.shape == Shape::Notification && !message.is_notice() {
         return refusal(StatusCode::BAD_REQUEST, -32600, NEEDS_ID);

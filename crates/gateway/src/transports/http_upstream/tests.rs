@@ -355,7 +355,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
             caller: "anonymous".to_owned(),
         },
         secrets: Arc::default(),
-        caller: crate::callers::CurrentCaller::new(crate::callers::ProvenCaller::local()),
+        caller: crate::callers::SessionCaller::new(crate::callers::ProvenCaller::local()),
         callers: Arc::new(crate::callers::Callers::unverified(record.identity_key())),
         teams: None,
         link: Arc::new(|_| None),

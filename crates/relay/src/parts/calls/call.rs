@@ -1,6 +1,9 @@
 //! One request of the client: its waiting client, and its state at the server.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{
     CallDefect, Capability, Envelope, Frame, Id, InputRequired, InputResponses, rounds,
@@ -40,6 +43,8 @@ pub(crate) struct Call {
     rounds: CallRounds,
     /// `true` if people are asked in place of its client.
     asks_people: bool,
+    /// `clientInfo` of the request that made it last, JSON, if each request describes its client.
+    client_info: Option<Arc<str>>,
 }
 
 /// The party that waits for a call.
@@ -84,8 +89,11 @@ impl Call {
         now: Timestamp,
         stream: StreamId,
         id: Id,
-        request: Request,
+        mut request: Request,
     ) -> Self {
+        if let Some(call) = request.call_mut() {
+            call.made_with(stream.proof());
+        }
         Self {
             permit,
             client_id: id.clone(),
@@ -101,7 +109,26 @@ impl Call {
             gave_place: false,
             rounds: CallRounds::default(),
             asks_people: false,
+            client_info: None,
         }
+    }
+
+    /// Records `clientInfo` of the request that makes it.
+    pub(crate) fn describe_client(&mut self, client_info: Option<Arc<str>>) {
+        self.client_info = client_info;
+    }
+
+    /// Sets `clientInfo` of the request that made it.
+    pub(crate) fn with_client_info(self, client_info: Option<Arc<str>>) -> Self {
+        Self {
+            client_info,
+            ..self
+        }
+    }
+
+    /// Returns `clientInfo` of the request that made it last, if each request describes its client.
+    pub(crate) fn client_info(&self) -> Option<&Arc<str>> {
+        self.client_info.as_ref()
     }
 
     /// Records that people are asked in place of its client, whose answers cannot be used.
@@ -166,6 +193,11 @@ impl Call {
         }
     }
 
+    /// Returns the proof of the request that made it last, if questions may come up in it.
+    pub(crate) fn proof(&self) -> Option<ProofNumber> {
+        Some(self.request.call()?.proof())
+    }
+
     /// Detaches the client. Returns the stream on which it waited.
     pub(super) fn detach(&mut self) -> Option<StreamId> {
         let stream = self.stream();
@@ -201,6 +233,9 @@ impl Call {
     /// Attaches a client that has made the call again with this id and waits on this stream.
     pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.waiter = Waiter::Client { stream, since: now };
+        if let Some(call) = self.request.call_mut() {
+            call.made_with(stream.proof());
+        }
         if let Some(id) = id {
             self.client_id = id;
         }

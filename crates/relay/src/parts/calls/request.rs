@@ -1,6 +1,7 @@
 //! The request of a call, with the parts that depend on its kind.
 
 use bytes::Bytes;
+use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{CallDefect, Capability, Frame};
 
@@ -26,6 +27,8 @@ pub(crate) struct AskingCall {
     frame: Bytes,
     /// The modes that the client can ask in, in this call.
     capability: Capability,
+    /// The proof of the request that made it last.
+    proof: ProofNumber,
     summary: Summary,
     turn: Turn,
 }
@@ -97,6 +100,7 @@ impl AskingCall {
             kind,
             frame,
             capability,
+            proof: ProofNumber::default(),
             summary: Summary::Unread { digest: None },
             turn: Turn::None,
         }
@@ -131,6 +135,19 @@ impl AskingCall {
         self.capability = capability;
     }
 
+    /// Records that it was made, or made again, with this proof.
+    pub(super) fn made_with(&mut self, proof: ProofNumber) {
+        self.proof = proof;
+        if let Summary::Read(Ok(read)) = &mut self.summary {
+            read.proof = proof;
+        }
+    }
+
+    /// Returns the proof of the request that made it last.
+    pub(super) fn proof(&self) -> ProofNumber {
+        self.proof
+    }
+
     /// Returns the kind of call, and the target's name or URI.
     pub(super) fn target(&self) -> Option<(CallKind, String)> {
         Some((self.kind, target(self.frame()?)?))
@@ -152,10 +169,12 @@ impl AskingCall {
         let text = self.frame().ok_or(CallDefect::Target)?;
         let index = FrameIndex::at(text.as_bytes()).ok_or(CallDefect::Target)?;
         let frame = Frame::of_text(text, &index);
-        match digest {
+        let read = match digest {
             Some(digest) => summary_of(self.kind, frame, digest),
             None => summary(self.kind, frame),
-        }
+        };
+        let proof = self.proof;
+        read.map(|read| CallSummary { proof, ..read })
     }
 
     /// Returns the summary of the call, if it was read before.

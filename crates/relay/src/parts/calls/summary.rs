@@ -1,6 +1,7 @@
 //! The reading of a call from its request: its target, its arguments and their digest.
 
 use mcp_elicit_core::digest;
+use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id, RESERVED};
@@ -60,6 +61,7 @@ fn with_digest(kind: CallKind, call: CallFrame<'_>, digest: String) -> CallSumma
         target: call.target.into_owned(),
         arguments: call.arguments.map(str::to_owned),
         digest,
+        proof: ProofNumber::default(),
     }
 }
 
