@@ -892,12 +892,23 @@ fn an_earlier_approval_counts_as_used_once_its_call_has_started() {
             r#"{{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{{"name":"ask"{more}}}}}"#
         )
     };
-    let (mut world, fixed) = admitting(ERAS[0], granted());
+    let (settings, fixed) = settings(Fixed {
+        admit: Some(granted()),
+        ..Fixed::default()
+    });
+    let settings = RelaySettings {
+        open_calls: 1,
+        ..settings
+    };
+    let mut world = World::with_silent_server(settings);
     let used = || fixed.grants_used.load(Ordering::SeqCst);
     world.client_sends(&call(r#","force":true"#));
     assert!(world.to_client[0].1.contains("-32602"));
     assert_eq!(used(), 0);
     world.client_sends(&call(""));
+    assert_eq!((used(), world.to_server.len()), (1, 1));
+    // There is no room for another call.
+    world.client_sends(&call("").replace("900", "901"));
     assert_eq!((used(), world.to_server.len()), (1, 1));
 }
 
