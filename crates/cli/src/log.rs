@@ -17,6 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::args::gateway::Log;
 use crate::failure::Failure;
 use crate::output::{self, harmless, harmless_json};
+use crate::stderr;
 
 /// The levels by default: one line for each step of a question, and warnings of the libraries.
 const USUAL: &str = "warn,mcp_elicit=info";
@@ -45,15 +46,19 @@ pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
                 usual: Format::default(),
                 for_person: io::stderr().is_terminal(),
             };
-            let layer = layer.with_writer(io::stderr).with_ansi(colours);
+            let layer = layer.with_writer(|| stderr::LogWriter).with_ansi(colours);
             layer.fmt_fields(HarmlessFields).event_format(lines).boxed()
         }
         Log::Json => {
             output::write_lines_as_json();
-            let layer = layer.with_writer(|| JsonLines(io::stderr()));
+            let layer = layer.with_writer(|| JsonLines(stderr::LogWriter));
             layer.with_ansi(false).json().boxed()
         }
     };
+    stderr::start(output::missing_lines)
+        .map_err(|error| Failure::usage("cannot start the thread of the log").because(error))?;
+    show_panics_there();
+    mcp_elicit_gateway::before_exit(stderr::flush);
     // Only one log can be started; an earlier command in this process may have started it.
     drop(
         tracing_subscriber::registry()
@@ -107,6 +112,23 @@ impl<W: io::Write> io::Write for JsonLines<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Sends the message of a panic the way of the log, so that it does not wait for a stderr that nobody reads.
+fn show_panics_there() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name").to_owned();
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
+            _ => String::new(),
+        };
+        output::say(output::harmless_lines(&format!(
+            "thread '{name}' {panic}{trace}"
+        )));
+        stderr::flush();
+    }));
 }
 
 /// The format of text. A line of a server's stderr is the server's name and the line. At a terminal, the reader is the

@@ -12,6 +12,7 @@
 //! - [`log`]: the log of a gateway
 //! - [`sign_in`]: OAuth in the browser, for servers over HTTP that require it
 //! - [`output`]: stdout for programs, stderr for people
+//! - [`stderr`]: the stderr of a gateway, which nobody may read
 
 mod args;
 mod call_session;
@@ -23,6 +24,7 @@ mod log;
 mod output;
 mod server_eras;
 mod sign_in;
+mod stderr;
 
 use std::process::ExitCode;
 
@@ -32,8 +34,10 @@ fn main() -> ExitCode {
         Err(error) => return output::show_usage(&error),
     };
     cli.color.write_global();
-    match commands::run(cli.command) {
+    let exit = match commands::run(cli.command) {
         Ok(exit) => exit.into(),
         Err(failure) => output::show_failure(&failure).into(),
-    }
+    };
+    stderr::flush();
+    exit
 }

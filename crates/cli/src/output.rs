@@ -37,25 +37,43 @@ pub(crate) fn write_lines_as_json() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Writes a record in the form of the log's.
-fn log_json(level: &str, fields: &serde_json::Value) {
+/// Returns a record in the form of the log's.
+fn as_json(level: &str, fields: &serde_json::Value) -> String {
     let at = i64::try_from(mcp_elicit_record::clock::now().as_millis()).unwrap_or(i64::MAX);
     let at =
         jiff::Timestamp::from_millisecond(at).map_or_else(|_| String::new(), |at| at.to_string());
     let record = serde_json::json!({"timestamp": at, "level": level, "fields": fields, "target": "mcp_elicit"});
     let line = record.to_string();
-    let _ignored = writeln!(std::io::stderr().lock(), "{}", harmless_json(&line));
+    harmless_json(&line).into_owned()
 }
 
-/// Prints one line for people. A closed stderr does not stop the program.
+/// Returns the line of a log in which lines are missing.
+pub(crate) fn missing_lines(dropped: u64) -> String {
+    let why = format!("{dropped} lines are missing here: stderr was not read in time");
+    if AS_JSON.load(Ordering::Relaxed) {
+        return as_json("WARN", &serde_json::json!({"message": why}));
+    }
+    format!("{} {why}", styled(WARNING, "warning:"))
+}
+
+/// Writes a line on stderr; where a thread does that, only adds it. A closed stderr does not stop the program.
+fn write_line(line: &str) {
+    if !crate::stderr::write(format!("{line}\n").as_bytes()) {
+        let _ignored = writeln!(anstream::stderr().lock(), "{line}");
+    } else if std::io::stderr().is_terminal() {
+        // A question to the person there may follow.
+        crate::stderr::flush();
+    }
+}
+
+/// Prints one line for people.
 pub(crate) fn say(line: impl Display) {
     let line = line.to_string();
     if AS_JSON.load(Ordering::Relaxed) {
         let message = anstream::adapter::strip_str(&line).to_string();
-        return log_json("INFO", &serde_json::json!({"message": message}));
+        return write_line(&as_json("INFO", &serde_json::json!({"message": message})));
     }
-    let line = Charset::of_locale().spell(&line);
-    let _ignored = writeln!(anstream::stderr().lock(), "{line}");
+    write_line(&Charset::of_locale().spell(&line));
 }
 
 /// Prints commands to try next, each with its purpose on a line of its own.
@@ -210,6 +228,12 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         .into()
 }
 
+/// Makes untrusted text of several lines harmless for a terminal.
+pub(crate) fn harmless_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(harmless).collect();
+    lines.join("\n")
+}
+
 /// Shows a failure: the error, its causes, and the next step.
 pub(crate) fn show_failure(failure: &Failure) -> Exit {
     if !failure.is_silent() && AS_JSON.load(Ordering::Relaxed) {
@@ -221,7 +245,7 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
         if let Some(hint) = failure.next_step() {
             fields["next"] = hint.into();
         }
-        log_json("ERROR", &fields);
+        write_line(&as_json("ERROR", &fields));
     } else if !failure.is_silent() {
         let label = match failure.exit() {
             Exit::Declined => styled(WARNING, "declined:"),

@@ -117,7 +117,7 @@ mod ends {
 
     use serde_json::json;
 
-    use super::raw::{PATIENCE, PROGRAM, Raw, gateway};
+    use super::raw::{PATIENCE, PROGRAM, Raw, gateway, inbox};
 
     /// Reads until it is called, sends illegal requests with long ids, reads none of the responses, and does not end by
     /// itself.
@@ -148,6 +148,98 @@ done
 echo flooded >&2
 while :; do sleep 5; done
 "#;
+
+    /// Responds to the first call after so many lines of 7,000 bytes on its stderr.
+    fn noisy(lines: u32) -> String {
+        let script = r#"
+text=xxxxxxx; n=0; while [ $n -lt 3 ]; do text=$text$text$text$text$text$text$text$text$text$text; n=$((n+1)); done
+while read -r line; do
+  id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  case $line in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"tools/call"'*)
+      n=0; while [ $n -lt LINES ]; do echo "number $n $text" >&2; n=$((n+1)); done
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}' ;;
+  esac
+done
+"#;
+        script.replace("LINES", &lines.to_string())
+    }
+
+    #[test]
+    fn a_stderr_that_nobody_reads_holds_up_no_call_no_inbox_and_no_end() {
+        let state = tempfile::tempdir().unwrap();
+        // More than a pipe and the queue of the log hold.
+        let script = noisy(300);
+        let mut command = gateway(state.path(), &[], &["--", "sh", "-c", &script]);
+        command.stderr(Stdio::piped());
+        let mut raw = Raw::start(command);
+        raw.initialize("2025-11-25", &json!({}));
+        raw.call(2, "t", &json!({}));
+        assert!(raw.result(2)["result"].is_object());
+        let (listed, _) = inbox(state.path(), &["list"]);
+        assert!(listed, "the inbox answers");
+        let mut stderr = raw.child.stderr.take().unwrap();
+        drop(raw.stdin.take());
+        let (ends, ended) = mpsc::channel();
+        let waits = std::thread::spawn(move || {
+            let status = raw.child.wait().unwrap();
+            let _ = ends.send(());
+            status
+        });
+        assert!(ended.recv_timeout(PATIENCE).is_ok(), "it ends");
+        assert!(waits.join().unwrap().success());
+        let mut kept = Vec::new();
+        stderr.read_to_end(&mut kept).unwrap();
+        assert!(String::from_utf8_lossy(&kept).contains("number 0 xxx"));
+    }
+
+    #[test]
+    fn a_log_has_every_line_or_says_how_many_are_missing() {
+        for (lines, is_read_late) in [(100, false), (300, true)] {
+            let state = tempfile::tempdir().unwrap();
+            let script = noisy(lines);
+            let options = ["--inbox", "off", "--log", "json"];
+            let mut command = gateway(state.path(), &options, &["--", "sh", "-c", &script]);
+            command.stderr(Stdio::piped());
+            let mut raw = Raw::start(command);
+            let stderr = raw.child.stderr.take().unwrap();
+            let read = || {
+                std::thread::spawn(|| {
+                    let records = BufReader::new(stderr).lines().map_while(Result::ok);
+                    let records = records.map(|line| serde_json::from_str(&line).unwrap());
+                    records.collect::<Vec<serde_json::Value>>()
+                })
+            };
+            raw.initialize("2025-11-25", &json!({}));
+            let records = if is_read_late {
+                raw.call(2, "t", &json!({}));
+                raw.result(2);
+                read()
+            } else {
+                let reads = read();
+                raw.call(2, "t", &json!({}));
+                raw.result(2);
+                reads
+            };
+            drop(raw.stdin.take());
+            let records = records.join().unwrap();
+            let message = |record: &serde_json::Value| {
+                let message = record["fields"]["message"].as_str();
+                message.unwrap_or_default().to_owned()
+            };
+            let messages: Vec<String> = records.iter().map(message).collect();
+            let numbered = messages.iter().filter(|said| said.starts_with("number "));
+            let missing = messages.iter().filter_map(|said| {
+                let (number, _) = said.split_once(" lines are missing here")?;
+                number.parse::<usize>().ok()
+            });
+            let missing: usize = missing.sum();
+            assert_eq!(missing > 0, is_read_late, "{missing}");
+            let all = numbered.count() + missing;
+            assert!(all >= lines as usize, "{all}: {missing}");
+        }
+    }
 
     /// The stderr of a process and of all its descendants, which ends with the last of them.
     struct Said {

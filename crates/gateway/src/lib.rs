@@ -8,7 +8,8 @@
 //! [`serve_http`], [`serve_program`] and [`serve_url`]; call [`kill_servers`] afterwards. [`supported_eras`] and
 //! [`asked_eras`] check a server, and [`ServerConnection`] connects to one. [`headers_of`] returns the headers of a
 //! request. [`open_to_pages`] lets pages of named origins read the responses of any router. [`RawServer`] is a server's
-//! process that is spoken to in raw lines. [`SERVER_STDERR`] is the target of a server's stderr in the log.
+//! process that is spoken to in raw lines. [`SERVER_STDERR`] is the target of a server's stderr in the log, and
+//! [`before_exit`] what writes the last lines of the log.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -63,6 +64,7 @@ pub use runtime::{migrate as migrate_record, planned_migration as planned_record
 pub use server_check::{
     ServerConnection, SupportedEras, asked_eras, note_asked_eras, supported_eras,
 };
+pub use stop_signal::before_exit;
 pub use transports::process::kill_servers;
 pub use transports::raw_server::{RawLine, RawServer};
 pub use transports::server_stderr::SERVER_STDERR;

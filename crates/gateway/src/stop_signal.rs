@@ -1,5 +1,6 @@
 //! The operator's signal to stop.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,6 +9,23 @@ use crate::transports::process::kill_servers;
 
 /// The time in which several signals count as one.
 const SAME: Duration = Duration::from_millis(500);
+
+/// The function that is called before the process ends.
+static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
+
+/// Calls this before a gateway ends the process itself, so that the last lines of a log are written. Only the first one
+/// counts. It must not wait for long.
+pub fn before_exit(run: fn()) {
+    let _first = BEFORE_EXIT.set(run);
+}
+
+/// Ends the process.
+pub(crate) fn exit(code: i32) -> ! {
+    if let Some(run) = BEFORE_EXIT.get() {
+        run();
+    }
+    std::process::exit(code)
+}
 
 /// The signals that stop a gateway. They are caught from the moment in which this is made, so that none of them ends a
 /// gateway that has said it is there.
@@ -41,7 +59,7 @@ impl StopSignal {
                 }
             }
             kill_servers();
-            std::process::exit(1);
+            exit(1);
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::frame::FrameBytes;
 use crate::runtime::{Runtime, StartError};
 use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
-use crate::stop_signal::StopSignal;
+use crate::stop_signal::{self, StopSignal};
 use crate::transports::child::{ChildTransport, read_frames};
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
 use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
@@ -304,6 +304,6 @@ fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
         runtime.close().await;
         // The thread that reads stdin cannot be woken; all others have been notified.
         kill_servers();
-        std::process::exit(0);
+        stop_signal::exit(0);
     });
 }
