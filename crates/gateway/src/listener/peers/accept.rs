@@ -14,14 +14,11 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::handshakes::{Handshake, Handshakes};
 use super::{HEAD, Peers};
 
-/// The most connections at once; more wait to be accepted.
+/// The most connections of gateways at once; more wait to be accepted.
 const CONNECTIONS: usize = 4_096;
-/// The most connections at once whose other end is not known yet.
-const HANDSHAKES: usize = 256;
-/// The time limit for a handshake.
-const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The time limit for the head of the request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The pause after an error of the listener.
@@ -40,22 +37,21 @@ impl Peers {
             tls: TlsAcceptor::from(Arc::new(self.key.server()?)),
             peers: self,
             app,
-            handshakes: Semaphore::new(HANDSHAKES),
+            connections: Semaphore::new(CONNECTIONS),
             looked: Mutex::default(),
         });
-        let all = Arc::new(Semaphore::new(CONNECTIONS));
+        let handshakes = Arc::new(Handshakes::default());
         let mut connections = JoinSet::new();
         loop {
-            let Ok(permit) = all.clone().acquire_owned().await else {
+            // What has been accepted may take it first, and then waits.
+            let Ok(_room) = server.connections.acquire().await.map(drop) else {
                 return Ok(());
             };
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
                     let server = server.clone();
-                    connections.spawn(async move {
-                        server.serve_one(stream).await;
-                        drop(permit);
-                    });
+                    let handshake = handshakes.begin(from.ip());
+                    connections.spawn(async move { server.serve_one(stream, handshake).await });
                 }
                 Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
             }
@@ -69,17 +65,20 @@ struct Acceptor {
     peers: Arc<Peers>,
     tls: TlsAcceptor,
     app: Router,
-    handshakes: Semaphore,
+    /// The free connections of gateways.
+    connections: Semaphore,
     /// Held while the record is looked at for an unknown key.
     looked: Mutex<()>,
 }
 
 impl Acceptor {
-    async fn serve_one(&self, stream: TcpStream) {
-        let known = tokio::time::timeout(HANDSHAKE, self.known(stream)).await;
-        let Ok(Some((peer, stream))) = known else {
+    async fn serve_one(&self, stream: TcpStream, handshake: Handshake) {
+        let Some((peer, stream)) = handshake.within(self.known(stream)).await else {
             self.peers.counts.refused();
             tracing::debug!("a connection that is not another gateway's was closed");
+            return;
+        };
+        let Ok(_counted) = self.connections.acquire().await else {
             return;
         };
         let mut http = http1::Builder::new();
@@ -97,7 +96,6 @@ impl Acceptor {
 
     /// Returns the gateway at the other end; `None` for any other.
     async fn known(&self, stream: TcpStream) -> Option<(Peer, TlsStream<TcpStream>)> {
-        let _counted = self.handshakes.acquire().await.ok()?;
         stream.set_nodelay(true).ok()?;
         let stream = self.tls.accept(stream).await.ok()?;
         let key = stream.get_ref().1.peer_certificates()?.first()?;

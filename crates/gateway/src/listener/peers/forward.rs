@@ -29,7 +29,9 @@ use crate::listener::held_body::with_held;
 
 /// The most requests that are forwarded at once, with the streams of sessions.
 pub(super) const FORWARDED: usize = 1_024;
-/// The time limit for a connection.
+/// The most connections that are made at once.
+pub(super) const CONNECTING: usize = 64;
+/// The time limit for a connection, and for its turn to be made.
 const CONNECT: Duration = Duration::from_secs(1);
 /// The time limit for the head of a response: a gateway begins one within half a second.
 const RESPONSE: Duration = Duration::from_secs(15);
@@ -202,6 +204,8 @@ impl Peers {
     /// Connects to a gateway; `None` if that fails, or takes too long.
     async fn connected(&self, peer: &Peer) -> Option<TlsStream<TcpStream>> {
         let connecting = async {
+            let turn = self.connecting.acquire().await;
+            let _turn = turn.map_err(std::io::Error::other)?;
             let stream = TcpStream::connect(peer.address()).await?;
             stream.set_nodelay(true)?;
             let settings = self.key.client(peer.key());

@@ -5,13 +5,14 @@
 //! | [`forwarded`] | a forwarded request: its headers, and the check where it arrives |
 //! | [`keys`] | the key of this process, and TLS between two gateways that know each other's keys |
 //! | [`forward`] | requests to other gateways |
-//! | [`accept`] | connections of other gateways |
+//! | [`accept`], [`handshakes`] | connections of other gateways, and those whose other end is not known yet |
 //! | [`counts`] | the numbers of forwarded requests |
 
 mod accept;
 pub(crate) mod counts;
 pub(crate) mod forward;
 pub(crate) mod forwarded;
+mod handshakes;
 pub(crate) mod keys;
 
 use std::fmt;
@@ -24,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use counts::ForwardCounts;
-use forward::FORWARDED;
+use forward::{CONNECTING, FORWARDED};
 use keys::PeerKey;
 
 use crate::config::PeerSettings;
@@ -42,6 +43,8 @@ pub(crate) struct Peers {
     /// Taken by the server of its connections.
     listener: Mutex<Option<TcpListener>>,
     forwarding: Arc<Semaphore>,
+    /// The free turns to connect.
+    connecting: Semaphore,
     counts: ForwardCounts,
 }
 
@@ -63,6 +66,7 @@ impl Peers {
             key,
             listener: Mutex::new(Some(listener)),
             forwarding: Arc::new(Semaphore::new(FORWARDED)),
+            connecting: Semaphore::new(CONNECTING),
             counts: ForwardCounts::default(),
         }
     }

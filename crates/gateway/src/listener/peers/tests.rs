@@ -114,6 +114,41 @@ async fn only_a_key_in_the_right_row_of_a_running_gateway_is_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn strangers_that_connect_and_say_nothing_keep_no_gateway_out() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let identity = IdentityKey::random().unwrap();
+    let (a, at_a) = join(&database.address, &identity).await;
+    let taken = Router::new().fallback(|| async { "taken" });
+    let serving = tokio::spawn(a.clone().serve(taken));
+    let (b, _) = join(&database.address, &identity).await;
+    // The other gateway is at the same address as they are.
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(TcpStream::connect(&at_a).await.unwrap());
+    }
+    let more = tokio::spawn(async move {
+        loop {
+            idle.push(TcpStream::connect(&at_a).await.unwrap());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let oldest = idle.len().saturating_sub(300);
+            idle.drain(..oldest);
+        }
+    });
+    for _ in 0..5 {
+        assert_eq!(forward(&b, a.name()).await.0, StatusCode::OK);
+    }
+    // Many requests at once wait for their turn to connect.
+    let all = (0..200).map(|_| forward(&b, a.name()));
+    let all = futures::future::join_all(all).await;
+    assert!(all.iter().all(|(status, _)| *status == StatusCode::OK));
+    more.abort();
+    serving.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_ends_its_forwarded_request() {
     let Some(server) = PostgresServer::shared() else {
         return;
