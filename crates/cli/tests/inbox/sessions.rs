@@ -2,6 +2,8 @@
 //! reaches its call.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::http::{self, Reply, send};
-use crate::raw::{DEMO_SERVER, call, initialize, text};
+use crate::raw::{DEMO_SERVER, PATIENCE, call, initialize, text};
 
 const CALLERS: usize = 50;
 /// The number of calls of all callers, unless the environment sets another: more than the limit of sessions.
@@ -220,7 +222,7 @@ fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
         let asked = gateway.wait_for(1);
         let first = open(&at, &noisy);
         for number in 0..NOISY {
-            // The last ones are another caller's, for whom there is no process left.
+            // The last ones are another caller's, for whom there is no process left in the end.
             open(&at, if number < 220 { &noisy } else { &other });
         }
         assert_eq!(list(&at, &noisy, &first), 404, "the client opens another");
@@ -231,6 +233,60 @@ fn a_noisy_caller_loses_its_own_sessions_and_a_question_keeps_its_session() {
             gateway.answer(asked[0]["id"].as_str().unwrap(), &answer),
             200
         );
+        waits.join().unwrap()
+    });
+    assert!(text(&done.response()).contains("kept"), "{done:?}");
+}
+
+/// Opens the stream of a session; it ends with the connection.
+fn listen(at: &str, key: &str, session: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "GET /mcp HTTP/1.1\r\nHost: {at}\r\nAccept: text/event-stream\r\nAuthorization: Bearer {key}\r\n\
+         Mcp-Session-Id: {session}\r\nMcp-Protocol-Version: {REVISION}\r\n\r\n"
+    )
+    .unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    stream
+}
+
+#[test]
+fn a_caller_that_only_listens_takes_no_more_than_half_of_the_servers_and_makes_room() {
+    const EACH: usize = 128;
+    let state = tempfile::tempdir().unwrap();
+    let (gateway, at) = start(state.path(), &DEMO_SERVER);
+    let ((_, noisy), (_, also), (_, quiet)) =
+        (key(state.path()), key(state.path()), key(state.path()));
+    let open_and_listen = |key: &str| {
+        let session = open(&at, key);
+        let stream = listen(&at, key, &session);
+        (session, stream)
+    };
+    let asks = open_and_listen(&noisy);
+    let done = thread::scope(|threads| {
+        let waits =
+            threads.spawn(|| post(&at, &noisy, Some(&asks.0), &call(7, "deploy", &json!({}))));
+        let asked = gateway.wait_for(1);
+        let mut held: Vec<_> = (1..EACH).map(|_| open_and_listen(&noisy)).collect();
+        // One more ends the oldest that has only a stream.
+        held.push(open_and_listen(&noisy));
+        assert_eq!(list(&at, &noisy, &held[0].0), 404);
+        assert_eq!(list(&at, &noisy, &held[1].0), 200);
+        // Together they have all servers, until another caller needs one.
+        held.extend((0..EACH).map(|_| open_and_listen(&also)));
+        let few = open_and_listen(&quiet);
+        assert_eq!(list(&at, &quiet, &few.0), 200);
+        let more = open_and_listen(&also);
+        assert_eq!(list(&at, &also, &more.0), 200);
+        assert_eq!(list(&at, &quiet, &few.0), 200, "its own made room");
+        let content = json!({"environment": "staging", "note": "kept"});
+        let answer = json!({"action": "accept", "content": content});
+        let question = asked[0]["id"].as_str().unwrap();
+        assert_eq!(gateway.answer(question, &answer), 200);
         waits.join().unwrap()
     });
     assert!(text(&done.response()).contains("kept"), "{done:?}");
@@ -289,7 +345,7 @@ fn a_call_that_is_given_up_in_silence_over_http_is_joined_by_the_next() {
         let (_, key) = key(state.path());
         let session = open(&at, &key);
         let body = call(2, "note", &json!({"n": 7}));
-        let mut silent = std::net::TcpStream::connect(&at).unwrap();
+        let mut silent = TcpStream::connect(&at).unwrap();
         let request = format!(
             "POST /mcp HTTP/1.1\r\nHost: {at}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Authorization: Bearer {key}\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",

@@ -279,7 +279,6 @@ impl ResponseStreams {
     }
 
     /// Returns `true` if a client listens to the session's stream.
-    #[cfg(any(test, feature = "teams"))]
     pub(crate) fn is_listened_to(&self) -> bool {
         let streams = self.streams();
         streams.get(&StreamId::SESSION).is_some_and(Stream::is_open)

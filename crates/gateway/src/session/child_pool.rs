@@ -22,7 +22,7 @@ use http::HeaderMap;
 use crate::frame::FrameBytes;
 use crate::runtime::StartError;
 use crate::session::Session;
-use crate::transports::child_limit::{ChildLimit, ChildSlot};
+use crate::transports::child_limit::{ChildAccount, ChildSlot};
 
 /// The most children of one caller.
 pub(crate) const CHILDREN: usize = 8;
@@ -65,8 +65,8 @@ pub(crate) type Start = Box<dyn Fn(Beside) -> Result<Started, StartError> + Send
 pub(crate) struct Pool {
     start: Start,
     most: usize,
-    /// The limit on all children of the gateway, if these count.
-    children: Option<Arc<ChildLimit>>,
+    /// The caller's children at all servers, if these count.
+    children: Option<ChildAccount>,
     members: Mutex<Vec<Member>>,
     started: AtomicU64,
     /// The time at which the last child was started, in milliseconds since 1970: the next one has to wait for its
@@ -88,7 +88,7 @@ impl Pool {
     }
 
     /// Creates a pool of at most `most` sessions; the first is started on demand. Must be called in a tokio runtime.
-    pub(crate) fn growing(start: Start, most: usize, children: Arc<ChildLimit>) -> Arc<Self> {
+    pub(crate) fn growing(start: Start, most: usize, children: ChildAccount) -> Arc<Self> {
         let pool = Self::of(start, most.max(1), Some(children));
         if pool.most > 1 {
             let (weak, wake) = (Arc::downgrade(&pool), pool.wake.clone());
@@ -97,7 +97,7 @@ impl Pool {
         pool
     }
 
-    fn of(start: Start, most: usize, children: Option<Arc<ChildLimit>>) -> Arc<Self> {
+    fn of(start: Start, most: usize, children: Option<ChildAccount>) -> Arc<Self> {
         Arc::new(Self {
             start,
             most,
@@ -376,7 +376,7 @@ impl Pool {
 
     /// Starts another child, for the call that has waited longest.
     fn grow(&self) {
-        let full = |children: &Arc<ChildLimit>| !children.has_room();
+        let full = |children: &ChildAccount| !children.has_room();
         if self.children.as_ref().is_some_and(full) {
             return;
         }

@@ -15,6 +15,7 @@ use crate::session::child_pool::{self, Beside, Pool, Started};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
 use crate::stop_signal::{self, StopSignal};
 use crate::transports::child::{ChildTransport, read_frames};
+use crate::transports::child_limit::ChildAccount;
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
 use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
 use crate::transports::process::{GRACE, Program, kill_servers};
@@ -185,7 +186,7 @@ pub fn serve_program(
             )
         }
     };
-    let pool = Pool::growing(Box::new(start), most, Arc::default());
+    let pool = Pool::growing(Box::new(start), most, ChildAccount::of_one_client());
     serve_client(runtime, server, &pool, max_frame)
 }
 

@@ -427,7 +427,8 @@ impl McpEndpoint {
         let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
-                let counted = beside.slot.or_else(|| self.children.limit.count());
+                let account = self.children.limit.of(&caller.get());
+                let counted = beside.slot.or_else(|| account.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
                 // Without waiting: these threads serve all clients.
                 let room_wait = Duration::ZERO;
@@ -526,10 +527,10 @@ impl McpEndpoint {
         headers: &HeaderMap,
     ) -> Result<Arc<ClientSession>, Box<Response>> {
         let passed = self.credentials().digest(headers);
-        let (held, evicted) = self.find_or_add_shared(caller, &passed)?;
+        let (held, evicted) = self.find_or_add_shared(caller.clone(), &passed)?;
         end_evicted(evicted);
         if !held.pool.has_sessions() {
-            self.begin(&held.pool).await?;
+            self.begin(&held.pool, &caller).await?;
         }
         Ok(held)
     }
@@ -565,22 +566,23 @@ impl McpEndpoint {
             Target::Program(_) if !self.server.share_child => child_pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
-        let pool = Pool::growing(start, most, self.children.limit.clone());
+        let account = self.children.limit.of(caller.opened_by());
+        let pool = Pool::growing(start, most, account);
         let held = self.client_session(pool, client, caller);
         sessions.insert(name, held.clone());
         Ok((held, evicted))
     }
 
-    /// Starts the first server of a pool, evicting an idle one if too many run.
-    async fn begin(&self, pool: &Pool) -> Result<(), Box<Response>> {
-        let started = async {
-            let slot = match &self.server.target {
-                Target::Program(_) => Some(self.children.slot(self).await?),
-                Target::Url(_) => None,
-            };
-            pool.first_in(slot)
+    /// Starts the first server of a pool of this caller, evicting an idle one if too many run.
+    async fn begin(&self, pool: &Pool, caller: &ProvenCaller) -> Result<(), Box<Response>> {
+        let slot = match &self.server.target {
+            Target::Program(_) => {
+                let slot = self.children.slot(self, caller).await;
+                Some(slot.map_err(|none| Box::new(none.response()))?)
+            }
+            Target::Url(_) => None,
         };
-        match started.await {
+        match pool.first_in(slot) {
             Ok(_) => Ok(()),
             Err(StartError::TooManyChildren) => Err(Box::new(full())),
             Err(fault) => Err(Box::new(cannot_start(&fault))),
@@ -607,7 +609,7 @@ impl McpEndpoint {
         let client = Arc::new(ResponseStreams::of_one_client(caller.binding()));
         let caller = SessionCaller::new(caller);
         let pool = Pool::of_one(self.starts(&caller, &client));
-        self.begin(&pool).await?;
+        self.begin(&pool, caller.opened_by()).await?;
         let held = self.client_session(pool, client, caller);
         let room = {
             let mut sessions = self.sessions();
@@ -730,6 +732,10 @@ impl Evictable for ClientSession {
 
     fn has_work(&self) -> bool {
         self.pool.open() != (0, 0)
+    }
+
+    fn is_listened_to(&self) -> bool {
+        self.client.is_listened_to()
     }
 }
 
