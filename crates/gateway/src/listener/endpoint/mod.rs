@@ -427,7 +427,7 @@ impl McpEndpoint {
         let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
-                let account = self.children.limit.of(&caller.get());
+                let account = self.children.limit.of(caller.opened_by());
                 let counted = beside.slot.or_else(|| account.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
                 // Without waiting: these threads serve all clients.
