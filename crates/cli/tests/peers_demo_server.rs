@@ -161,37 +161,3 @@ fn fastmcp_client() {
         every_answer(&demo, &client, "pushed", PUSHED);
     }
 }
-
-#[test]
-fn the_server_ends_with_its_client_although_a_question_waits() {
-    use std::io::{BufRead as _, BufReader, Write as _};
-    use std::process::{Command, Stdio};
-    use std::time::Duration;
-
-    let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
-        .arg("demo-server")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the server");
-    let mut input = server.stdin.take().expect("its input");
-    let params = json!({"protocolVersion": PUSHED, "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "1"}});
-    for frame in [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy", "arguments": {}}}),
-    ] {
-        writeln!(input, "{frame}").expect("its input");
-    }
-    let output = BufReader::new(server.stdout.take().expect("its output"));
-    let mut lines = output.lines().map(|line| line.expect("a line"));
-    assert!(lines.any(|line| line.contains("elicitation/create")));
-    drop(input);
-    for _ in 0..40 {
-        if server.try_wait().expect("its state").is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it runs 2 s after the end of its input");
-}

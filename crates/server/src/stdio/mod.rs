@@ -80,7 +80,7 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.0.send(&item)
+        self.0.output.send(&item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -97,9 +97,6 @@ impl Transport<RoleServer> for Stdio {
 struct Lines<R> {
     input: Input<R>,
     output: Output,
-    /// The requests of the server that the client has not answered.
-    asked: Vec<RequestId>,
-    has_ended: bool,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
@@ -107,65 +104,30 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         Self {
             input: Input::new(reader),
             output: Output::new(writer),
-            asked: Vec::new(),
-            has_ended: false,
         }
     }
 
-    fn send(
-        &mut self,
-        item: &TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = io::Result<()>> + Send + use<R> {
-        if let TxJsonRpcMessage::<RoleServer>::Request(request) = item {
-            self.asked.push(request.id.clone());
-        }
-        self.output.send(item)
-    }
-
-    /// Returns the next message; `None` at the end of the input, and after an error of reading. Before that, each request
-    /// that the client can no longer answer gets an error: rmcp would let what waits for it run for five seconds.
+    /// Returns the next message; `None` at the end of the input, and after an error of reading.
     ///
     /// May be dropped before it returns: the input keeps what it has read.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if self.has_ended {
-                return self.asked.pop().map(unanswered);
-            }
             let unreadable = match self.input.line().await {
                 Ok(Line::Whole(line)) => match message::read(line) {
-                    Ok(message) => {
-                        self.note_answer(&message);
-                        return message.into();
-                    }
+                    Ok(message) => return message.into(),
                     Err(unreadable) => unreadable,
                 },
                 Ok(Line::TooLong) => Unreadable::too_long(),
-                Ok(Line::End) => {
-                    self.has_ended = true;
-                    continue;
-                }
+                Ok(Line::End) => return None,
                 Err(error) => {
                     tracing::error!(%error, "the input cannot be read");
-                    self.has_ended = true;
-                    continue;
+                    return None;
                 }
             };
             match unreadable {
                 Unreadable::Refused(id, error) => self.refuse(id, *error).await,
                 Unreadable::Ignored(why) => tracing::debug!(why, "a message is ignored"),
             }
-        }
-    }
-
-    /// Forgets the request that this message answers.
-    fn note_answer(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
-        let id = match message {
-            RxJsonRpcMessage::<RoleServer>::Response(response) => Some(&response.id),
-            RxJsonRpcMessage::<RoleServer>::Error(error) => error.id.as_ref(),
-            _ => None,
-        };
-        if let Some(id) = id {
-            self.asked.retain(|asked| asked != id);
         }
     }
 
@@ -176,12 +138,6 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         // What cannot be written is reported to those who wait for a result.
         let _reported_by_the_next_send = self.output.send(&error).await;
     }
-}
-
-/// Returns the error of a request that the client has not answered before it closed the connection.
-fn unanswered(id: RequestId) -> RxJsonRpcMessage<RoleServer> {
-    let error = ErrorData::internal_error("the client has closed the connection", None);
-    RxJsonRpcMessage::<RoleServer>::error(error, Some(id))
 }
 
 #[cfg(test)]

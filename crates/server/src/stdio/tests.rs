@@ -255,27 +255,6 @@ async fn what_is_no_message_is_answered_under_its_id_or_ignored() {
     assert_eq!(ids, [json!(1), Value::Null, json!("two")]);
 }
 
-#[tokio::test]
-async fn what_the_client_can_no_longer_answer_gets_an_error_at_the_end() {
-    use rmcp::model::{PingRequest, RequestId, ServerRequest};
-    let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
-    let (writer, _end) = tokio::io::duplex(4096);
-    let mut lines = Lines::new(Cursor::new(text.as_bytes().to_vec()), writer);
-    for id in [1, 2] {
-        let ping = ServerRequest::PingRequest(PingRequest::default());
-        let ping = TxJsonRpcMessage::<RoleServer>::request(ping, RequestId::Number(id));
-        lines.send(&ping).await.unwrap();
-    }
-    let answered = lines.receive().await.unwrap();
-    assert!(format!("{answered:?}").contains("Response"), "{answered:?}");
-    let Some(RxJsonRpcMessage::<RoleServer>::Error(error)) = lines.receive().await else {
-        panic!("no error");
-    };
-    assert_eq!(error.id, Some(RequestId::Number(2)));
-    assert!(error.error.message.contains("closed the connection"));
-    assert!(lines.receive().await.is_none());
-}
-
 fn notification(text: &str) -> TxJsonRpcMessage<RoleServer> {
     let params = Some(json!({ "text": text }));
     TxJsonRpcMessage::<RoleServer>::notification(ServerNotification::CustomNotification(
