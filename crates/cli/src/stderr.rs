@@ -18,7 +18,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 /// Returns the line that says how many lines are missing.
 pub(crate) type Missing = fn(u64) -> String;
 
-/// Starts the thread. From then on [`write`] takes all lines. Only the first start counts.
+/// Starts the thread. From then on [`write()`] takes all lines. Only the first start counts.
 ///
 /// # Errors
 /// If no thread can be started.
