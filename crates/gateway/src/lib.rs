@@ -27,11 +27,13 @@
 //! | `learned_facts` | facts learned about the servers, stored in the record |
 //! | `server_check` | the eras that a server speaks, and those in which it was seen to ask |
 //! | `server_identity` | the identity of a server |
+//! | `byte_account` | bytes of memory that several have together |
 //! | `frame`, `headers` | a frame; the HTTP headers of MCP |
 //! | `server_challenge` | a server's 401 or 403, and the clients that receive it |
 //! | `stop_signal` | the operator's signal to stop |
 
 mod bind;
+mod byte_account;
 mod callers;
 mod client_profiles;
 pub mod config;

@@ -1,8 +1,9 @@
 //! The bytes that wait for the clients of a caller, over all of its sessions, and those of all callers.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use crate::byte_account::{ByteAccount, ByteShare};
 
 /// The bytes that may wait for all callers, of each kind.
 const ALL: usize = 512 * 1024 * 1024;
@@ -11,10 +12,10 @@ const ALWAYS: usize = 64 * 1024;
 /// The number of callers above which those without a session are forgotten.
 const MANY: usize = 1_024;
 
-/// The bytes that clients have not read yet, of all callers.
-static UNREAD: AtomicUsize = AtomicUsize::new(0);
+/// The bytes that clients have not read yet, of all callers. One message may have 64 MiB.
+static UNREAD: ByteAccount = ByteAccount::new(ALL, 4, ALWAYS);
 /// The bytes that are stored for clients that resume a stream, of all callers.
-static STORED: AtomicUsize = AtomicUsize::new(0);
+static STORED: ByteAccount = ByteAccount::new(ALL, 8, ALWAYS);
 /// The accounts of the callers with sessions.
 static CALLERS: LazyLock<Mutex<HashMap<String, Weak<CallerBytes>>>> = LazyLock::new(Mutex::default);
 
@@ -22,9 +23,9 @@ static CALLERS: LazyLock<Mutex<HashMap<String, Weak<CallerBytes>>>> = LazyLock::
 #[derive(Debug)]
 pub(crate) struct CallerBytes {
     /// Those that its clients have not read yet.
-    pub(crate) unread: WaitingBytes,
+    pub(crate) unread: ByteShare,
     /// Those that are stored for its clients that resume a stream.
-    pub(crate) stored: WaitingBytes,
+    pub(crate) stored: ByteShare,
 }
 
 impl CallerBytes {
@@ -38,56 +39,11 @@ impl CallerBytes {
             callers.retain(|_, known| known.strong_count() > 0);
         }
         let new = Arc::new(Self {
-            // One message may have 64 MiB.
-            unread: WaitingBytes::new(&UNREAD, ALL, 4),
-            stored: WaitingBytes::new(&STORED, ALL, 8),
+            unread: ByteShare::new(&UNREAD),
+            stored: ByteShare::new(&STORED),
         });
         callers.insert(principal.to_owned(), Arc::downgrade(&new));
         new
-    }
-}
-
-/// Bytes of one kind that wait for a caller.
-#[derive(Debug)]
-pub(crate) struct WaitingBytes {
-    bytes: AtomicUsize,
-    all: &'static AtomicUsize,
-    /// The bytes that all may have.
-    limit: usize,
-    /// One caller may have the limit divided by this.
-    share: usize,
-}
-
-impl WaitingBytes {
-    pub(crate) const fn new(all: &'static AtomicUsize, limit: usize, share: usize) -> Self {
-        Self {
-            bytes: AtomicUsize::new(0),
-            all,
-            limit,
-            share,
-        }
-    }
-
-    pub(crate) fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::AcqRel);
-        self.all.fetch_add(bytes, Ordering::AcqRel);
-    }
-
-    pub(crate) fn remove(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
-        self.all.fetch_sub(bytes, Ordering::AcqRel);
-    }
-
-    /// Returns `true` if more waits than one caller may have: the more all have, the less it is. So callers whose clients
-    /// read nothing do not keep others from theirs.
-    pub(crate) fn is_exceeded(&self) -> bool {
-        let bytes = self.bytes();
-        let others = self.all.load(Ordering::Acquire).saturating_sub(bytes);
-        bytes > ALWAYS.max(self.limit.saturating_sub(others) / self.share)
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Acquire)
     }
 }
 

@@ -416,7 +416,14 @@ mod tests {
     use tokio::sync::mpsc::error::TryRecvError;
 
     use super::*;
-    use crate::listener::caller_bytes::WaitingBytes;
+    use crate::byte_account::{ByteAccount, ByteShare};
+
+    /// The bytes that a caller may always have.
+    const ALWAYS: usize = 64 * 1024;
+
+    fn account(limit: usize, share: usize) -> &'static ByteAccount {
+        Box::leak(Box::new(ByteAccount::new(limit, share, ALWAYS)))
+    }
 
     #[test]
     fn a_lost_stream_is_taken_up_where_it_was() {
@@ -504,11 +511,11 @@ mod tests {
     fn what_is_kept_for_lost_streams_has_a_bound_for_each_client_and_for_all() {
         const LIMIT: usize = 8 * 1024 * 1024;
         const SHARE: usize = 8;
-        let all: &'static AtomicUsize = Box::leak(Box::default());
+        let all = account(LIMIT, SHARE);
         let client = || {
             let caller = CallerBytes {
-                unread: WaitingBytes::new(Box::leak(Box::default()), LIMIT, SHARE),
-                stored: WaitingBytes::new(all, LIMIT, SHARE),
+                unread: ByteShare::new(account(LIMIT, SHARE)),
+                stored: ByteShare::new(all),
             };
             ResponseStreams::new(Arc::new(caller), true)
         };
@@ -522,7 +529,7 @@ mod tests {
             let bytes = streams.caller.stored.bytes();
             assert!(bytes <= LIMIT / SHARE, "{bytes}");
         }
-        assert!(all.load(Ordering::Acquire) <= LIMIT);
+        assert!(all.total() <= LIMIT);
         // The newest is the one that a client resumes.
         let (_, mut told) = hostile[0].listen(Some("4-0")).unwrap();
         assert_eq!(told.try_recv().unwrap().frame.len(), frame.len());
@@ -532,7 +539,7 @@ mod tests {
         let (_, mut told) = other.listen(Some("1-0")).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "short");
         drop((hostile, other));
-        assert_eq!(all.load(Ordering::Acquire), 0);
+        assert_eq!(all.total(), 0);
     }
 
     #[test]
@@ -546,11 +553,11 @@ mod tests {
     #[test]
     fn what_a_caller_does_not_read_has_a_bound_until_it_is_written() {
         const LIMIT: usize = 8 * 1024 * 1024;
-        let all: &'static AtomicUsize = Box::leak(Box::default());
+        let all = account(LIMIT, 4);
         let caller = || {
             let caller = CallerBytes {
-                unread: WaitingBytes::new(all, LIMIT, 4),
-                stored: WaitingBytes::new(Box::leak(Box::default()), LIMIT, 8),
+                unread: ByteShare::new(all),
+                stored: ByteShare::new(account(LIMIT, 8)),
             };
             ResponseStreams::new(Arc::new(caller), false)
         };
@@ -576,7 +583,7 @@ mod tests {
             frame.len() + 8
         );
         drop(bodies);
-        assert_eq!(all.load(Ordering::Acquire), 0);
+        assert_eq!(all.total(), 0);
         let mut told = hostile.open(StreamId(20));
         hostile.send(StreamId(20), FrameBytes::Lent(&frame), true);
         assert!(told.try_recv().is_ok());

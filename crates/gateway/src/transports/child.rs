@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use crate::byte_account::{ByteAccount, ByteShare};
 use crate::frame::{FrameBytes, one_line};
 use crate::session::{Beside, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
 use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
 use crate::transports::process::{GRACE, Process, Program};
 use crate::transports::unfinished::Unfinished;
-use crate::transports::unwritten::Unwritten;
 use mcp_elicit_core::text::without_mark;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
@@ -22,6 +22,10 @@ const READ: usize = 64 * 1024;
 
 /// The bytes that may wait for a server that does not read, before more are refused.
 const QUEUED: usize = 64 * 1024 * 1024;
+
+/// The bytes that wait for all servers: a server may ask without end and read no answer. Alone it may have 128 MiB, which
+/// leaves room for clients' requests ([`QUEUED`]).
+static UNWRITTEN: ByteAccount = ByteAccount::new(512 * 1024 * 1024, 4, 8 * 1024 * 1024);
 
 /// The reason why a server ended that asks and does not read.
 const OVERFULL: &str =
@@ -40,7 +44,7 @@ pub(crate) struct ChildTransport {
     /// The number of processes that ended before this one: their output is dropped.
     restarts: AtomicU64,
     /// The bytes that wait for it. Clients' requests are held back where they are read ([`QUEUED`]).
-    waiting: Unwritten,
+    waiting: ByteShare,
     /// `true` from the decision to end the process because too much waits for it, until the next one starts.
     is_overfull: AtomicBool,
     /// The time that a full pipe is waited for before another thread takes over.
@@ -69,7 +73,7 @@ impl ChildTransport {
             pipe: PipeWriter::new(Box::new(stdin)),
             process: Mutex::new(Some(process)),
             restarts: AtomicU64::new(0),
-            waiting: Unwritten::default(),
+            waiting: ByteShare::new(&UNWRITTEN),
             is_overfull: AtomicBool::new(false),
             room_wait,
             _counted: counted,

@@ -10,7 +10,6 @@
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http_upstream`] | a server over HTTP |
 //! | [`unfinished`] | the bytes of messages that servers have begun and not ended |
-//! | [`unwritten`] | the bytes that wait for servers which do not read |
 
 pub(crate) mod child;
 pub(crate) mod child_limit;
@@ -21,4 +20,3 @@ pub(crate) mod raw_server;
 pub(crate) mod server_stderr;
 pub(crate) mod stdio;
 pub(crate) mod unfinished;
-pub(crate) mod unwritten;

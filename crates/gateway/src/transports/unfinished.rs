@@ -2,8 +2,9 @@
 //! each.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::byte_account::{ByteAccount, ByteShare};
 
 /// The number of longest messages that may be unfinished at once, in bytes together.
 const LONGEST_AT_ONCE: usize = 8;
@@ -11,27 +12,31 @@ const LONGEST_AT_ONCE: usize = 8;
 const ALWAYS: usize = 64 * 1024;
 
 /// The accounts of the servers, by the names or addresses of the configuration. No server has a share in that of another.
-static ACCOUNTS: LazyLock<Mutex<HashMap<String, &'static AtomicUsize>>> =
+static ACCOUNTS: LazyLock<Mutex<HashMap<String, &'static ByteAccount>>> =
     LazyLock::new(Mutex::default);
 
 /// Returns the account of a server. It stays as long as the process, since servers are few.
-fn account_of(server: &str) -> &'static AtomicUsize {
+fn account_of(server: &str, max: usize) -> &'static ByteAccount {
     let mut accounts = ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(account) = accounts.get(server) {
         return account;
     }
-    let account: &'static AtomicUsize = Box::leak(Box::default());
+    let account = new_account(max);
     accounts.insert(server.to_owned(), account);
     account
+}
+
+fn new_account(max: usize) -> &'static ByteAccount {
+    let limit = max.saturating_mul(LONGEST_AT_ONCE);
+    Box::leak(Box::new(ByteAccount::new(limit, LONGEST_AT_ONCE, ALWAYS)))
 }
 
 /// The bytes of one unfinished message, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
-    bytes: usize,
+    bytes: ByteShare,
     /// The largest message, in bytes.
     max: usize,
-    all: &'static AtomicUsize,
 }
 
 /// A message that is too long, in words.
@@ -56,9 +61,8 @@ impl Unfinished {
     /// Begins the count of one stream of a server, whose messages have at most `max` bytes.
     pub(crate) fn of(server: &str, max: usize) -> Self {
         Self {
-            bytes: 0,
+            bytes: ByteShare::new(account_of(server, max)),
             max,
-            all: account_of(server),
         }
     }
 
@@ -69,28 +73,18 @@ impl Unfinished {
     /// # Errors
     /// If it may not have so many.
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), TooLong> {
-        if bytes == self.bytes {
+        if bytes == self.bytes.bytes() {
             return Ok(());
         }
-        let all = self.all.fetch_add(bytes, Ordering::AcqRel) + bytes;
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        self.all.fetch_sub(before, Ordering::AcqRel);
+        let fits = self.bytes.set(bytes);
         if bytes > self.max {
             return Err(TooLong::Message(self.max));
         }
-        let others = all - bytes - before;
-        let rest = (self.max * LONGEST_AT_ONCE).saturating_sub(others);
-        if bytes > before && bytes > ALWAYS.max(rest / LONGEST_AT_ONCE) {
-            let all = others + bytes;
+        if !fits {
+            let all = self.bytes.total();
             return Err(TooLong::Together { bytes, all });
         }
         Ok(())
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
@@ -100,12 +94,13 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    fn account() -> &'static AtomicUsize {
-        Box::leak(Box::default())
+    fn account() -> &'static ByteAccount {
+        new_account(64 * MIB)
     }
 
-    fn one(all: &'static AtomicUsize, max: usize) -> Unfinished {
-        Unfinished { bytes: 0, max, all }
+    fn one(all: &'static ByteAccount, max: usize) -> Unfinished {
+        let bytes = ByteShare::new(all);
+        Unfinished { bytes, max }
     }
 
     #[test]
@@ -133,7 +128,7 @@ mod tests {
         ));
         alone.set(0).unwrap();
         drop(alone);
-        assert_eq!(all.load(Ordering::Acquire), 0);
+        assert_eq!(all.total(), 0);
     }
 
     #[test]
@@ -148,7 +143,7 @@ mod tests {
             }
             let _less = stream.set(bytes);
         }
-        let held = all.load(Ordering::Acquire);
+        let held = all.total();
         assert!(held <= 8 * 64 * MIB, "{held}");
         one(all, 64 * MIB).set(ALWAYS).unwrap();
         streams.truncate(1_000);
