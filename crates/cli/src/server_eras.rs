@@ -104,26 +104,28 @@ impl ServerEras {
 
     fn line(&self) -> String {
         let server = sanitize::line(&self.server, sanitize::LABEL);
+        let Some(why) = &self.unreached else {
+            return format!("{server}: {}", self.revisions_in_words());
+        };
+        let why = sanitize::line(why, REASON);
         let asked = self.asked_in_words();
-        match (&self.unreached, self.speaks.as_slice()) {
-            (Some(why), _) => {
-                let why = sanitize::line(why, REASON);
-                format!("{server}: its revisions are unknown: {why}; {asked}")
-            }
-            (None, []) => format!("{server}: speaks no known revision; {asked}"),
-            (None, _) => format!("{server}: {}", self.words()),
-        }
+        format!("{server}: its revisions are unknown: {why}; {asked}")
     }
 
-    /// Returns the revisions that it speaks, and those in which it was seen to ask, in words.
-    pub(crate) fn words(&self) -> String {
-        let asked = self.asked_in_words();
-        let speaks: Vec<_> = self
-            .speaks
-            .iter()
-            .map(|one| sanitize::line(one, 40))
-            .collect();
-        format!("speaks {}; {asked}", speaks.join(" and "))
+    /// Returns the revisions that it speaks, and those in which it was seen to ask, in words; `None` if they are unknown.
+    pub(crate) fn words(&self) -> Option<String> {
+        self.unreached.is_none().then(|| self.revisions_in_words())
+    }
+
+    fn revisions_in_words(&self) -> String {
+        let spoken = match self.speaks.as_slice() {
+            [] => "no known revision".to_owned(),
+            speaks => {
+                let speaks: Vec<_> = speaks.iter().map(|one| sanitize::line(one, 40)).collect();
+                speaks.join(" and ")
+            }
+        };
+        format!("speaks {spoken}; {}", self.asked_in_words())
     }
 
     fn asked_in_words(&self) -> String {

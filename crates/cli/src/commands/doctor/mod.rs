@@ -273,14 +273,8 @@ async fn in_file(
                 args,
             } => {
                 if let Some(variable) = document.foreign_code(server) {
-                    add(
-                        "foreign-code",
-                        Problem,
-                        format!(
-                            "its entry has `{variable}`, with which other code runs in place of the gateway or in it"
-                        ),
-                        format!("take `{variable}` from its entry"),
-                    );
+                    let (says, next) = foreign_code_words(&variable);
+                    add("foreign-code", Problem, says, next);
                 }
                 // A launcher finds, or downloads, what it starts.
                 let program = launcher.first().unwrap_or(program);
@@ -423,6 +417,16 @@ async fn missing_sign_in(args: &[String], state: &StateFolder) -> Option<String>
         Ok(Some(_)) => None,
         Ok(None) | Err(_) => Some(url.clone()),
     }
+}
+
+/// Returns what is said of an entry with this variable or member, and the next step.
+fn foreign_code_words(variable: &str) -> (String, String) {
+    (
+        format!(
+            "its entry has `{variable}`, with which other code runs in place of the gateway or in it"
+        ),
+        format!("take `{variable}` from its entry"),
+    )
 }
 
 /// Options of a gateway that let something else than a person answer, or others see the answers, with their effect. The

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, Level, own_command};
+use super::{Finding, Level, foreign_code_words, own_command};
 use crate::commands::setup::Found;
 use crate::server_eras::CheckReport;
 
@@ -56,13 +56,8 @@ pub(super) fn left_out(
         State::Wrapped { .. } => document.foreign_code(server),
         _ => document.foreign_code_for(server, words.first()?),
     };
-    let variable = foreign?;
-    finding(
-        format!(
-            "its entry has `{variable}`, with which other code runs in place of the gateway or in it"
-        ),
-        format!("take `{variable}` from its entry"),
-    )
+    let (says, next) = foreign_code_words(&foreign?);
+    finding(says, next)
 }
 
 /// Starts a server, reads what it speaks, and ends it, early when the token is cancelled. Returns `None` for one that the
@@ -117,7 +112,7 @@ pub(super) async fn start(
                 .filter_map(|line| serde_json::from_str(line).ok());
             if status.success() {
                 let eras = reports.find_map(|report| match report {
-                    CheckReport::Revisions(eras) => Some(eras.words()),
+                    CheckReport::Revisions(eras) => eras.words(),
                     CheckReport::Failed { .. } => None,
                 });
                 return Some(Started {
