@@ -76,7 +76,7 @@ def play_all(rig, absent, quick, wanted=()):
 
 def play(rig, agent, home, server, through):
     """Returns what the server got, or why that is not the one answer of the inbox."""
-    with tempfile.TemporaryDirectory(prefix="real-programs-") as name:
+    with tempfile.TemporaryDirectory(prefix="real-programs-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "home").mkdir()
         (folder / "project").mkdir()

@@ -57,7 +57,7 @@ class Rig:
         return session if session.tools else self._session(server, client, calls, through, asked_in_client)
 
     def _session(self, server, client, calls, through, asked_in_client):
-        with tempfile.TemporaryDirectory(prefix="real-programs-") as name:
+        with tempfile.TemporaryDirectory(prefix="real-programs-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             (folder / "home").mkdir()
             target = self.server(server, folder)

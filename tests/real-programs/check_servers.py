@@ -50,7 +50,7 @@ class Failed(Exception):
 
 def check(given, rig, server):
     """Returns the cells of this server, and the summary."""
-    with tempfile.TemporaryDirectory(prefix="check-servers-") as name:
+    with tempfile.TemporaryDirectory(prefix="check-servers-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "home").mkdir()
         target = rig.server(server, folder)

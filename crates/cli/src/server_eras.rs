@@ -187,7 +187,9 @@ pub(crate) async fn show(
     state: Option<PathBuf>,
     json: bool,
 ) -> Result<(), Failure> {
-    let eras = Box::pin(eras_of(server, state)).await;
+    let folder = state.or_else(StateFolder::usual);
+    let folder = folder.map(|folder| StateFolder::at(&folder));
+    let eras = Box::pin(eras_of(server, folder.as_ref())).await;
     if json {
         return output::print_json(&CheckReport::Revisions(eras));
     }
@@ -201,12 +203,12 @@ pub(crate) async fn show(
 /// If one of them cannot be used as it is configured.
 pub(crate) async fn check(
     servers: &[Server],
-    state: Option<&Path>,
+    folder: Option<&StateFolder>,
     json: bool,
 ) -> Result<(), Failure> {
     let mut unusable = Vec::new();
     for server in servers {
-        let mut eras = Box::pin(eras_of(server, state.map(Path::to_owned))).await;
+        let mut eras = Box::pin(eras_of(server, folder)).await;
         output::say(eras.line());
         let name = sanitize::line(&eras.server, sanitize::LABEL);
         let reason = eras.unusable.take();
@@ -259,11 +261,10 @@ fn launcher(target: &Target) -> Option<&'static str> {
     LAUNCHERS.into_iter().find(|launcher| *launcher == name)
 }
 
-async fn eras_of(server: &Server, state: Option<PathBuf>) -> ServerEras {
+async fn eras_of(server: &Server, folder: Option<&StateFolder>) -> ServerEras {
     let spoken = find_eras(server).await;
-    let state = state.or_else(StateFolder::usual);
-    let asked = match state {
-        Some(folder) => asked_eras(server, &StateFolder::at(&folder)).await,
+    let asked = match folder {
+        Some(folder) => asked_eras(server, folder).await,
         None => None,
     };
     ServerEras::new(server, &spoken, asked.unwrap_or_default())

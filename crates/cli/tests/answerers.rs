@@ -78,6 +78,7 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
         "exit 3",
         "true",
         r#"echo '{"action":"accept","content":{"environment":"the moon"}}'"#,
+        r#"echo '{"action":"accept","content":{"environment":"production","environment":"production"}}'"#,
     ] {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");

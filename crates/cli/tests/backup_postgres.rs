@@ -142,6 +142,109 @@ fn none_runs(server: &PostgresServer, database: &TestDatabase) {
     assert!(is_over);
 }
 
+/// Ends a gateway as its client does.
+fn close(mut raw: Raw) {
+    drop(raw.stdin.take());
+    raw.child.wait().unwrap();
+}
+
+/// The database is replaced by a copy that the server's own tools made before an answer was delivered.
+#[test]
+fn a_database_that_was_restored_with_its_own_tools_is_noticed_and_no_answer_is_delivered_twice() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let (database, another) = (server.database(), server.database());
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::new(&folder.path().join("state"), &database);
+    let hold = ["--hold", "0"];
+    let mut raw = place.start(&hold);
+    raw.call(2, "deploy", &json!({"n": 1}));
+    assert!(text(&raw.result(2)).starts_with("Not done yet"));
+    let [given] = place.waiting(1).try_into().unwrap();
+    close(raw);
+    place.done(&["inbox", "accept", &given, "environment=staging"]);
+    none_runs(server, &database);
+    let name = format!("{}_copy", database.name);
+    let copy = format!("CREATE DATABASE {name} TEMPLATE {}", database.name);
+    let is_copied = (0..LOOKS).any(|_| {
+        sleep(LOOK);
+        server.sql(&another.name, &copy).is_ok()
+    });
+    assert!(is_copied, "nothing is connected to it");
+    let mut raw = place.start(&hold);
+    assert!(call_again(&mut raw, 2, 1).contains("staging"));
+    close(raw);
+
+    // The gateway has noted the end of the audit as it left it.
+    let seen = fs::read_to_string(place.state.join("audit.seen")).unwrap();
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    let last = "SELECT max(number) FROM mcp_elicit.audit";
+    let last = server.sql(&database.name, last).unwrap();
+    assert_eq!(seen["number"].to_string(), last);
+
+    let restored = Place {
+        state: place.state.clone(),
+        record: place.record.replace(&database.name, &name),
+    };
+    // Another gateway of the record, with a folder of its own.
+    let beside = Place {
+        state: folder.path().join("beside"),
+        record: restored.record.clone(),
+    };
+    mcp_elicit_inbox::state_folder::StateFolder::open(&beside.state).unwrap();
+    for file in ["seal.key", "identity.key", "audit.seen"] {
+        fs::copy(place.state.join(file), beside.state.join(file)).unwrap();
+    }
+    for place in [&restored, &beside] {
+        let options = place.options();
+        let start = [&["gateway"], &options[..], &DEMO_SERVER].concat();
+        refused(
+            &start,
+            3,
+            &[
+                "was replaced by an older copy",
+                "mcp-elicit record restored --state",
+                &format!("--record {}", place.record),
+            ],
+        );
+    }
+    // The next step names the file of a gateway that was started with one.
+    let file = folder.path().join("gateway.toml");
+    let config = format!(
+        "state = {:?}\nrecord = {:?}\n[servers.demo]\ncommand = [{PROGRAM:?}, \"demo-server\"]\n",
+        restored.state, restored.record
+    );
+    fs::write(&file, config).unwrap();
+    let option = format!("record restored --config {}", path(&file));
+    refused(&["gateway", "--config", path(&file)], 3, &[&option]);
+    // Each waits until the process before it no longer counts.
+    let say = ["record", "restored"];
+    let told = restored.done(&say);
+    assert!(
+        told.contains("ended: 1 answer(s) that were not delivered"),
+        "{told}"
+    );
+    let told = restored.done(&say);
+    assert!(told.contains("nothing was left to end"), "{told}");
+    for (call, place) in [(10, &restored), (20, &beside)] {
+        let mut raw = place.start(&hold);
+        raw.call(call, "deploy", &json!({"n": 1}));
+        assert!(text(&raw.result(call)).starts_with("Not done yet"));
+        let waiting = place.waiting(1);
+        assert!(!waiting.contains(&given), "{waiting:?}");
+        close(raw);
+    }
+    let audit = restored.done(&["audit", "--verify"]);
+    assert!(audit.contains("the chain is intact"), "{audit}");
+    server
+        .sql(
+            &another.name,
+            &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+        )
+        .unwrap();
+}
+
 #[test]
 fn a_backup_of_a_running_gateway_is_restored_into_another_database_and_no_answer_is_delivered_twice()
  {

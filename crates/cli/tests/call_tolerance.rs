@@ -5,8 +5,8 @@
 
 mod sandbox;
 
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use futures::StreamExt as _;
@@ -572,7 +572,7 @@ fn credentials_that_a_server_repeats_are_in_no_error_and_no_warning() {
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let app = axum::Router::new().route(
             "/mcp",
-            post(move |headers: http::HeaderMap, body: String| async move {
+            post(move |headers: HeaderMap, body: String| async move {
                 let value = |name| headers[name].to_str().expect("text").to_owned();
                 let said = format!("{} {}", value("authorization"), value("x-key"));
                 repeat(case, &said, &body)
@@ -640,4 +640,42 @@ fn a_server_over_http_that_asks_faster_than_it_takes_answers_is_left() {
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     let why = "the server does not read what it is sent: more than 16777216 bytes wait for it";
     assert!(run.stderr.contains(why), "{}", run.stderr);
+}
+
+/// Answers as a server that closes the stream of a call, and then does not know its session.
+async fn lose_session(body: String) -> Response {
+    let request: Value = serde_json::from_str(&body).expect("a message");
+    if request["method"] == "tools/call" {
+        let event = "id: 1-1\nretry: 10\ndata: \n\n";
+        return ([(CONTENT_TYPE, "text/event-stream")], event).into_response();
+    }
+    let mut response = respond(&body, "application/json", |message| {
+        message.to_string().into_bytes()
+    });
+    if request["method"] == "initialize" {
+        let session = HeaderValue::from_static("s-1");
+        response.headers_mut().insert("mcp-session-id", session);
+    }
+    response
+}
+
+#[test]
+fn a_call_ends_if_the_server_does_not_know_its_session_any_more() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let listener = runtime
+        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+        .expect("a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let resumed = |headers: HeaderMap| async move {
+        if headers.contains_key("last-event-id") {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::METHOD_NOT_ALLOWED
+        }
+    };
+    let app = axum::Router::new().route("/mcp", post(lose_session).get(resumed));
+    runtime.spawn(async move { axum::serve(listener, app).await });
+    let run = sandbox::run(&["call", "t", "--url", &url, "--timeout", "50s"], b"");
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert!(run.stderr.contains("make the call again"), "{}", run.stderr);
 }

@@ -3,21 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod raw;
+#[path = "raw/waiting.rs"]
+mod waiting;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
 
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox};
 use serde_json::{Value, json};
+use waiting::{LOOK, LOOKS, waiting};
 
 const REVISION: &str = "2025-11-25";
-/// The interval at which something is looked at, and the number of times before a test gives up.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: usize = 1_200;
 
 /// The output of a command.
 #[derive(Debug)]
@@ -52,18 +51,6 @@ fn start(state: &Path, address: &str) -> Raw {
     let mut raw = Raw::start(gateway(state, &["--record", address], &DEMO_SERVER));
     raw.initialize(REVISION, &json!({}));
     raw
-}
-
-/// Returns the only pending question, as soon as there is one.
-fn waiting(state: &Path) -> String {
-    for _ in 0..LOOKS {
-        let (_, open) = inbox(state, &["list"]);
-        if let [question] = open.as_slice() {
-            return question["id"].as_str().unwrap().to_owned();
-        }
-        sleep(LOOK);
-    }
-    panic!("no question was asked");
 }
 
 /// Has a question asked, answered and delivered.
@@ -269,18 +256,39 @@ fn a_new_key_seals_and_the_earlier_one_is_kept_while_the_database_needs_it() {
     for keys in [2, 3] {
         let rotated = rotate();
         assert_eq!(rotated.code, Some(0), "{rotated:?}");
-        assert!(rotated.said.contains("all other gateways"), "{rotated:?}");
+        assert!(
+            rotated.said.contains("every running gateway"),
+            "{rotated:?}"
+        );
         assert_eq!(length(), keys * 32);
     }
     assert!(inbox(&state, &["accept", &id, "environment=staging"]).0);
     let done = raw.result(2);
     assert!(raw::text(&done).contains("staging"), "{done}");
-    // A gateway with the key from before is told to copy the file.
+    let reseal = || run(&[&["keys", "reseal"], &at(&state, &database)[..]].concat());
+    raw.call(3, "deploy", &json!({"number": 2}));
+    let id = waiting(&state);
+    assert_eq!(rotate().code, Some(0));
+    let resealed = reseal();
+    assert_eq!(resealed.code, Some(0), "{resealed:?}");
+    assert!(resealed.said.contains("sealed anew"), "{resealed:?}");
+    assert!(inbox(&state, &["accept", &id, "environment=staging"]).0);
+    let done = raw.result(3);
+    assert!(raw::text(&done).contains("staging"), "{done}");
+    let retire = || run(&[&["keys", "retire"], &at(&state, &database)[..]].concat());
+    let refused = retire();
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(length(), 4 * 32);
+    // The first key wraps the others: a folder that has it alone gets them.
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
-    std::fs::copy(state.join("identity.key"), other.join("identity.key")).unwrap();
     let keys = std::fs::read(state.join("seal.key")).unwrap();
-    std::fs::write(other.join("seal.key"), &keys[64..]).unwrap();
+    std::fs::write(other.join("seal.key"), &keys[96..]).unwrap();
+    let behind = run(&[&["grants", "list"], &at(&other, &database)[..]].concat());
+    assert_eq!(behind.code, Some(0), "{behind:?}");
+    assert_eq!(std::fs::read(other.join("seal.key")).unwrap(), keys);
+    // Any other is told to copy the file.
+    std::fs::write(other.join("seal.key"), &keys[..32]).unwrap();
     let behind = run(&[&["grants", "list"], &at(&other, &database)[..]].concat());
     assert_eq!(behind.code, Some(3), "{behind:?}");
     assert!(behind.said.contains("copy seal.key"), "{behind:?}");
@@ -290,7 +298,7 @@ fn a_new_key_seals_and_the_earlier_one_is_kept_while_the_database_needs_it() {
 }
 
 #[test]
-fn a_gateway_that_has_its_record_in_the_folder_again_forgets_the_address() {
+fn a_gateway_without_the_database_of_its_folder_does_not_begin_with_an_empty_record() {
     let Some(server) = PostgresServer::shared() else {
         return;
     };
@@ -299,9 +307,20 @@ fn a_gateway_that_has_its_record_in_the_folder_again_forgets_the_address() {
     let state = folder.path().join("state");
     drop(start(&state, &database.address));
     assert!(state.join("record.address").exists());
+    let at = state.to_str().unwrap();
+    let begin = [&["gateway", "--state", at][..], &DEMO_SERVER].concat();
+    let refused = run(&begin);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let option = format!("--record {}", database.address);
+    for word in [option.as_str(), "record.address", "on purpose"] {
+        assert!(refused.said.contains(word), "{word}: {refused:?}");
+    }
+    assert!(state.join("record.address").exists() && !state.join("record.sqlite").exists());
+    // On purpose.
+    std::fs::rename(state.join("record.address"), folder.path().join("away")).unwrap();
     let mut raw = Raw::start(gateway(&state, &[], &DEMO_SERVER));
     raw.initialize(REVISION, &json!({}));
-    assert!(!state.join("record.address").exists());
+    assert!(state.join("record.sqlite").exists());
 }
 
 /// Times are those of each gateway's clock, and ids are random: the next question may be listed before the last one.
@@ -471,8 +490,132 @@ fn checkpoints(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
     assert!(gone.said.contains("the audit was cut"), "{gone:?}");
 }
 
-#[test]
-fn an_audit_that_was_cut_does_not_fit_its_checkpoint() {
+/// Deletes the oldest events of the audit of a record, and changes what is left, with a function that runs SQL on it.
+fn purges(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
+    let audit = |more: &[&str]| run(&[&["audit"], more, words].concat());
+    let note = |who: &str| {
+        let block = ["tokens", "block", "https://id.example", who];
+        assert_eq!(run(&[&block, words].concat()).code, Some(0));
+    };
+    let checkpoint = |name: &str| {
+        let file = folder.join(name).to_str().unwrap().to_owned();
+        assert_eq!(audit(&["checkpoint", "--out", &file]).code, Some(0));
+        file
+    };
+    let verify = |more: &[&str]| audit(&[&["--verify"], more].concat());
+    note("eve");
+    let old = checkpoint("old");
+    note("bob");
+    let base = checkpoint("base");
+    note("carol");
+    let all = audit(&["--json"]).lines();
+    let purge = ["purge", "--before", "2099-01-01"];
+    let count = format!("{} events", all.len() - 1);
+    let dry = audit(&[&purge[..], &["--dry-run"]].concat());
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    assert!(
+        dry.said.contains(&format!("{count} would be deleted")),
+        "{dry:?}"
+    );
+    let too_early = audit(&["purge", "--before", "2020-01-01"]);
+    assert!(
+        too_early.said.contains("nothing was deleted"),
+        "{too_early:?}"
+    );
+    assert_eq!(audit(&["--json"]).lines(), all);
+    let purged = audit(&purge);
+    assert_eq!(purged.code, Some(0), "{purged:?}");
+    assert!(
+        purged.said.contains(&format!("{count} were deleted")),
+        "{purged:?}"
+    );
+    let left = audit(&["--json"]).lines();
+    assert_eq!((left.len(), &left[0]), (2, all.last().unwrap()));
+    let whole = verify(&[]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    let since = format!(
+        "2 events, the chain is intact: complete since event {} of ",
+        all.len()
+    );
+    assert!(whole.said.contains(&since), "{whole:?}");
+    assert!(
+        whole.said.contains("earlier events were deleted on 2"),
+        "{whole:?}"
+    );
+    assert!(whole.said.contains(" on the command line"), "{whole:?}");
+    for more in [
+        &["--by-question"][..],
+        &["--csv"],
+        &["--event", "audit-purged"],
+    ] {
+        let read = audit(more);
+        assert_eq!(read.code, Some(0), "{read:?}");
+    }
+    // A checkpoint of deleted events proves nothing, that of the last one does, and a new one too.
+    let too_old = verify(&["--against", &old]);
+    assert_eq!(too_old.code, Some(2), "{too_old:?}");
+    assert!(too_old.said.contains("and proves nothing"), "{too_old:?}");
+    let fits = verify(&["--against", &base]);
+    assert_eq!(fits.code, Some(0), "{fits:?}");
+    let new = checkpoint("new");
+    let both = folder.join("both");
+    let lines = [&old, &new].map(|file| std::fs::read_to_string(file).unwrap());
+    std::fs::write(&both, lines.concat()).unwrap();
+    let fits = verify(&["--against", both.to_str().unwrap()]);
+    assert_eq!(fits.code, Some(0), "{fits:?}");
+    assert!(fits.said.contains("1 checkpoint(s) fit"), "{fits:?}");
+    assert!(fits.said.contains("and proves nothing"), "{fits:?}");
+    // Later events go on from there.
+    note("dave");
+    assert_eq!(verify(&["--against", &new]).code, Some(0));
+    sql("CREATE TABLE saved AS SELECT * FROM audit");
+    let first = "WHERE number = (SELECT min(number) FROM audit)";
+    for change in [
+        format!("DELETE FROM audit {first}"),
+        format!(r#"UPDATE audit SET entry = replace(entry, '"at":', '"at":1') {first}"#),
+        format!("UPDATE audit SET hash = replace(hash, 'k1:', 'k1:0') {first}"),
+        "UPDATE audit SET number = number + 100".to_owned(),
+        r#"UPDATE audit SET entry = replace(entry, '"purgedUpTo":', '"purgedUpTo":1')"#.to_owned(),
+        "UPDATE audit SET entry = replace(entry, 'k1:', 'k1:0')".to_owned(),
+    ] {
+        sql(&change);
+        let broken = verify(&[]);
+        assert_eq!(broken.code, Some(1), "{change}: {broken:?}");
+        for word in ["the chain is broken", "next: keep a copy"] {
+            assert!(broken.said.contains(word), "{word}: {broken:?}");
+        }
+        let refused_copy = folder.join("refused_copy");
+        let refused = run(&[&["backup", refused_copy.to_str().unwrap()], words].concat());
+        assert_eq!(refused.code, Some(1), "{change}: {refused:?}");
+        for word in ["the record is damaged", "audit --verify"] {
+            assert!(refused.said.contains(word), "{word}: {refused:?}");
+        }
+        assert!(!refused.said.contains("the backup is damaged") && !refused_copy.exists());
+        let purged = audit(&purge);
+        assert_eq!(purged.code, Some(1), "{change}: {purged:?}");
+        sql("DELETE FROM audit; INSERT INTO audit SELECT * FROM saved");
+    }
+    sql("DROP TABLE saved");
+    // A copy of it is whole too.
+    let (copy, state) = (folder.join("copy"), folder.join("restored"));
+    let (copy, state) = (copy.to_str().unwrap(), state.to_str().unwrap());
+    let made = run(&[&["backup", copy], words].concat());
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.out.contains("an intact audit of 3 events"), "{made:?}");
+    let restored = run(&["restore", copy, "--state", state]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let whole = run(&["audit", "--verify", "--state", state, "--against", &new]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    let purged = audit(&purge);
+    assert_eq!(purged.code, Some(0), "{purged:?}");
+    assert_eq!(verify(&[]).code, Some(0));
+}
+
+/// A check of an audit: the options that name its record, a function that runs SQL there, and a folder for files.
+type AuditCheck = fn(&[&str], &dyn Fn(&str), &Path);
+
+/// Checks the audit of a record in a file, after an answer was delivered.
+fn in_a_file(check: AuditCheck) {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let mut raw = Raw::start(gateway(&state, &[], &DEMO_SERVER));
@@ -484,11 +627,11 @@ fn an_audit_that_was_cut_does_not_fit_its_checkpoint() {
         let record = rusqlite::Connection::open(&file).unwrap();
         record.execute_batch(text).unwrap();
     };
-    checkpoints(&["--state", state.to_str().unwrap()], &sql, folder.path());
+    check(&["--state", state.to_str().unwrap()], &sql, folder.path());
+}
 
-    let Some(server) = PostgresServer::shared() else {
-        return;
-    };
+/// Checks the audit of a record in a database likewise. Returns the folder, whose `state` is the gateway's, and the database.
+fn in_a_database(server: &PostgresServer, check: AuditCheck) -> (tempfile::TempDir, TestDatabase) {
     let database = server.database();
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
@@ -496,10 +639,48 @@ fn an_audit_that_was_cut_does_not_fit_its_checkpoint() {
     deliver(&mut raw, 2, &state);
     drop(raw);
     let sql = |text: &str| {
-        let text = text.replace("audit", "mcp_elicit.audit");
+        let text = text.replace(" audit", " mcp_elicit.audit");
         server.sql(&database.name, &text).unwrap();
     };
-    checkpoints(&at(&state, &database), &sql, folder.path());
+    check(&at(&state, &database), &sql, folder.path());
+    (folder, database)
+}
+
+#[test]
+fn an_audit_whose_oldest_events_were_deleted_is_proved_since_then() {
+    in_a_file(purges);
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let (folder, database) = in_a_database(server, purges);
+    let state = folder.path().join("state");
+    // A command counts as a gateway for some seconds.
+    let to_file = [
+        &["record", "move", "--into", "file"],
+        &at(&state, &database)[..],
+    ]
+    .concat();
+    let mut moved = run(&to_file);
+    for _ in 0..LOOKS {
+        if moved.code == Some(0) {
+            break;
+        }
+        sleep(LOOK);
+        moved = run(&to_file);
+    }
+    assert_eq!(moved.code, Some(0), "{moved:?}");
+    let words = ["audit", "--verify", "--state", state.to_str().unwrap()];
+    let whole = run(&words);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(whole.said.contains("complete since event"), "{whole:?}");
+}
+
+#[test]
+fn an_audit_that_was_cut_does_not_fit_its_checkpoint() {
+    in_a_file(checkpoints);
+    if let Some(server) = PostgresServer::shared() {
+        in_a_database(server, checkpoints);
+    }
 }
 
 #[test]

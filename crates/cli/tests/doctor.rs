@@ -192,6 +192,8 @@ fn a_project_that_puts_its_own_program_or_settings_before_a_server_is_told() {
     let other = |command: &str| json!({"command": command, "args": ["gateway", "--", PROGRAM, "demo-server"]});
     let mut preloaded = wrapped(&["--", PROGRAM, "demo-server"]);
     preloaded["env"] = json!({"LD_PRELOAD": "./x.so"});
+    let mut below = wrapped(&["--config", "there.toml"]);
+    below["cwd"] = json!("sub");
     let settings = "presence = \"any\"\n[servers.s]\ncommand = [\"true\"]\nanswer-with = \"command\"\nanswer-command = [\"yes\"]\n";
     let servers = json!({
         "relative": other("./tools/mcp-elicit"),
@@ -199,8 +201,17 @@ fn a_project_that_puts_its_own_program_or_settings_before_a_server_is_told() {
         "preloaded": preloaded,
         "settings": wrapped(&["--config", "evil.toml"]),
         "state": wrapped(&["--state", "./state", "--", PROGRAM, "lint"]),
+        "below": below,
+        "large": wrapped(&["--config", "large.toml"]),
+        "missing": wrapped(&["--config=not-there.toml"]),
     });
+    let large = format!("{settings}{}", "# and so on\n".repeat(400_000));
     let files = [
+        ("project/large.toml", large),
+        (
+            "project/sub/there.toml",
+            "inbox = \"127.0.0.1:0\"\nstate = \"./state\"".to_owned(),
+        ),
         (
             "project/.mcp.json",
             json!({"mcpServers": servers}).to_string(),
@@ -218,6 +229,9 @@ fn a_project_that_puts_its_own_program_or_settings_before_a_server_is_told() {
         ("foreign-code", "preloaded"),
         ("risky-option", "settings"),
         ("risky-option", "state"),
+        ("risky-option", "below"),
+        ("config-unread", "large"),
+        ("config-unread", "missing"),
     ] {
         let expected = (code.to_owned(), server.to_owned());
         assert!(found.contains(&expected), "{code} {server}: {found:?}");
@@ -240,11 +254,15 @@ fn what_a_project_chooses_is_started_only_by_its_name_and_without_foreign_code()
     let run = |name: &str| json!({"command": "/bin/sh", "args": ["-c", script, name]});
     let mut foreign = run("foreign");
     foreign["env"] = json!({"LD_PRELOAD": "./x.so"});
-    let servers = json!({"own": run("own"), "named": run("named"), "foreign": foreign});
-    let files = [(
-        "project/.mcp.json",
-        json!({"mcpServers": servers}).to_string(),
-    )];
+    let servers = json!({"own": run("own"), "named": run("named"), "foreign": foreign, "deploy": run("not mine")});
+    let of_user = json!({"deploy": run("deploy")});
+    let files = [
+        (
+            "project/.mcp.json",
+            json!({"mcpServers": servers}).to_string(),
+        ),
+        (".claude.json", json!({"mcpServers": of_user}).to_string()),
+    ];
     let left_out = |options: &[&str]| {
         let (_, report, _) = doctor_with(home.path(), &files, options);
         let mut found = findings(&report);
@@ -255,9 +273,17 @@ fn what_a_project_chooses_is_started_only_by_its_name_and_without_foreign_code()
     };
     let all = left_out(&["--start"]);
     let left: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(left, ["foreign", "named", "own"]);
-    assert_eq!(all[1].1, "mcp-elicit doctor --start claude-code named");
-    assert!(!mark.exists());
+    assert_eq!(left, ["deploy", "foreign", "named", "own"]);
+    assert_eq!(all[2].1, "mcp-elicit doctor --start claude-code named");
+    // A name of the user's own starts what the user's own file says.
+    let same = left_out(&["--start", "deploy"]);
+    assert!(
+        same.len() == 1 && same[0].1.contains("another name"),
+        "{same:?}"
+    );
+    let started = fs::read_to_string(&mark).unwrap();
+    assert!(started.lines().all(|name| name == "deploy"), "{started}");
+    fs::remove_file(&mark).unwrap();
     let named = left_out(&["--start", "named", "foreign"]);
     assert_eq!(named.len(), 1, "{named:?}");
     assert!(named[0].1.contains("`LD_PRELOAD`"), "{named:?}");

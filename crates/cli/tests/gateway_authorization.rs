@@ -184,6 +184,76 @@ fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosse
     let (head, body) = post(&at, &[&shown], &initialize());
     assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
     assert!(body.contains("\"result\""), "{body}");
+    // Also for a client that sends other headers which go on.
+    let trace = "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let (head, body) = post(&at, &[&shown, trace], &initialize());
+    assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
+}
+
+/// A caller with a key may serve several users, whose credentials for the server it passes.
+#[test]
+fn users_of_one_caller_share_no_session_question_or_result() {
+    let mut server = Program::new(PROGRAM)
+        .with(["demo-server", "--listen", "127.0.0.1:0"])
+        .start();
+    let lines = BufReader::new(server.child.stderr.take().unwrap()).lines();
+    let upstream = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line[line.find("http://")?..].trim().to_owned()))
+        .unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let folder = state.path().join("state");
+    let file = state.path().join("gateway.toml");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\ninbox = \"127.0.0.1:0\"\nstate = '{}'\n[auth]\nmode = \"keys\"\n\
+         [servers.demo]\nurl = \"{upstream}\"\nhold = 1\nauth = {{ mode = \"pass\", header = \"X-User\" }}\n",
+        folder.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let own = |args: &[&str]| {
+        let run = std::process::Command::new(PROGRAM)
+            .args(args)
+            .arg("--state")
+            .arg(&folder)
+            .output()
+            .unwrap();
+        String::from_utf8(run.stdout).unwrap().trim().to_owned()
+    };
+    let key = own(&["tokens", "make", "agent", "--scope", "call"]);
+    let program = Program::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
+    let mut running = program.start();
+    let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let at = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("serving: http://")?.to_owned()))
+        .unwrap();
+    let key = format!("Authorization: Bearer {key}");
+    let user = |name: &str| format!("X-User: Bearer {name}");
+    let open = |name: &str| {
+        let (head, body) = post(&at, &[&key, &user(name)], &initialize());
+        assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
+        let mut ids = head
+            .lines()
+            .filter_map(|line| line.strip_prefix("mcp-session-id: "));
+        format!("Mcp-Session-Id: {}", ids.next().unwrap())
+    };
+    let call = |session: &str, name: &str| {
+        let frame = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy"}});
+        post(&at, &[&key, &user(name), session], &frame)
+    };
+    let (one, two) = (open("one"), open("two"));
+    assert!(call(&one, "two").0.starts_with("http/1.1 404"));
+    let questions = || {
+        own(&["inbox", "list", "--json"])
+            .matches("\"message\"")
+            .count()
+    };
+    for (session, name, expected) in [(&one, "one", 1), (&open("one"), "one", 1), (&two, "two", 2)]
+    {
+        let (_, body) = call(session, name);
+        assert!(body.contains("mcp-elicit/handed-back"), "{name}: {body}");
+        assert_eq!(questions(), expected, "{name}");
+    }
 }
 
 /// Returns the response to a client on stdio from a gateway in front of this server.

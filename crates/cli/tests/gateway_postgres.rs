@@ -3,20 +3,21 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod raw;
+#[path = "raw/waiting.rs"]
+mod waiting;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
 
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox, text};
 use serde_json::json;
+use waiting::{LOOK, LOOKS, waiting};
 
 const REVISION: &str = "2025-11-25";
-/// The interval at which something is looked at, and the number of times before a test gives up.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: usize = 1_200;
 
 /// Starts a gateway over this state folder and database, and opens a session.
 fn start(state: &Path, database: &TestDatabase) -> Raw {
@@ -24,18 +25,6 @@ fn start(state: &Path, database: &TestDatabase) -> Raw {
     let mut raw = Raw::start(gateway(state, &options, &DEMO_SERVER));
     raw.initialize(REVISION, &json!({}));
     raw
-}
-
-/// Returns the only pending question, as soon as there is one.
-fn waiting(state: &Path) -> String {
-    for _ in 0..LOOKS {
-        let (_, open) = inbox(state, &["list"]);
-        if let [question] = open.as_slice() {
-            return question["id"].as_str().unwrap().to_owned();
-        }
-        sleep(LOOK);
-    }
-    panic!("no question was asked");
 }
 
 /// Waits until the only pending question is waited for by a call, or no longer is.
@@ -81,6 +70,42 @@ fn a_question_in_a_database_is_answered_and_its_answer_delivered() {
 }
 
 #[test]
+fn another_replica_answers_for_a_task() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let options = ["--record", &database.address, "--tasks"];
+    let open = || {
+        let mut raw = Raw::start(gateway(state.path(), &options, &DEMO_SERVER));
+        raw.initialize(REVISION, &json!({"tasks": {}}));
+        raw
+    };
+    let request = |id: u64, method: &str, params| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let mut first = open();
+    let call = json!({"name": "deploy", "arguments": {}, "task": {}});
+    first.send(&request(2, "tools/call", call));
+    let created = first.result(2);
+    let about = json!({"taskId": created["result"]["task"]["taskId"]});
+    let id = waiting(state.path());
+    let mut second = open();
+    second.send(&request(3, "tasks/get", about.clone()));
+    let state_there = second.result(3);
+    assert_eq!(
+        state_there["result"]["status"], "input_required",
+        "{state_there}"
+    );
+    second.send(&request(4, "tasks/result", about.clone()));
+    assert!(accept(state.path(), &id));
+    let done = second.result(4);
+    assert!(text(&done).contains("staging"), "{done}");
+    drop(first);
+    second.send(&request(5, "tasks/get", about));
+    assert_eq!(second.result(5)["result"]["status"], "completed");
+}
+
+#[test]
 fn another_role_that_owns_the_schema_is_named_at_the_start() {
     let Some(server) = PostgresServer::shared() else {
         return;
@@ -103,6 +128,59 @@ fn another_role_that_owns_the_schema_is_named_at_the_start() {
     server.sql(&database.name, mended).unwrap();
     let quiet = said();
     assert!(!quiet.contains("another role owns"), "{quiet}");
+}
+
+#[test]
+fn a_program_that_answers_does_not_get_the_password_of_the_database() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("environment");
+    let answer = r#"{"action":"accept","content":{"environment":"staging"}}"#;
+    let script = format!("env > '{}'; echo '{answer}'", note.display());
+    let words = ["sh", "-c", &script].map(|word| shell_words::quote(word).into_owned());
+    let program = words.join(" ");
+    let passwords = folder.path().join("pgpass");
+    fs::write(&passwords, "").unwrap();
+    fs::set_permissions(&passwords, fs::Permissions::from_mode(0o600)).unwrap();
+    let state = folder.path().join("state");
+    let file = folder.path().join("gateway.toml");
+    let (place, record, own) = (state.display(), &database.address, DEMO_SERVER[1]);
+    let config = format!(
+        "state = \"{place}\"\nrecord = \"{record}\"\ninbox = \"127.0.0.1:0\"\n[servers.demo]\ncommand = [\"{own}\", \"demo-server\"]\n\
+         answer-with = \"command\"\nanswer-command = [\"sh\", \"-c\", '\'\'{script}\'\'']\n"
+    );
+    fs::write(&file, config).unwrap();
+    let options = [
+        "--record",
+        record,
+        "--answer-with",
+        "command",
+        "--answer-command",
+        &program,
+    ];
+    let mut of_file = Command::new(PROGRAM);
+    of_file.args(["gateway", "--config"]).arg(&file);
+    for mut command in [gateway(&state, &options, &DEMO_SERVER), of_file] {
+        command
+            // With a password, a server that asks for none is not used.
+            .env_remove("PGPASSWORD")
+            .env("PGPASSFILE", &passwords)
+            .env("KEPT", "yes");
+        let mut raw = Raw::start(command);
+        raw.initialize(REVISION, &json!({}));
+        raw.call(2, "deploy", &json!({}));
+        let done = raw.result(2);
+        assert!(text(&done).contains("staging"), "{done}");
+        let environment = fs::read_to_string(&note).unwrap();
+        assert!(
+            environment.contains("KEPT=yes") && !environment.contains("PGPASS"),
+            "{environment}"
+        );
+        fs::remove_file(&note).unwrap();
+    }
 }
 
 #[test]
@@ -140,6 +218,10 @@ fn a_question_waits_while_the_database_stops_and_starts() {
     let id = waiting(state.path());
     server.stop();
     assert!(!accept(state.path(), &id), "nothing is accepted meanwhile");
+    let listed = raw::command(state.path(), &["inbox", "list"]);
+    let said = String::from_utf8_lossy(&listed.stderr);
+    assert!(!listed.status.success(), "{said}");
+    assert!(said.contains("next: try again when the gateway"), "{said}");
     server.start_again();
     let accepted = (0..LOOKS).any(|_| {
         sleep(LOOK);
@@ -153,7 +235,7 @@ fn a_question_waits_while_the_database_stops_and_starts() {
 /// Copies the keys of a record to the state folder of another machine.
 fn copy_keys(from: &Path, to: &Path) {
     for name in ["seal.key", "identity.key"] {
-        std::fs::copy(from.join(name), to.join(name)).unwrap();
+        fs::copy(from.join(name), to.join(name)).unwrap();
     }
 }
 
@@ -166,7 +248,7 @@ fn an_answer_at_one_gateway_reaches_the_call_at_another() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
     let mut at_a = start(&a, &database);
-    std::fs::create_dir(&b).unwrap();
+    fs::create_dir(&b).unwrap();
     copy_keys(&a, &b);
     let mut at_b = start(&b, &database);
     at_a.call(2, "deploy", &json!({}));
@@ -305,7 +387,7 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
         said.contains("identity.key") || said.contains("seal.key"),
         "{said}"
     );
-    std::fs::copy(state.join("identity.key"), elsewhere.join("identity.key")).unwrap();
+    fs::copy(state.join("identity.key"), elsewhere.join("identity.key")).unwrap();
     let (code, said) = refused(&elsewhere, &record.address, &[]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("seal.key") && said.contains("copy"), "{said}");
@@ -322,9 +404,9 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
         .sql("postgres", "CREATE ROLE locked LOGIN PASSWORD 's3cret'; GRANT CREATE ON DATABASE postgres TO locked")
         .unwrap();
     let file = server.data().join("pg_hba.conf");
-    let rules = std::fs::read_to_string(&file).unwrap();
+    let rules = fs::read_to_string(&file).unwrap();
     let locked = format!("host all locked 127.0.0.1/32 scram-sha-256\n{rules}");
-    std::fs::write(&file, locked).unwrap();
+    fs::write(&file, locked).unwrap();
     server.sql("postgres", "SELECT pg_reload_conf()").unwrap();
     let address = at("locked", "postgres");
     let asks = |_| {
@@ -340,7 +422,7 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
         &["asks for a password", "--record-password-file"],
     );
     let password = folder.path().join("password");
-    std::fs::write(&password, "wr0ng\n").unwrap();
+    fs::write(&password, "wr0ng\n").unwrap();
     let (code, said) = refused(
         &state,
         &address,
@@ -351,7 +433,7 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
         said.contains("does not let this user in") && !said.contains("wr0ng"),
         "{said}"
     );
-    std::fs::write(&password, "s3cret\n").unwrap();
+    fs::write(&password, "s3cret\n").unwrap();
     let fresh = folder.path().join("fresh");
     let mut command = Command::new(PROGRAM);
     command.args(["gateway", "--state"]).arg(&fresh);
@@ -367,7 +449,7 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
         ("trust", "did not ask for the password"),
     ] {
         let rule = format!("host all locked 127.0.0.1/32 {method}\n{rules}");
-        std::fs::write(&file, rule).unwrap();
+        fs::write(&file, rule).unwrap();
         server.sql("postgres", "SELECT pg_reload_conf()").unwrap();
         let says = |_| {
             sleep(LOOK);
@@ -381,7 +463,59 @@ fn a_database_that_cannot_be_used_stops_the_start_with_a_reason_and_nothing_is_w
 
     // A standby.
     server.stop();
-    std::fs::write(server.data().join("standby.signal"), "").unwrap();
+    fs::write(server.data().join("standby.signal"), "").unwrap();
     server.start_again();
     is_refused(&plain.address, 3, &["standby", "primary"]);
+}
+
+#[test]
+fn a_check_tries_the_record_and_reads_from_it_which_server_was_seen_to_ask() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let check = |state: &Path, address: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["gateway", "--check", "--record", address, "--state"]);
+        let done = command.arg(state).args(DEMO_SERVER).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        (done.status.code(), said)
+    };
+    // A database without a record gets one at the start.
+    let (code, said) = check(&state, &database.address);
+    assert_eq!(code, Some(0), "{said}");
+    let schema = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mcp_elicit'";
+    assert_eq!(server.sql(&database.name, schema).unwrap(), "0");
+    assert!(!state.exists());
+    let mut raw = start(&state, &database);
+    raw.call(2, "deploy", &json!({}));
+    assert!(accept(&state, &waiting(&state)));
+    raw.result(2);
+    drop(raw.stdin.take());
+    assert!(raw.child.wait().unwrap().success());
+    let (code, said) = check(&state, &database.address);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("seen to ask on 2025-11-25"), "{said}");
+
+    let missing = database.address.replace(&database.name, "missing");
+    let empty = server.database();
+    let newer = "UPDATE mcp_elicit.meta SET layout = 99, readable_by = 99";
+    for (address, words) in [
+        ("postgres://postgres@127.0.0.1:1/elicit", "cannot"),
+        (missing.as_str(), "no such database"),
+        (empty.address.as_str(), "is in the database"),
+        (database.address.as_str(), "newer version"),
+    ] {
+        if words == "newer version" {
+            server.sql(&database.name, newer).unwrap();
+        }
+        let (code, said) = check(&state, address);
+        assert_eq!(code, Some(3), "{words}: {said}");
+        for word in [words, "next:", "speaks"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+    assert_eq!(server.sql(&empty.name, schema).unwrap(), "0");
 }

@@ -227,6 +227,13 @@ fn a_bound_that_makes_no_sense_is_refused_with_the_range() {
             run.stderr
         );
     }
+    // Events that go before their questions.
+    for (days, warns) in [("29", true), ("30", false)] {
+        let run = gateway(&["--keep-audit", days, "--keep-ended", "30", "--check"]);
+        assert_eq!(run.code, Some(0), "{days}: {}", run.stderr);
+        let is_said = run.stderr.contains("`keep-audit` is shorter");
+        assert_eq!(is_said, warns, "{days}: {}", run.stderr);
+    }
     let run = sandbox::run(&["inbox", "list", "--limit", "0"], b"");
     assert_eq!(run.code, Some(2), "{}", run.stderr);
     assert!(run.stderr.contains("1..=1000000"), "{}", run.stderr);
@@ -320,6 +327,7 @@ fn an_audit_without_events_says_so_and_is_no_mistake() {
     let run = sandbox::run(&["audit", "--state", &ran, "--event", "answered"], b"");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stderr.contains("no event matches"), "{}", run.stderr);
+    assert!(run.stderr.contains("`--caller` takes"), "{}", run.stderr);
     assert!(run.stderr.contains("chain is intact"), "{}", run.stderr);
     // A folder that does not belong to a gateway is an error.
     for other in ["other", "none"] {

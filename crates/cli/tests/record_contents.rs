@@ -146,6 +146,10 @@ fn counts_and_deletes(mut rig: Rig<'_>) {
     rig.until_ended(1);
     let (_, said) = rig.run(&["record", "erase", "--principal", "somebody"]);
     assert!(said.contains("nothing was deleted"), "{said}");
+    assert!(
+        said.contains("of this caller") && said.contains("key-ID"),
+        "{said}"
+    );
     let (_, said) = rig.run(&erase);
     assert!(said.contains("1 ended question deleted"), "{said}");
     assert_eq!(rig.stats()["ended"], 0);

@@ -131,15 +131,8 @@ fn a_record_is_moved_into_a_database_and_back_and_its_questions_are_found_there(
     raw.child.kill().unwrap();
     raw.child.wait().unwrap();
 
-    // Until the lease of the killed one has ended, it counts as running.
-    let back = (0..LOOKS).any(|_| {
-        sleep(LOOK);
-        in_database
-            .run(&["record", "move", "--into", "file"])
-            .status
-            .success()
-    });
-    assert!(back);
+    // It waits until the killed one no longer counts as running.
+    in_database.done(&["record", "move", "--into", "file"]);
     in_database.refused(&["record", "stats"], &["no record"]);
     in_file.done(&["audit", "--verify"]);
     assert!(in_file.done(&["tokens", "list"]).contains("ci"));
@@ -148,6 +141,95 @@ fn a_record_is_moved_into_a_database_and_back_and_its_questions_are_found_there(
     assert_eq!(in_file.waiting(1), std::slice::from_ref(&open));
     in_file.done(&["inbox", "accept", &open, "environment=staging"]);
     assert!(text(&raw.result(2)).contains("staging"));
+}
+
+/// The old place of a record that was moved, which a file or a script still names.
+#[test]
+fn no_gateway_begins_with_an_empty_record_at_the_old_place() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let named = ["--record", database.address.as_str()];
+    let in_file = Place { state, record: &[] };
+    let in_database = Place {
+        state,
+        record: &named,
+    };
+    let starts = |place: &Place<'_>, said: &[&str]| {
+        let words = [&["gateway"], place.record, &["--state"]].concat();
+        let mut command = std::process::Command::new(raw::PROGRAM);
+        command.args(words).arg(state).args(DEMO_SERVER);
+        let done = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(3), "{stderr}");
+        for word in said {
+            assert!(stderr.contains(word), "{word}: {stderr}");
+        }
+    };
+    let ended = |mut raw: Raw| {
+        drop(raw.stdin.take());
+        assert!(raw.child.wait().unwrap().success());
+    };
+    let schemas = || {
+        let text = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mcp_elicit'";
+        server.sql(&database.name, text).unwrap()
+    };
+    ended(in_file.start());
+    in_file.done(&["tokens", "make", "ci", "--scope", "answer"]);
+    // A database for the first time: the record could be lost from sight, or is moved.
+    starts(
+        &in_database,
+        &[
+            "is its file record.sqlite",
+            "record move --into database",
+            "on purpose",
+        ],
+    );
+    assert_eq!(schemas(), "0");
+    in_database.refused(&["audit"], &["has no record", "leave out the database"]);
+
+    in_database.done(&["record", "move", "--into", "database"]);
+    starts(&in_file, &["is in the database", "--record", "on purpose"]);
+    assert!(!state.join("record.sqlite").exists());
+    in_file.refused(&["audit", "--verify"], &["is in a database", "--record"]);
+    ended(in_database.start());
+    // Only the note of the last event says where the record was.
+    std::fs::remove_file(state.join("record.address")).unwrap();
+    starts(&in_file, &["is in the database", "--record", "on purpose"]);
+    in_file.refused(
+        &["audit", "--verify"],
+        &["no record", "any more", "--record"],
+    );
+    ended(in_database.start());
+
+    in_database.done(&["record", "move", "--into", "file"]);
+    starts(
+        &in_database,
+        &[
+            "is its file record.sqlite",
+            "record move --into database",
+            "on purpose",
+        ],
+    );
+    assert_eq!(schemas(), "0");
+    ended(in_file.start());
+    // Another gateway of the database, whose folder has no file.
+    let other = tempfile::tempdir().unwrap();
+    for name in ["seal.key", "identity.key", "audit.seen"] {
+        std::fs::copy(state.join(name), other.path().join(name)).unwrap();
+    }
+    let mut command = std::process::Command::new(raw::PROGRAM);
+    command.args(["gateway", "--state"]).arg(other.path());
+    let refused = command.args(named).args(DEMO_SERVER).output().unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{stderr}");
+    for word in ["has no record any more", "mcp_elicit_moved", "audit.seen"] {
+        assert!(stderr.contains(word), "{word}: {stderr}");
+    }
+    assert_eq!(schemas(), "0");
 }
 
 #[test]

@@ -86,6 +86,8 @@ pub struct NewQuestion {
     pub outlives: bool,
     /// The people whom an operator's rule asks; `None` if no rule applies, and the caller is asked.
     pub team: Option<TeamPlan>,
+    /// The `traceparent` of the span in which it is asked (W3C Trace Context); `None` if its call is not traced.
+    pub trace: Option<String>,
 }
 
 /// The people whom a rule asks. The relay and the record pass it on without reading it.
@@ -169,6 +171,19 @@ pub enum FoundCall {
     },
     /// Its result, as the server wrote it, which is now deleted from the record.
     Result(String),
+}
+
+/// The record's entry for a task that the gateway runs for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundTask {
+    /// No entry: no call of this caller became it, or its time is over.
+    Nothing,
+    /// A session runs it; its state, as that session wrote it.
+    Running(String),
+    /// The gateway that ran it has ended; its last state.
+    Lost(String),
+    /// It has ended; its last state and its response, as its session wrote them.
+    Finished(String),
 }
 
 /// Returns the answers of an accepted form, as JSON.

@@ -25,8 +25,6 @@ use crate::bind::{Binding, ServerOfCalls, approval_digest, is_asked_by};
 use crate::callers::{ProvenCaller, SessionCaller};
 use crate::config::zone_of;
 
-/// The time after an approval during which it may not be written yet.
-const UNWRITTEN: Duration = Duration::from_secs(10);
 /// The most longer-lived approvals.
 const MAX_GRANTS: usize = 10_000;
 /// The most uses of approvals by one caller and rule that are recorded per minute. Refusals have [`A_MINUTE`].
@@ -39,7 +37,7 @@ const MAX_COUNTED: usize = 4_096;
 pub(crate) struct CurrentRules {
     current: RwLock<Current>,
     /// By their keys.
-    grants: Mutex<HashMap<String, ApprovalGrant>>,
+    grants: Mutex<HashMap<String, HeldGrant>>,
     key: IdentityKey,
     /// The record, once the gateway runs.
     record: OnceLock<Weak<Record>>,
@@ -49,6 +47,14 @@ pub(crate) struct CurrentRules {
     unwritten: mpsc::UnboundedSender<RulesChange>,
     /// The events of each caller and rule.
     caused: Mutex<HashMap<Cause, Refusals>>,
+}
+
+/// A longer-lived approval.
+#[derive(Debug)]
+struct HeldGrant {
+    grant: ApprovalGrant,
+    /// `true` once it is in the record: from then on it counts as long as it is there.
+    is_written: bool,
 }
 
 /// The events that are counted together: their kind, rule and caller. Unauthenticated callers choose their name, so
@@ -78,13 +84,23 @@ pub(crate) enum RulesChange {
 }
 
 impl RulesChange {
-    /// Writes the change.
-    pub(crate) async fn write(self, record: &Record) -> Result<(), RecordError> {
+    /// Returns the longer-lived approval, if it is one.
+    pub(crate) fn grant(&self) -> Option<&ApprovalGrant> {
         match self {
-            Self::Event(event, left_out) => record.note_rules(&event, left_out).await,
-            Self::Grant(grant) => record.keep_grant(&grant).await,
-            Self::VoidGrants(keys) => record.drop_grants(keys).await,
+            Self::Grant(grant) => Some(grant),
+            Self::Event(..) | Self::VoidGrants(_) => None,
         }
+    }
+
+    /// Writes the change. Returns `false` if it is an approval that applies to one call only, because a person has ended
+    /// another for the same call since it was given.
+    pub(crate) async fn write(self, record: &Record) -> Result<bool, RecordError> {
+        match self {
+            Self::Event(event, left_out) => record.note_rules(&event, left_out).await?,
+            Self::Grant(grant) => return record.keep_grant(&grant).await,
+            Self::VoidGrants(keys) => record.drop_grants(keys).await?,
+        }
+        Ok(true)
     }
 }
 
@@ -135,8 +151,8 @@ impl CurrentRules {
         };
         let mut by_rule: BTreeMap<String, usize> = BTreeMap::new();
         let mut keys = Vec::new();
-        for (key, grant) in self.grants().extract_if(|_, grant| is_void(grant)) {
-            *by_rule.entry(grant.rule).or_default() += 1;
+        for (key, held) in self.grants().extract_if(|_, held| is_void(&held.grant)) {
+            *by_rule.entry(held.grant.rule).or_default() += 1;
             keys.push(key);
         }
         for (rule, grants) in by_rule {
@@ -260,25 +276,49 @@ impl CurrentRules {
         &self.key
     }
 
-    fn grants(&self) -> MutexGuard<'_, HashMap<String, ApprovalGrant>> {
+    fn grants(&self) -> MutexGuard<'_, HashMap<String, HeldGrant>> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores an approval until its expiry. If there are too many, it applies to one call only.
     pub(crate) fn grant(&self, grant: ApprovalGrant, now: Timestamp) {
         let mut grants = self.grants();
-        grants.retain(|_, grant| now < grant.until);
+        grants.retain(|_, held| now < held.grant.until);
         if grants.len() < MAX_GRANTS || grants.contains_key(&grant.key) {
-            grants.insert(grant.key.clone(), grant.clone());
+            let held = HeldGrant {
+                grant: grant.clone(),
+                is_written: false,
+            };
+            grants.insert(grant.key.clone(), held);
             drop(grants);
             self.queue(RulesChange::Grant(Box::new(grant)));
         }
     }
 
-    /// Returns the currently valid approval of this key.
+    /// Returns the currently valid approval of this key. One that is not written yet is valid for its own call only: a person
+    /// may have ended another since it was given.
     pub(crate) fn granted(&self, key: &str, now: Timestamp) -> Option<ApprovalGrant> {
         let grants = self.grants();
-        grants.get(key).filter(|grant| grant.is_good(now)).cloned()
+        let held = grants.get(key).filter(|held| held.is_written);
+        let grant = held.map(|held| &held.grant);
+        grant.filter(|grant| grant.is_good(now)).cloned()
+    }
+
+    /// Notes that an approval was written. One that could not be is not valid for further calls: nobody could end it.
+    pub(crate) fn grant_written(&self, grant: &ApprovalGrant, is_written: bool) {
+        let mut grants = self.grants();
+        // A later approval of the same call is written by itself.
+        let Some(held) = grants
+            .get_mut(&grant.key)
+            .filter(|held| held.grant == *grant)
+        else {
+            return;
+        };
+        if is_written {
+            held.is_written = true;
+        } else {
+            grants.remove(&grant.key);
+        }
     }
 
     /// Returns `true` if approvals of a rule are valid for a while.
@@ -294,19 +334,27 @@ impl CurrentRules {
     /// # Errors
     /// If the record cannot be read.
     pub(crate) async fn recall_grants(&self, record: &Record) -> Result<(), RecordError> {
+        // One that is written while the record is read may not be found there.
+        let written: HashSet<String> = {
+            let grants = self.grants();
+            let written = grants.iter().filter(|(_, held)| held.is_written);
+            written.map(|(key, _)| key.clone()).collect()
+        };
         let stored = record.grants().await?;
-        let now = record.now();
-        {
-            let known: HashSet<&str> = stored.iter().map(|grant| grant.key.as_str()).collect();
-            // A new one may not be written yet.
-            let is_new = |grant: &ApprovalGrant| now < grant.at.after(UNWRITTEN);
-            self.grants()
-                .retain(|key, grant| known.contains(key.as_str()) || is_new(grant));
-        }
+        let known: HashSet<&str> = stored.iter().map(|grant| grant.key.as_str()).collect();
+        let mut grants = self.grants();
+        grants.retain(|key, _| known.contains(key.as_str()) || !written.contains(key));
         for grant in stored {
-            let mut grants = self.grants();
-            if grants.len() < MAX_GRANTS {
-                grants.entry(grant.key.clone()).or_insert(grant);
+            // Another gateway may have replaced one that had ended: what its people approved counts. One that is not written
+            // yet is newer.
+            let is_replaced = written.contains(&grant.key);
+            let is_new = !grants.contains_key(&grant.key) && grants.len() < MAX_GRANTS;
+            if is_replaced || is_new {
+                let held = HeldGrant {
+                    grant,
+                    is_written: true,
+                };
+                grants.insert(held.grant.key.clone(), held);
             }
         }
         Ok(())

@@ -4,7 +4,9 @@
 //! and credentials count. The eras in which a server asks follow from its program, so they are stored under what the
 //! configuration names too. `gateway --check` in a terminal then knows what the gateway of a desktop client saw.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcp_elicit_record::{Record, RecordError};
 use mcp_elicit_relay::{Learned, RelaySettings};
@@ -17,6 +19,25 @@ pub(crate) struct LearningServer {
     pub(crate) configured: String,
     /// The settings that its sessions share.
     pub(crate) settings: RelaySettings,
+    /// The facts that were read last.
+    pub(crate) read: FactsRead,
+}
+
+/// Hashes of the facts that were read last, under the identity and under what the configuration names.
+#[derive(Default)]
+pub(crate) struct FactsRead {
+    hasher: RandomState,
+    hashes: [AtomicU64; 2],
+}
+
+impl FactsRead {
+    /// Returns `true` if these facts differ from those that were read last.
+    fn differ(&self, place: usize, text: &str) -> bool {
+        let hash = self.hasher.hash_one(text);
+        self.hashes
+            .get(place)
+            .is_none_or(|last| last.swap(hash, Ordering::Relaxed) != hash)
+    }
 }
 
 /// The learning servers.
@@ -29,7 +50,7 @@ impl LearnedFacts {
         Self(Arc::new(servers))
     }
 
-    /// Adds the facts learned by earlier processes.
+    /// Adds the facts learned by other processes and earlier ones.
     pub(crate) async fn recall(&self, record: &Record) -> Result<(), RecordError> {
         for server in self.0.iter() {
             server.recall(record).await?;
@@ -58,8 +79,9 @@ impl LearnedFacts {
 
 impl LearningServer {
     async fn recall(&self, record: &Record) -> Result<(), RecordError> {
-        for key in [&self.identity, &self.configured] {
+        for (place, key) in [&self.identity, &self.configured].into_iter().enumerate() {
             let known = record.store().learned(key.clone()).await?;
+            let known = known.filter(|text| self.read.differ(place, text));
             // The facts of another version are dropped.
             let known = known.and_then(|text| serde_json::from_str::<Learned>(&text).ok());
             if let Some(known) = known {

@@ -21,6 +21,7 @@
 //! | [`recorded`] | the recorded facts of a call, for simulating rules |
 //! | `notifier` | the messages to people, and their answers in Slack (feature `teams`) |
 //! | `session` | one relay with its two transports, and the sessions that serve one caller together |
+//! | `traces` | traces of calls and their questions, for a collector (feature `otel`) |
 //! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
 //! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
 //! | `local_responder` | the operator's terminal or program, as a responder |
@@ -54,6 +55,11 @@ mod server_secrets;
 mod service_manager;
 mod session;
 mod stop_signal;
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "traces_absent.rs"]
+mod traces;
 mod transports;
 
 pub use headers::headers_of;

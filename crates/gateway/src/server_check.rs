@@ -1,6 +1,7 @@
 //! The eras that a server speaks, and those in which it was seen to ask, for an operator who checks a configuration.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::ConnectError;
@@ -9,7 +10,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::IdentityKey;
-use mcp_elicit_record::store::{Sqlite, Store as _};
+use mcp_elicit_record::store::{Sqlite, Store};
 use mcp_elicit_relay::{AskedEras, Learned};
 
 use crate::config::{Server, Target};
@@ -163,13 +164,14 @@ fn started(
     Ok((process, read, write))
 }
 
-/// Returns the eras in which a server was seen to ask, as the record in this folder says; `None` if there is no record.
+/// Returns the eras in which a server was seen to ask, as the record in this folder or its database says; `None` if there
+/// is no record.
 pub async fn asked_eras(server: &Server, folder: &StateFolder) -> Option<AskedEras> {
     let (store, key) = learned_in(folder)?;
     let of_this_one = server_identity(server, &key, std::env::vars_os()).key;
     let mut eras = AskedEras::default();
     for key in [configured_key(server, &key), of_this_one] {
-        eras = eras.with(eras_in(&store, key).await?);
+        eras = eras.with(eras_in(&*store, key).await?);
     }
     Some(eras)
 }
@@ -185,7 +187,7 @@ pub async fn note_asked_eras(
         return;
     };
     let key = configured_key(server, &key);
-    let Some(known) = eras_in(&store, key.clone()).await else {
+    let Some(known) = eras_in(&*store, key.clone()).await else {
         return;
     };
     let all = known.with(seen);
@@ -198,16 +200,18 @@ pub async fn note_asked_eras(
 }
 
 /// Returns the record's store in a folder and the key of its identities; `None` if there is no record.
-fn learned_in(folder: &StateFolder) -> Option<(Sqlite, IdentityKey)> {
-    if !folder.record().is_file() {
-        return None;
-    }
+fn learned_in(folder: &StateFolder) -> Option<(Arc<dyn Store>, IdentityKey)> {
+    let store: Arc<dyn Store> = match folder.database() {
+        Some(database) => database.to_read(),
+        None if folder.record().is_file() => Arc::new(Sqlite::at(&folder.record()).with_any_key()),
+        None => return None,
+    };
     let key = IdentityKey::read(&folder.identity()).ok()??;
-    Some((Sqlite::at(&folder.record()).with_any_key(), key))
+    Some((store, key))
 }
 
 /// Returns the eras under a key; `None` if the record cannot be read.
-async fn eras_in(store: &Sqlite, key: String) -> Option<AskedEras> {
+async fn eras_in(store: &dyn Store, key: String) -> Option<AskedEras> {
     let known = store.learned(key).await.ok()?;
     let learned = known.and_then(|text| serde_json::from_str::<Learned>(&text).ok());
     Some(learned.map(|learned| learned.eras()).unwrap_or_default())

@@ -49,6 +49,9 @@ pub enum TokenRejection {
     /// It lacks this scope.
     #[error("this token lacks the scope `{}`", .0.as_str())]
     Scope(Scope),
+    /// The stored tokens cannot be read now.
+    #[error("tokens cannot be checked now, because the record cannot be reached: try again later")]
+    Unreadable,
 }
 
 /// The reason why a token could not be created.
@@ -265,6 +268,14 @@ impl ApiTokens {
         self.store.blocked()
     }
 
+    /// Returns `true` if the subject of this issuer is blocked.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn read_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+        self.store.is_blocked(issuer, subject)
+    }
+
     /// Returns `true` if the subject of this issuer is blocked. If the store cannot be read, everyone is.
     pub fn is_blocked(&self, issuer: &str, subject: &str) -> bool {
         self.store
@@ -317,7 +328,8 @@ impl ApiTokens {
         self.store.prune(now)
     }
 
-    /// Returns the token of this text, if it is valid now and has this scope. An unreadable store accepts no token.
+    /// Returns the token of this text, if it is valid now and has this scope. An unreadable store accepts no token, and
+    /// says so.
     ///
     /// # Errors
     /// If it is not.
@@ -328,13 +340,13 @@ impl ApiTokens {
         now: Timestamp,
     ) -> Result<ApiToken, TokenRejection> {
         let id = id_in(text).ok_or(TokenRejection::Unknown)?;
-        let known = self.store.find(id).unwrap_or_else(|error| {
+        let known = self.store.find(id).map_err(|error| {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "no API token is valid"
+                "API tokens cannot be checked"
             );
-            None
-        });
+            TokenRejection::Unreadable
+        })?;
         let known = known.filter(|token| token.hash.as_bytes().ct_eq(hash(text).as_bytes()).into());
         let token = known.ok_or(TokenRejection::Unknown)?;
         if token.revoked_at.is_some() {
@@ -375,8 +387,26 @@ impl ApiTokens {
 
     /// Returns `true` if the token of this id is valid now and has this scope.
     pub fn is_valid(&self, id: &str, scope: Scope, now: Timestamp) -> bool {
-        let known = self.store.find(id).ok().flatten();
-        known.is_some_and(|token| token.is_valid(now) && token.permits(scope))
+        self.valid(id, scope, now).is_some()
+    }
+
+    /// Returns the token of this id, if it is valid now and has this scope.
+    pub fn valid(&self, id: &str, scope: Scope, now: Timestamp) -> Option<ApiToken> {
+        self.read_valid(id, scope, now).ok().flatten()
+    }
+
+    /// Returns the token of this id, if it is valid now and has this scope.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn read_valid(
+        &self,
+        id: &str,
+        scope: Scope,
+        now: Timestamp,
+    ) -> Result<Option<ApiToken>, StoreError> {
+        let known = self.store.find(id)?;
+        Ok(known.filter(|token| token.is_valid(now) && token.permits(scope)))
     }
 }
 
@@ -594,7 +624,7 @@ mod tests {
         let checked = tokens.check(&text, Scope::Call, at(0));
         assert_eq!(
             checked.map(|token| token.id),
-            Err(TokenRejection::Unknown),
+            Err(TokenRejection::Unreadable),
             "a broken record permits nothing"
         );
         assert!(tokens.list().is_err() && tokens.prune(at(0)).is_err());

@@ -27,7 +27,7 @@ use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
 
 pub use self::manifest::{BackedUpFile, Manifest};
-pub use self::restore::{Restore, Restored, restore};
+pub use self::restore::{Ended, Restore, Restored, end_restored, restore};
 use crate::direct_record::keys_of_database;
 use crate::login::table::EARLIER;
 use crate::state_folder::{RECORD_ADDRESS, StateFolder};
@@ -83,6 +83,9 @@ pub enum BackupError {
     /// A gateway uses the folder to be written.
     #[error("a gateway runs on {}", .0.display())]
     InUse(PathBuf),
+    /// A gateway, or a command like one, uses the record.
+    #[error("a gateway or a command uses the record in {0}")]
+    Running(String),
     /// The backup would be a part of the state folder.
     #[error("{} is in the state folder", .0.display())]
     Inside(PathBuf),
@@ -101,6 +104,9 @@ pub enum BackupError {
     /// The backup is damaged.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
+    /// The record that was to be copied is damaged.
+    #[error("the record is damaged, and no backup was made: {0}")]
+    DamagedRecord(String),
 }
 
 impl BackupError {
@@ -171,7 +177,11 @@ pub async fn back_up(
             Err(error) => return Err(BackupError::file(&from)(error)),
         }
     }
-    let record = check_record(unfinished.path(), &files).await?;
+    let record = check_record(unfinished.path(), &files).await;
+    let record = record.map_err(|error| match error {
+        BackupError::Damaged(why) => BackupError::DamagedRecord(why),
+        other => other,
+    })?;
     let manifest = Manifest::new(now, record.map(|record| record.layout), files);
     manifest.write(unfinished.path())?;
     unfinished.rename(to)?;
@@ -184,7 +194,7 @@ async fn copy_database(
     folder: &StateFolder,
     to: &Path,
 ) -> Result<(), BackupError> {
-    let keys = keys_of_database(folder)?;
+    let keys = keys_of_database(folder).await?;
     let copy = Sqlite::at(to).with_keys(&keys);
     copy.ready().await?;
     let (parts, rest) = record_parts();
@@ -320,7 +330,7 @@ async fn check_record(
             return Err(BackupError::Damaged(why));
         }
     }
-    if let ChainCheck::BrokenAt { number } = found.chain {
+    if let ChainCheck::BrokenAt { number } | ChainCheck::Missing { number } = found.chain {
         let why = format!(
             "the chain of the audit is broken at event {number}, or identity.key is another one"
         );

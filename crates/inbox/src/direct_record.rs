@@ -85,7 +85,7 @@ pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     if let Some(database) = folder.database() {
         database.recognize().await?;
         let keys = keys(folder).await?;
-        let (store, lease) = database.open(keys.clone()).await?;
+        let (store, lease) = database.open(keys.clone(), folder.key_files()).await?;
         return Ok(Record::new(store, keys, lease, clock::now));
     }
     let keys = keys(folder).await?;
@@ -103,14 +103,25 @@ pub async fn keys(folder: &StateFolder) -> Result<Keys, OpenRecordError> {
     if folder.database().is_none() {
         return Ok(folder.key_files().open().await?);
     }
-    Ok(keys_of_database(folder)?)
+    Ok(keys_of_database(folder).await?)
+}
+
+/// Returns the keys of a record in a database, which this folder has then.
+///
+/// # Errors
+/// If the folder does not have its `seal.key`, or the database cannot be used.
+pub(super) async fn keys_of_database(folder: &StateFolder) -> Result<Keys, StoreError> {
+    if let Some(database) = folder.database() {
+        database.share_keys(folder.key_files()).await?;
+    }
+    keys_in(folder)
 }
 
 /// Returns the keys in this folder, which must be there.
 ///
 /// # Errors
 /// If one is missing, or a file cannot be used.
-pub(super) fn keys_of_database(folder: &StateFolder) -> Result<Keys, StoreError> {
+pub(super) fn keys_in(folder: &StateFolder) -> Result<Keys, StoreError> {
     let encryption = Encryption::read(&folder.seal())?;
     let identity = IdentityKey::read(&folder.identity())?;
     match (encryption, identity) {

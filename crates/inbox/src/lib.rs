@@ -37,6 +37,7 @@ mod people_tests;
 pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
+pub mod seen_audit;
 pub mod sessions;
 mod shared_table;
 #[cfg(unix)]
@@ -77,6 +78,7 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
     head: Duration::from_secs(10),
     head_bytes: 32 * 1024,
     body: Duration::from_secs(30),
+    unread: Duration::from_secs(60),
 };
 
 /// The sign-in page's text without a desktop, and with one.

@@ -797,6 +797,13 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
     log_in("\u{430}da", "");
     log_in("bi11i", "");
     log_in("eve", "Eve");
+    for (subject, name) in [
+        ("n1", "Bob, fay"),
+        ("n2", "Bob \u{430}nd f”ay"),
+        ("n3, ada", ""),
+    ] {
+        log_in(subject, name);
+    }
     let directory = crate::login::directory::Directory::new(
         Arc::new(move || Arc::clone(&rules)),
         logins.clone(),
@@ -813,6 +820,26 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
     }
     assert_eq!(now.display_name("proxy \u{430}da"), "proxy ‹U+0430›da");
     assert_eq!(now.display_name("proxy bi11i"), "proxy bi11i");
+    // A caller may have chosen the name in its token.
+    let caller = |person: Option<&str>, issuer: &str| {
+        let caller = TeamCaller {
+            person: person.map(str::to_owned),
+            issuer: issuer.to_owned(),
+            subject: "s-1".to_owned(),
+            name: "Ada Lovelace".to_owned(),
+            ..TeamCaller::default()
+        };
+        let all = Vec::new();
+        let team = Team::new("deploys", "r", caller, &plan(1), all, hour);
+        crate::team_view::caller_name(&now, &team)
+    };
+    assert_eq!(caller(None, "https://id.example"), "Ada Lovelace (s-1)");
+    assert_eq!(caller(Some("billi"), "https://id.example"), "billi");
+    assert_eq!(caller(None, ""), "Ada Lovelace", "the note of a key");
+    // In a sentence, names stand beside each other.
+    assert_eq!(now.display_name("proxy n1"), "“Bob, fay” (n1)");
+    assert_eq!(now.display_name("proxy n2"), "“Bob \u{430}nd fay” (n2)");
+    assert_eq!(now.display_name("proxy n3, ada"), "“n3, ada”");
 }
 
 #[tokio::test]

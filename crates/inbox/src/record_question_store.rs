@@ -63,6 +63,9 @@ fn left_out(bytes: usize) -> String {
     )
 }
 
+/// The most bytes of sealed arguments that a list opens.
+const MOST_LISTED: usize = 32 * 1024;
+
 /// The form for a question of which a list shows only the message.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -436,16 +439,30 @@ impl RecordQuestionStore {
         }))
     }
 
+    /// Returns the call as a list shows it: with arguments only if a rule asks, and they are not large.
+    fn listed_call(&self, row: &Row) -> Option<CallView> {
+        let (kind, target) = (row.body.kind?, row.body.target.clone()?);
+        let call = CallView::new(kind, target).or_one_of(row.body.others.clone());
+        let sealed = row.arguments.as_ref().map_or(0, Vec::len);
+        if row.team.is_none() || !row.body.others.is_empty() || sealed == 0 {
+            return Some(call);
+        }
+        if sealed > MOST_LISTED {
+            return Some(call.with_json(format!("({sealed} bytes of arguments)")));
+        }
+        Some(match self.record.arguments(row) {
+            Ok(Some(arguments)) => call.with_json(arguments),
+            Ok(None) => call,
+            Err(_) => call.with_json(UNREADABLE_ARGUMENTS),
+        })
+    }
+
     fn summary(&self, row: &Row, now: Option<&DirectoryNow>) -> Option<QuestionSummary> {
         let id = QuestionId::new(row.id.clone())?;
         // A list reads the beginning of the message and no form.
         let message = row.body.message.clone();
         let question = QuestionView::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
-        let call = self.call(row).unwrap_or_else(|_| {
-            let target = row.body.target.clone().unwrap_or_default();
-            Some(CallView::new(row.body.kind?, target).with_json(UNREADABLE_ARGUMENTS))
-        });
-        let question = with_call(question, call, row);
+        let question = with_call(question, self.listed_call(row), row);
         // If a rule asks, the caller is rarely the reader.
         let question = if has_named_caller(row) {
             question.on_behalf_of(self.caller_in_short(row))

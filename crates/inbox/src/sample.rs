@@ -152,6 +152,7 @@ async fn asked(
         until,
         outlives: true,
         team,
+        trace: None,
     };
     let who = SessionIdentity {
         server: ServerIdentity {

@@ -196,6 +196,7 @@ fn changed<T: SharedValue, R, E: From<io::Error>>(
 fn into_io(error: StoreError) -> io::Error {
     match error {
         StoreError::File(error) => error,
+        error if error.is_disk_full() => io::Error::new(io::ErrorKind::StorageFull, error),
         error => io::Error::other(error),
     }
 }

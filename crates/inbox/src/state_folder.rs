@@ -11,6 +11,7 @@
 //! | `record.sqlite` | the record, and what gateways and commands share: hashes of the tokens created for programs, blocked callers, the people who logged in, the signed-in browsers |
 //! | `record.address` | the address of the database that has the record instead |
 //! | `api.tokens`, `inbox.logins`, `inbox.sessions` | the same in a folder of an earlier version, until it is moved; then a notice |
+//! | `audit.seen` | the event of the audit that its gateways saw last, by which an older copy of the record is noticed |
 //! | `inbox.presence` | the setting that only pages may answer |
 
 #[cfg(unix)]
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use super::api_tokens::ApiTokens;
 use super::login::table;
 use super::login::table::Logins;
+use super::seen_audit;
 use super::sessions::{self, SharedSessions};
 use mcp_elicit_record::store::api_tokens::ApiTokenStore;
 use mcp_elicit_record::store::shared_rows::SharedRowStore;
@@ -32,9 +34,10 @@ use mcp_elicit_record::store::{DatabaseRecord, StateTables};
 use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
 /// The prefixes of file names in a state folder.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "record.sqlite",
     RECORD_ADDRESS,
+    seen_audit::NAME,
     "seal.key",
     "identity.key",
     "inbox.",

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::ToolClaims;
+use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_forms::web::{
     ClaimView, CommentView, EnteredView, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
     ToolView,
@@ -245,6 +246,23 @@ fn lines(
         lines.push("You handed this on; you can read it, but not answer.".to_owned());
     }
     lines
+}
+
+/// Returns the caller's name for readers. A name that a token gives stands beside the subject: the caller may have chosen it.
+pub fn caller_name(now: &DirectoryNow, team: &Team) -> String {
+    let caller = &team.caller;
+    if let Some(person) = &caller.person {
+        return now.display_name(person);
+    }
+    let name = sanitize::line(&caller.name, sanitize::LABEL);
+    let is_of_token = !caller.issuer.is_empty() && !caller.subject.is_empty();
+    if name.is_empty() || !is_of_token || caller.name == caller.subject {
+        return name;
+    }
+    format!(
+        "{name} ({})",
+        sanitize::line(&caller.subject, sanitize::LABEL)
+    )
 }
 
 /// Returns the people who are missing, in words, if they must come from different groups.

@@ -86,6 +86,7 @@ fn question(numbers: &mut Numbers, number: u64, count: u32) -> Row {
             at_client: false,
             unchecked: None,
             arguments_left_out: None,
+            trace: None,
         }),
         arguments: Some(vec![7; 160]),
         content: None,

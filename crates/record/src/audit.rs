@@ -4,16 +4,20 @@ mod by_question;
 mod entry;
 mod export;
 mod filter;
+mod purge;
 mod spelling;
 mod words;
 
 pub use mcp_elicit_core::lifecycle::AuditEvent as Event;
 
+pub(crate) use self::by_question::ENDS;
 pub use self::by_question::{AuditedQuestion, LatestQuestions, latest_questions};
 pub use self::entry::Details;
 pub(crate) use self::entry::{ActEvent, Entry, doubt_entry, step_entry};
 pub use self::export::{CSV_HEADER, csv_line};
 pub use self::filter::{AuditFilter, LatestEvents, OUTCOMES, events_of_outcome, latest_events};
+pub(crate) use self::purge::LastPurge;
+pub use self::purge::{AuditPurge, PurgedAudit, latest_purge, purgeable};
 pub use self::spelling::{Actor, AuditedEvent, Member};
 pub use self::words::{event_in_words, event_named, in_words};
 use crate::store::{AuditEntry, ChainKey, Store, StoreError, chained, is_keyed};
@@ -33,10 +37,17 @@ pub enum ChainCheck {
     Whole {
         /// The number of links.
         links: u64,
+        /// The number of the first one. Those before it were deleted, as an event of the audit says.
+        since: u64,
     },
     /// The first link that does not match.
     BrokenAt {
         /// Its number.
+        number: u64,
+    },
+    /// Links are missing, and no event of the audit says that they were deleted.
+    Missing {
+        /// The number of the last one.
         number: u64,
     },
 }
@@ -68,11 +79,22 @@ pub fn verify(links: &[AuditEntry], key: Option<&ChainKey>) -> ChainCheck {
 }
 
 /// The check of a chain, link by link.
+///
+/// A chain whose first links were deleted goes on from a hash that is not there any more. A later event says which one
+/// it was ([`AuditPurge`]); until it comes, the first link is unproved. Links that are deleted while the chain is read
+/// are left out in the same way.
 pub struct ChainVerifier<'k> {
     key: Option<&'k ChainKey>,
     before: String,
+    /// The number of the next link.
+    next: u64,
     links: u64,
+    /// The number of the first link.
+    since: u64,
     is_keyed: bool,
+    /// The first link, if nothing that was read proves it yet.
+    unproved: Option<AuditEntry>,
+    purge: Option<AuditPurge>,
 }
 
 impl<'k> ChainVerifier<'k> {
@@ -81,8 +103,24 @@ impl<'k> ChainVerifier<'k> {
         Self {
             key,
             before: String::new(),
+            next: 1,
             links: 0,
+            since: 1,
             is_keyed: false,
+            unproved: None,
+            purge: None,
+        }
+    }
+
+    /// Begins after the links that were deleted.
+    pub(crate) fn after(key: Option<&'k ChainKey>, purge: &AuditPurge) -> Self {
+        let next = purge.number.saturating_add(1);
+        Self {
+            before: purge.hash.clone(),
+            next,
+            since: next,
+            is_keyed: is_keyed(&purge.hash),
+            ..Self::new(key)
         }
     }
 
@@ -91,24 +129,73 @@ impl<'k> ChainVerifier<'k> {
     /// # Errors
     /// If it does not match the one before.
     pub fn add(&mut self, link: &AuditEntry) -> Result<(), ChainCheck> {
-        self.links += 1;
-        self.is_keyed |= is_keyed(&link.hash);
-        let key = self.key.filter(|_| self.is_keyed);
-        let fits = (key.is_some() || !self.is_keyed)
-            && link.hash == chained(key, &self.before, &link.entry);
-        if link.number != self.links || !fits {
-            return Err(ChainCheck::BrokenAt { number: self.links });
+        let broken = ChainCheck::BrokenAt { number: self.next };
+        if link.number < self.next {
+            return Err(broken);
         }
+        self.is_keyed |= is_keyed(&link.hash);
+        if self.key.is_none() && self.is_keyed {
+            return Err(broken);
+        }
+        if link.number > self.next {
+            self.links = 0;
+            self.since = link.number;
+            self.purge = None;
+            self.unproved = Some(link.clone());
+        } else if link.hash != chained(self.link_key(), &self.before, &link.entry) {
+            return Err(broken);
+        }
+        self.links += 1;
+        self.next = link.number.saturating_add(1);
         self.before.clone_from(&link.hash);
+        if self.since > 1 && (self.key.is_none() || is_keyed(&link.hash)) {
+            self.prove_first(&link.entry);
+        }
         Ok(())
     }
 
+    /// Returns the key of the next link.
+    fn link_key(&self) -> Option<&'k ChainKey> {
+        self.key.filter(|_| self.is_keyed)
+    }
+
+    /// Looks whether an entry says what was deleted before the first link.
+    fn prove_first(&mut self, entry: &str) {
+        let Some(purge) = AuditPurge::read(entry) else {
+            return;
+        };
+        if purge.number.checked_add(1) != Some(self.since) {
+            return;
+        }
+        if let Some(first) = &self.unproved {
+            let key = self.key.filter(|_| is_keyed(&first.hash));
+            if chained(key, &purge.hash, &first.entry) != first.hash {
+                return;
+            }
+        }
+        self.unproved = None;
+        self.purge = Some(purge);
+    }
+
+    /// Returns what was deleted before the first link, if the links so far say it.
+    pub fn purge(&self) -> Option<&AuditPurge> {
+        self.purge.as_ref()
+    }
+
     /// Returns the result after the last link.
-    pub fn finish(self) -> ChainCheck {
+    pub fn finish(&self) -> ChainCheck {
         if self.key.is_some() && !self.is_keyed && self.links > 0 {
             // The whole chain was rewritten without the key.
-            return ChainCheck::BrokenAt { number: 1 };
+            return ChainCheck::BrokenAt { number: self.since };
         }
-        ChainCheck::Whole { links: self.links }
+        if self.unproved.is_some() {
+            return ChainCheck::Missing {
+                number: self.since.saturating_sub(1),
+            };
+        }
+        ChainCheck::Whole {
+            links: self.links,
+            since: self.since,
+        }
     }
 }

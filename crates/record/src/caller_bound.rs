@@ -62,10 +62,9 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn of(row: &'a Row) -> Self {
-        let is_approval = row.team.as_ref().is_some_and(|team| team.is_approval);
         Self {
             caller: &row.body.principal,
-            server: (!is_approval).then(|| row.body.server_address()),
+            server: row.asking_server(),
         }
     }
 }

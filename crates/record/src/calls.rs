@@ -4,6 +4,8 @@
 //! A call in progress is a row of the record with the gateway that runs it, while that gateway runs; its result replaces
 //! the row, sealed, for a limited time. If other gateways share the record, each call is looked up there.
 
+mod tasks;
+
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::FoundCall;
@@ -39,8 +41,10 @@ pub(super) struct Unattended {
     elsewhere: Option<String>,
     /// The time until which its result is kept; `None` while the server processes it.
     result_until: Option<Timestamp>,
-    /// The address at which a person can answer the question that it waits for.
+    /// The address at which a person can answer the question that it waits for; of a task, its state.
     link: Option<String>,
+    /// The time until which a task is kept, with its result.
+    task_until: Option<Timestamp>,
     followers: Vec<Party>,
 }
 
@@ -190,34 +194,55 @@ impl Record {
         call: SessionKey,
         link: Option<String>,
     ) -> Applied<()> {
-        let id = match encryption::random_id() {
-            Ok(id) => id,
-            Err(fault) => return Err(fault.into()).into(),
-        };
         let binding = self.call_key(who, info, digest);
-        let owner = Some(Party {
+        let owner = Party {
             tell: tell.clone(),
             call,
-        });
+        };
+        let id = match self.add_unattended(owner, binding.clone(), link.clone(), None) {
+            Ok(id) => id,
+            Err(fault) => return Err(fault).into(),
+        };
+        let running = self.own_running(link);
+        let until = self.now().after(self.retention.results);
+        let record = self.clone();
+        Applied::pending(async move { record.begin_call(id, binding, running, until).await })
+    }
+
+    /// Adds a call in progress that nobody waits for, under a new id, which it returns. `task_until` is the time until which
+    /// a task is kept.
+    ///
+    /// # Errors
+    /// If the system has no random numbers.
+    fn add_unattended(
+        &self,
+        owner: Party,
+        binding: String,
+        link: Option<String>,
+        task_until: Option<Timestamp>,
+    ) -> Result<String, RecordError> {
+        let id = encryption::random_id()?;
         let unattended = Unattended {
             id: id.clone(),
-            binding: binding.clone(),
-            owner,
+            binding,
+            owner: Some(owner),
             elsewhere: None,
             result_until: None,
-            link: link.clone(),
+            link,
+            task_until,
             followers: Vec::new(),
         };
         let mut calls = self.unattended();
         calls.insert(id.clone(), unattended);
         self.count_calls(&calls);
-        drop(calls);
-        let running = RunningCall {
+        Ok(id)
+    }
+
+    fn own_running(&self, link: Option<String>) -> RunningCall {
+        RunningCall {
             owner: self.lock_file.name().to_owned(),
             link,
-        };
-        let record = self.clone();
-        Applied::pending(async move { record.begin_call(id, binding, running).await })
+        }
     }
 
     /// Stores a call in progress, so that other gateways find it.
@@ -226,8 +251,8 @@ impl Record {
         id: String,
         binding: String,
         running: RunningCall,
+        until: Timestamp,
     ) -> Result<(), RecordError> {
-        let until = self.now().after(self.retention.results);
         let begun = self.store.begin_call(id.clone(), binding, running, until);
         begun.await?;
         let runs = {
@@ -274,8 +299,9 @@ impl Record {
         call: SessionKey,
         result: String,
     ) -> Applied<()> {
+        let until = self.now().after(self.retention.results);
         let (record, tell) = (self.clone(), tell.clone());
-        Applied::pending(async move { record.store_result(&tell, call, &result).await })
+        Applied::pending(async move { record.store_result(&tell, call, &result, until).await })
     }
 
     async fn store_result(
@@ -283,8 +309,8 @@ impl Record {
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
         result: &str,
+        until: Timestamp,
     ) -> Result<(), RecordError> {
-        let until = self.now().after(self.retention.results);
         let found = {
             let calls = self.unattended();
             let mut own = calls.values().filter(|known| known.is_of(tell, call));
@@ -368,7 +394,10 @@ impl Record {
                 known.owner = None;
                 if known.result_until.is_none() {
                     followers.append(&mut known.followers);
-                    lost.push(id.clone());
+                    // Of a task, the last state stays for those who ask for it.
+                    if known.task_until.is_none() {
+                        lost.push(id.clone());
+                    }
                 }
                 known.result_until.is_some()
             });
@@ -404,6 +433,7 @@ impl Record {
             self.lock_file.refresh().await;
         }
         let (mut followers, mut ended) = (Vec::new(), Vec::new());
+        let mut cancelled = Vec::new();
         let mut calls = self.unattended();
         // A result that another gateway returned is no longer there, and no call whose gateway has ended.
         calls.retain(|id, known| {
@@ -421,9 +451,16 @@ impl Record {
         for call in stored {
             match &call.running {
                 // Those of this gateway are known.
-                Some(running) if self.lock_file.is_mine(&running.owner) => continue,
+                Some(running) if self.lock_file.is_mine(&running.owner) => {
+                    if tasks::is_cancelled(running) {
+                        cancelled.push(call.id);
+                    }
+                    continue;
+                }
                 Some(running) if !self.runs_elsewhere(running) => {
-                    ended.push(call.id);
+                    if !tasks::is_task(&call.binding) {
+                        ended.push(call.id);
+                    }
                     continue;
                 }
                 Some(_) => {}
@@ -442,6 +479,9 @@ impl Record {
         }
         self.count_calls(&calls);
         drop(calls);
+        for task in cancelled {
+            self.tell_cancelled(&task);
+        }
         tell_all(followers);
         Ok(ended)
     }
@@ -493,6 +533,7 @@ impl From<UnattendedCall> for Unattended {
             result_until: elsewhere.is_none().then_some(until),
             elsewhere,
             link,
+            task_until: None,
             followers: Vec::new(),
         }
     }

@@ -159,13 +159,13 @@ impl Record {
                 mode: asked.request.mode(),
                 message: Body::beginning_of(asked.request.message()),
                 elicitation_id: asked.elicitation_id().map(str::to_owned),
-                server_info: asked.server_info.clone(),
-                client_info: asked.client_info.clone(),
+                server_info: asked.server_info.as_deref().and_then(Body::short_info),
+                client_info: asked.client_info.as_deref().and_then(Body::short_info),
                 kind: calling.map(|calling| calling.kind),
                 target: calling.map(|calling| calling.target.clone()),
                 others: asked.others.clone(),
-                fields: asked.fields.clone(),
-                cautions: asked.warnings.clone(),
+                fields: Body::short_names(&asked.fields),
+                cautions: Body::short_sentences(&asked.warnings),
                 at_client: asked.via == AskedVia::Client,
                 unchecked: asked
                     .form
@@ -173,6 +173,7 @@ impl Record {
                     .filter(|_| asked.via == AskedVia::Client)
                     .and_then(Form::unchecked),
                 arguments_left_out,
+                trace: asked.trace.clone(),
             }),
             arguments,
             content: None,
@@ -225,7 +226,7 @@ impl Record {
 
     /// Makes this gateway the owner of the row, so that others see that a call waits for it.
     pub(super) async fn adopt(&self, mut row: Row) -> Result<Option<Recorded>, RecordError> {
-        let id = row.id.clone();
+        let (id, trace) = (row.id.clone(), row.body.trace.clone());
         let owner = self.lock_file.name().to_owned();
         let adopt = RowChange::Adopt { owner };
         for _ in 0..TRIES {
@@ -236,6 +237,7 @@ impl Record {
                     id,
                     answered,
                     refused,
+                    trace,
                 }));
             }
             // Another gateway has shown, answered or adopted it meanwhile.
@@ -256,6 +258,7 @@ impl Recorded {
             id: row.id.clone(),
             answered: false,
             refused: false,
+            trace: row.body.trace.clone(),
         }
     }
 }

@@ -19,6 +19,7 @@ use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::seal::{Cipher, KEY};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::state_file;
@@ -30,23 +31,23 @@ const NAMED: [u8; 4] = *b"\x02key";
 /// The size of a key's id in bytes.
 const KEY_ID: usize = 8;
 
-/// The beginning of a sealed value that names its key, in hex.
-const NAMED_HEX: &str = "026b6579";
-/// The member of a team with a sealed text in hex. In any other text its quotes are escaped.
-const SEALED_TEXT: &str = "\"text\":\"";
-
 /// The id of a key, by which sealed values name it. It says nothing else about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId([u8; KEY_ID]);
 
 impl KeyId {
-    fn of(key: &[u8; KEY]) -> Self {
+    pub(crate) fn of(key: &[u8; KEY]) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"mcp-elicit seal key\n");
         hash.update(key);
         let mut id = [0; KEY_ID];
         id.copy_from_slice(&hash.finalize()[..KEY_ID]);
         Self(id)
+    }
+
+    /// Returns the beginning of the values that the key sealed.
+    pub(crate) fn beginning(self) -> Vec<u8> {
+        [NAMED.as_slice(), &self.0].concat()
     }
 }
 
@@ -115,13 +116,15 @@ pub enum KeyUse {
     Missing,
 }
 
-/// Returns the sealed values in a team's JSON, in hex.
-pub(crate) fn sealed_texts(team: &str) -> impl Iterator<Item = &str> {
-    let texts = team.split(SEALED_TEXT).skip(1);
-    let texts = texts.filter_map(|text| text.split('"').next());
-    // Retained arguments and answers are members of other names.
-    let named = team.split('"').filter(|part| part.starts_with(NAMED_HEX));
-    texts.chain(named)
+/// Returns the sealed values in a team's JSON, in hex. Texts of servers, callers and rules may look like one.
+pub(crate) fn sealed_texts(team: &str) -> impl Iterator<Item = String> {
+    let team: Value = serde_json::from_str(team).unwrap_or_default();
+    let comments = team["comments"].as_array().into_iter().flatten();
+    let texts = comments.chain([&team["entered"]]).map(|one| &one["text"]);
+    let retained = &team["retained"];
+    let all = texts.chain([&retained["arguments"], &retained["content"]]);
+    let all: Vec<String> = all.filter_map(Value::as_str).map(str::to_owned).collect();
+    all.into_iter()
 }
 
 /// Returns the named key of a sealed value, and the rest.
@@ -368,10 +371,14 @@ impl Encryption {
         }
     }
 
+    /// Returns the id of the key that seals new values.
+    pub(crate) fn newest(&self) -> Option<KeyId> {
+        self.ciphers().first().map(|one| one.id)
+    }
+
     /// Returns `true` if the value was sealed with the newest key.
     pub(crate) fn is_newest(&self, sealed: &[u8]) -> bool {
-        let newest = self.ciphers().first().map(|one| one.id);
-        named_key(sealed).map(|(id, _)| id) == newest
+        named_key(sealed).map(|(id, _)| id) == self.newest()
     }
 }
 
@@ -399,6 +406,16 @@ fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
         ));
     }
     Ok(bytes.as_chunks::<KEY>().0.to_vec())
+}
+
+/// Reads the keys from this file; `None` if it is missing, or has no whole keys.
+pub(crate) fn read_keys(path: &Path) -> io::Result<Option<Vec<[u8; KEY]>>> {
+    match state_file::read(path) {
+        Ok(bytes) if are_keys(&bytes) => Ok(Some(bytes.as_chunks::<KEY>().0.to_vec())),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns `true` if these bytes are a list of keys.

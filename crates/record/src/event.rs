@@ -28,6 +28,11 @@ pub enum RecordEvent {
         /// The call that follows.
         call: SessionKey,
     },
+    /// Another session of the caller cancels this task.
+    TaskCancelled {
+        /// The task.
+        task: SessionKey,
+    },
     /// Another session of the caller has the result of this call.
     CallTaken {
         /// The call.

@@ -2,8 +2,10 @@
 //! stored with their expiry, so that a restart neither forgets nor prolongs one.
 
 use std::fmt;
+use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use tokio::sync::watch;
 
 use super::audit::{Details, Event};
 use super::{Record, RecordError, associated_data};
@@ -47,21 +49,41 @@ impl fmt::Debug for ApprovalGrant {
     }
 }
 
+/// The answers of a grant that a person has ended, which stays as a mark: an approval given before it begins no other. A
+/// person's answers are an object.
+const ENDED: &str = "\"ended\"";
+/// The time for which the mark stays at least: no answer waits longer for its call.
+const MARK_TIME: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
 /// The member of a grant that is sealed.
 pub(crate) const MEMBER: &str = "grant";
 
 /// Returns the associated data of a grant's answers, which do not open with changed times.
-fn bound_to(key: &str, at: Timestamp, until: Timestamp) -> String {
+pub(crate) fn bound_to(key: &str, at: Timestamp, until: Timestamp) -> String {
     let id = format!("{key}.{}.{}", at.as_millis(), until.as_millis());
     associated_data(&id, MEMBER)
 }
 
 impl Record {
-    /// Stores a grant, replacing one of the same key.
+    /// Stores a grant, replacing one of the same key. People may have approved its question before a person ended another
+    /// grant for the same call: then nothing is stored. Returns `true` if it is stored.
     ///
     /// # Errors
     /// If the store fails, or the answers cannot be sealed.
-    pub async fn keep_grant(&self, grant: &ApprovalGrant) -> Result<(), RecordError> {
+    pub async fn keep_grant(&self, grant: &ApprovalGrant) -> Result<bool, RecordError> {
+        let row = match &grant.question {
+            Some(question) => self.find(question).await?,
+            None => None,
+        };
+        let given = row.and_then(|row| row.lifecycle.ended_at());
+        self.store_grant(grant, given.unwrap_or(grant.at)).await
+    }
+
+    async fn store_grant(
+        &self,
+        grant: &ApprovalGrant,
+        given: Timestamp,
+    ) -> Result<bool, RecordError> {
         let place = bound_to(&grant.key, grant.at, grant.until);
         let stored = StoredGrant {
             key: grant.key.clone(),
@@ -72,7 +94,7 @@ impl Record {
             at: grant.at,
             until: grant.until,
         };
-        Ok(self.store.keep_grant(stored).await?)
+        Ok(self.store.keep_grant(stored, given).await?)
     }
 
     /// Returns the grants that are valid now, and deletes expired ones. A grant that was sealed with a lost key is
@@ -96,7 +118,8 @@ impl Record {
                 until: stored.until,
             })
         });
-        Ok(opened.filter(|grant| grant.is_good(now)).collect())
+        let valid = opened.filter(|grant| grant.answers != ENDED && grant.is_good(now));
+        Ok(valid.collect())
     }
 
     /// Ends grants before their time, each with an entry in the audit under this actor.
@@ -104,8 +127,18 @@ impl Record {
     /// # Errors
     /// If the store fails.
     pub async fn end_grants(&self, grants: &[ApprovalGrant], by: &str) -> Result<(), RecordError> {
-        let keys = grants.iter().map(|grant| grant.key.clone()).collect();
-        self.drop_grants(keys).await?;
+        let now = self.now();
+        for grant in grants {
+            let ended = ApprovalGrant {
+                answers: ENDED.to_owned(),
+                at: now,
+                until: grant.until.max(now.after(MARK_TIME)),
+                ..grant.clone()
+            };
+            self.store_grant(&ended, Timestamp::from_millis(u64::MAX))
+                .await?;
+        }
+        self.ended_grants.send_modify(|count| *count += 1);
         for grant in grants {
             let details = Details {
                 question: grant.question.as_deref(),
@@ -115,6 +148,11 @@ impl Record {
             self.audit_details(Event::GrantVoid, &details).await?;
         }
         self.flush().await
+    }
+
+    /// Returns a counter that increases when people end grants through this record.
+    pub fn ended_grants(&self) -> watch::Receiver<u64> {
+        self.ended_grants.subscribe()
     }
 
     /// Deletes grants.

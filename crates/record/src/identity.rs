@@ -12,7 +12,6 @@ use data_encoding::HEXLOWER;
 
 use super::encryption;
 use crate::scopes::Scope;
-use crate::state_file;
 
 const KEY: usize = 32;
 
@@ -49,7 +48,7 @@ pub struct SessionIdentity {
 }
 
 impl IdentityKey {
-    fn new(key: [u8; KEY]) -> Self {
+    pub(crate) fn new(key: [u8; KEY]) -> Self {
         Self(DigestKey::new(&key))
     }
 
@@ -65,14 +64,8 @@ impl IdentityKey {
 
     /// Reads the key from this file; `None` if there is no complete one.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        match state_file::read(path) {
-            Ok(bytes) if encryption::are_keys(&bytes) => {
-                Ok(bytes.first_chunk().copied().map(Self::new))
-            }
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let keys = encryption::read_keys(path)?;
+        Ok(keys.and_then(|keys| keys.first().copied().map(Self::new)))
     }
 
     /// Returns the keyed hash of these parts, in hex. Different lists of parts have different input.
@@ -114,6 +107,8 @@ impl ServerIdentity {
     /// Returns the name for people: the operator's, else the reported one, else that of the program or host.
     fn shown_name(&self, reported: Option<String>) -> String {
         let reported = reported.filter(|_| !self.is_named);
+        // No text of PostgreSQL has a NUL.
+        let reported = reported.map(|name| name.replace('\0', "\u{fffd}"));
         reported.unwrap_or_else(|| self.name.clone())
     }
 }

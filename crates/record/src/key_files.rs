@@ -221,10 +221,12 @@ impl KeyFileError {
 }
 
 impl StoreError {
-    /// Returns the fix if a key does not fit the record, or the file is no record; `None` for any other error.
+    /// Returns the fix if a key does not fit the record, the file is no record, or its disk is full; `None` for any other
+    /// error.
     pub fn remedy(&self) -> Option<String> {
         match self {
             fault if fault.is_no_record() => Some(NO_RECORD.to_owned()),
+            fault if fault.is_disk_full() => Some(FULL.to_owned()),
             Self::OtherKey => Some(remedy("identity.key")),
             Self::OtherSealKey => Some(remedy("seal.key")),
             Self::Refused { next, .. } => Some(next.clone()),
@@ -238,6 +240,9 @@ impl StoreError {
         }
     }
 }
+
+/// The fix for a full disk.
+pub const FULL: &str = "make room on the disk, then try again; nothing was half written.";
 
 /// The fix for a file that is no record.
 pub const NO_RECORD: &str = "record.sqlite is not a gateway's record: restore it from a backup, or move it out of the state folder, as `mcp-elicit keys start-over` \

@@ -34,9 +34,12 @@
 //! | [`audit`] | the audit, as a chain |
 //! | [`key_files`] | the keys in the state folder, and the effects of a lost one |
 //! | [`encryption`] | encryption of stored values |
+//! | `wrapped_keys` | the keys of a record in a database, wrapped by a master key |
+//! | `reseal` | values that are sealed anew with the newest key |
 //! | [`state_file`] | files in the state folder, replaced as a whole |
 //! | `presence::lock_file` | the running gateways |
 //! | `step_log` | one line of the log for each step of a question |
+//! | `ended_question` | reports of traced questions that ended |
 //! | `event` | events for sessions |
 //! | [`clock`] | the only code that reads a clock |
 
@@ -51,6 +54,7 @@ mod commit;
 mod create;
 mod deliver;
 pub mod encryption;
+mod ended_question;
 mod event;
 pub mod figures;
 pub mod grants;
@@ -65,6 +69,7 @@ pub mod peers;
 mod presence;
 pub mod principal;
 pub mod refusals;
+mod reseal;
 pub mod restored;
 mod row;
 mod scopes;
@@ -77,6 +82,8 @@ mod sweep;
 pub mod team;
 pub mod timeline;
 mod used;
+#[cfg(feature = "postgres")]
+mod wrapped_keys;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -100,6 +107,7 @@ use caller_bound::OpenQuestions;
 pub use commit::Durability;
 use deliver::InTransit;
 use encryption::Encryption;
+pub use ended_question::{EndObserver, EndedQuestion};
 pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss, SetAside};
@@ -108,6 +116,7 @@ use parsed::{ParsedQuestions, WholeParams};
 use presence::Presence;
 pub use presence::lock_file::{LockFile, RunningGateways};
 use refusals::{Refusals, RefusalsOfEach};
+pub use reseal::Resealed;
 use scopes::Scopes;
 use stored_bytes::{StorageLimits, StoredBytes};
 pub use used::UsedKind;
@@ -147,7 +156,7 @@ pub enum RecordError {
         of_server: bool,
     },
     /// The questions of the caller, or of all callers, would keep too many bytes.
-    #[error("the stored questions would hold more than {} bytes (`{}`)", .0.most, .0.name)]
+    #[error("the stored questions{} would hold more than {} bytes (`{}`)", if .0.of_server { " of this server" } else { "" }, .0.most, .0.name)]
     TooLarge(stored_bytes::StorageLimit),
 }
 
@@ -171,6 +180,8 @@ pub struct Recorded {
     pub answered: bool,
     /// `true` if the server has refused that answer before: a second refusal ends it.
     pub refused: bool,
+    /// The `traceparent` of the span in which it was asked first; `None` if its call was not traced.
+    pub trace: Option<String>,
 }
 
 /// Numbers for the metrics.
@@ -232,6 +243,8 @@ pub struct Retention {
     pub results: Duration,
     /// The time that questions that ended stay in the record.
     pub ended: Duration,
+    /// The time that events stay in the audit; `None` for ever.
+    pub audit: Option<Duration>,
 }
 
 impl Default for Retention {
@@ -240,6 +253,7 @@ impl Default for Retention {
             answers: Duration::from_secs(15 * 60),
             results: Duration::from_secs(15 * 60),
             ended: Duration::from_secs(30 * 24 * 60 * 60),
+            audit: None,
         }
     }
 }
@@ -265,6 +279,7 @@ pub struct Record {
     unattended: Mutex<HashMap<String, calls::Unattended>>,
     unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
+    ended_grants: watch::Sender<u64>,
     counters: Counters,
     refused: RefusalsOfEach,
     /// Questions that could not be shown.
@@ -273,6 +288,7 @@ pub struct Record {
     stored_bytes: StoredBytes,
     storage_limits: StorageLimits,
     retained_reads: team::RetainedReads,
+    audit_purged: audit::LastPurge,
 }
 
 impl Record {
@@ -300,6 +316,7 @@ impl Record {
             unattended: Mutex::default(),
             unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,
+            ended_grants: watch::channel(0).0,
             counters: Counters::default(),
             refused: RefusalsOfEach::default(),
             not_shown: Refusals::default(),
@@ -307,6 +324,7 @@ impl Record {
             stored_bytes: StoredBytes::default(),
             storage_limits: StorageLimits::default(),
             retained_reads: team::RetainedReads::default(),
+            audit_purged: audit::LastPurge::default(),
         }
     }
 
@@ -323,6 +341,16 @@ impl Record {
     pub fn with_delivering_sessions(mut self) -> Self {
         self.sessions_deliver = true;
         self
+    }
+
+    /// Reports each traced question that ends, once its end is in the store and if this process wrote it. Set once.
+    pub fn observe_ends(&self, observer: EndObserver) {
+        self.store.observe_ends(observer);
+    }
+
+    /// Returns the name of this gateway among those that share the record.
+    pub fn gateway_name(&self) -> &str {
+        self.lock_file.name()
     }
 
     /// Returns the key of identities.
@@ -434,7 +462,7 @@ impl Record {
             text,
             is_whole: true,
         };
-        if row.team.as_ref().is_none_or(|team| !team.is_approval) {
+        if !row.is_approval() {
             return Some(whole(stored.into()));
         }
         match self.arguments(row) {

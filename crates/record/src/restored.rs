@@ -62,9 +62,9 @@ impl Record {
             }
             ended.results += u64::from(self.store.take_call(call.id).await?.is_some());
         }
+        ended.grants = self.grants().await?.len() as u64;
         let grants = self.store.grants(self.now()).await?;
-        let keys: Vec<String> = grants.into_iter().map(|grant| grant.key).collect();
-        ended.grants = keys.len() as u64;
+        let keys = grants.into_iter().map(|grant| grant.key).collect();
         self.store.drop_grants(keys).await?;
         Ok(ended)
     }

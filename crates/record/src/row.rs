@@ -138,6 +138,28 @@ impl RowChange {
 }
 
 impl Row {
+    /// Returns `true` if the question is the gateway's, whether a call may be made.
+    pub(crate) fn is_approval(&self) -> bool {
+        self.team.as_ref().is_some_and(|team| team.is_approval)
+    }
+
+    /// Returns the server that asked ([`Body::server_address`](crate::store::Body::server_address)); `None` if the gateway
+    /// did.
+    pub(crate) fn asking_server(&self) -> Option<&str> {
+        (!self.is_approval()).then(|| self.body.server_address())
+    }
+
+    /// Returns `true` if a person's action ended the question.
+    pub(crate) fn has_acted(&self) -> bool {
+        self.lifecycle.phase().action().is_some()
+    }
+
+    /// Returns `true` if a server's question ended without a person's action. Nobody answers it any more, and of a large one
+    /// only the beginning stays ([`PARAMS_AFTER_END`](crate::stored_bytes::PARAMS_AFTER_END)).
+    pub(crate) fn ended_unanswered(&self) -> bool {
+        !self.lifecycle.is_open() && !self.has_acted() && !self.is_approval()
+    }
+
     /// Returns the row after this change.
     pub(crate) fn step(self, change: &RowChange, now: Timestamp) -> Result<Stepped, Rejected> {
         self.refuse_unjudged(change)?;
@@ -265,6 +287,8 @@ impl Step<'_> {
     /// Erases the values, except for those that the rule keeps for auditors.
     fn erase(&mut self, now: Timestamp) {
         let content = self.row.content.take();
+        // Those of an approval change the call; others are a person's values for the server.
+        let content = content.filter(|_| self.row.is_approval());
         let arguments = self.row.arguments.take();
         if let Some(team) = self.row.team.as_mut() {
             team.retain_values(arguments, content, now);
@@ -389,6 +413,7 @@ pub(crate) mod tests {
                 at_client: false,
                 unchecked: None,
                 arguments_left_out: None,
+                trace: None,
             }),
             arguments: Some(vec![1]),
             content: None,

@@ -34,7 +34,7 @@ pub(crate) fn log_written(writes: &[Write], done: &[bool]) {
                 let entries = changes.iter().flat_map(|change| &change.audit);
                 entries.for_each(|entry| log(entry));
             }
-            Write::Note(entry) => log(entry),
+            Write::Note(entry) | Write::PurgeAudit { entry, .. } => log(entry),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! The limits on the bytes that questions keep in the record: those of each authenticated caller, and those of all.
 //!
+//! Of each limit, one server has at most three quarters of what the questions of other servers and approvals leave: one
+//! that asks without end, and takes its questions back, leaves room for others. When it has no more, its questions that
+//! ended without a person's action are deleted before their time; their entries of the audit stay.
+//!
 //! Open questions and ended ones count alike, until they are deleted. Questions are added here as they are asked; the
 //! store adds up its rows at the start, from time to time, and when a limit is reached. Of several gateways with one
 //! record, each sees the others' questions when it adds up again.
@@ -10,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use crate::principal::Principal;
-use crate::store::{Body, Row, Store as _};
+use crate::store::{Body, Purge, Row, Store as _, StoredOf};
 use crate::{Record, RecordError};
 
 /// The limits, in bytes.
@@ -42,6 +46,12 @@ impl Default for StorageLimits {
 /// The least bytes of a row besides its arguments, its answer and its question: names, times and entries of the audit,
 /// roughly. A row with longer names counts them.
 pub(crate) const ROW: u64 = 1_024;
+/// The names of the settings.
+const OF_CALLER: &str = "caller-question-bytes";
+const OF_ALL: &str = "all-question-bytes";
+/// The most bytes of the params of a question that stay after it has ended without a person's action. Its list entry, and
+/// the names of its fields, stay in any case.
+pub(crate) const PARAMS_AFTER_END: usize = 16 * 1024;
 /// The time after which the store adds up its rows again, in milliseconds.
 const AGAIN: u64 = 10 * 60 * 1_000;
 /// The same when a limit is reached. Until then, questions of that caller are refused without looking.
@@ -84,12 +94,77 @@ pub(crate) struct StoredBytes(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    all: u64,
-    by_caller: HashMap<String, u64>,
+    all: Sums,
+    by_caller: HashMap<String, Sums>,
     /// Bytes ever added, to find those that were added while the store added up.
     added: u64,
     /// The time when the store last added up.
     at: Option<Timestamp>,
+}
+
+/// The bytes of all questions, and of those of each server.
+#[derive(Debug, Default)]
+struct Sums {
+    all: u64,
+    of_servers: HashMap<String, u64>,
+}
+
+impl Sums {
+    fn add(&mut self, server: Option<&str>, bytes: u64) {
+        self.all = self.all.saturating_add(bytes);
+        if let Some(server) = server {
+            let of_server = self.of_servers.entry(server.to_owned()).or_default();
+            *of_server = of_server.saturating_add(bytes);
+        }
+    }
+
+    /// Adds bytes of which it is not known whose they are.
+    fn add_to_each(&mut self, bytes: u64) {
+        self.all = self.all.saturating_add(bytes);
+        for of_server in self.of_servers.values_mut() {
+            *of_server = of_server.saturating_add(bytes);
+        }
+    }
+
+    /// Returns the limit that further bytes reach, if any.
+    fn limit(&self, adding: &Adding<'_>, name: &'static str, most: u64) -> Option<StorageLimit> {
+        let limit = |most, of_server| StorageLimit {
+            name,
+            most,
+            of_server,
+        };
+        if self.all.saturating_add(adding.bytes) > most {
+            return Some(limit(most, false));
+        }
+        let own = self.of_servers.get(adding.server?).copied().unwrap_or(0);
+        let left = most.saturating_sub(self.all.saturating_sub(own));
+        let share = left - left / 4;
+        (own.saturating_add(adding.bytes) > share).then(|| limit(share, true))
+    }
+}
+
+/// The bytes of a new question.
+#[derive(Clone, Copy)]
+struct Adding<'a> {
+    caller: &'a str,
+    /// The server that asks; `None` if the gateway does.
+    server: Option<&'a str>,
+    bytes: u64,
+}
+
+impl<'a> Adding<'a> {
+    fn of(row: &'a Row) -> Self {
+        Self {
+            caller: &row.body.principal,
+            server: row.asking_server(),
+            bytes: row.stored_bytes(),
+        }
+    }
+
+    /// Returns `true` if the caller was authenticated, and has a limit of its own.
+    fn is_of_verified(&self) -> bool {
+        Principal::parse(self.caller).is_some_and(|caller| caller.is_verified())
+    }
 }
 
 /// A reached limit.
@@ -99,6 +174,8 @@ pub struct StorageLimit {
     pub name: &'static str,
     /// The most bytes.
     pub most: u64,
+    /// `true` if these are the most bytes of the server that asks.
+    pub of_server: bool,
 }
 
 impl StoredBytes {
@@ -107,26 +184,23 @@ impl StoredBytes {
     }
 
     /// Adds a question if there is room.
-    fn add(&self, caller: &str, bytes: u64, limits: StorageLimits) -> Result<(), StorageLimit> {
+    fn add(&self, adding: &Adding<'_>, limits: StorageLimits) -> Result<(), StorageLimit> {
         let mut known = self.known();
-        let is_over = |held: u64, most| held.saturating_add(bytes) > most;
-        if is_over(known.all, limits.of_all) {
-            return Err(StorageLimit {
-                name: "all-question-bytes",
-                most: limits.of_all,
-            });
+        let Adding {
+            caller,
+            server,
+            bytes,
+        } = *adding;
+        let of_all = known.all.limit(adding, OF_ALL, limits.of_all);
+        of_all.map_or(Ok(()), Err)?;
+        let caller = known.by_caller.entry(caller.to_owned()).or_default();
+        if adding.is_of_verified() {
+            let of_caller = caller.limit(adding, OF_CALLER, limits.of_caller);
+            of_caller.map_or(Ok(()), Err)?;
         }
-        let own = known.by_caller.get(caller).copied().unwrap_or(0);
-        let is_verified = Principal::parse(caller).is_some_and(|caller| caller.is_verified());
-        if is_verified && is_over(own, limits.of_caller) {
-            return Err(StorageLimit {
-                name: "caller-question-bytes",
-                most: limits.of_caller,
-            });
-        }
-        known.all += bytes;
+        caller.add(server, bytes);
+        known.all.add(server, bytes);
         known.added += bytes;
-        *known.by_caller.entry(caller.to_owned()).or_default() += bytes;
         Ok(())
     }
 
@@ -142,15 +216,24 @@ impl StoredBytes {
 
     /// Sets the bytes that the store has added up since `added_before`. What was added meanwhile may count twice until
     /// the next time, and never not at all.
-    fn set(&self, stored: Vec<(String, u64)>, added_before: u64, now: Timestamp) {
+    fn set(&self, stored: Vec<StoredOf>, added_before: u64, now: Timestamp) {
         let mut known = self.known();
         let meanwhile = known.added - added_before;
-        let sum = stored.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        known.all = sum.saturating_add(meanwhile);
-        known.by_caller = stored.into_iter().collect();
+        known.all = Sums::default();
+        known.by_caller = HashMap::new();
+        for of in stored {
+            let server = of.server.as_deref();
+            known.all.add(server, of.bytes);
+            known
+                .by_caller
+                .entry(of.caller)
+                .or_default()
+                .add(server, of.bytes);
+        }
         if meanwhile > 0 {
-            for bytes in known.by_caller.values_mut() {
-                *bytes = bytes.saturating_add(meanwhile);
+            known.all.add_to_each(meanwhile);
+            for sums in known.by_caller.values_mut() {
+                sums.add_to_each(meanwhile);
             }
         }
         known.at = Some(now);
@@ -172,19 +255,47 @@ impl Record {
 
     /// Adds the bytes of a question if there is certainly room.
     pub(crate) fn admit_bytes_at_once(&self, row: &Row) -> Result<(), StorageLimit> {
-        let (caller, bytes) = (&row.body.principal, row.stored_bytes());
-        self.stored_bytes.add(caller, bytes, self.storage_limits)
+        let adding = Adding::of(row);
+        self.stored_bytes.add(&adding, self.storage_limits)
     }
 
-    /// Adds the bytes of a question like [`Self::admit_bytes_at_once`], asking the store if a limit seems to be reached.
+    /// Adds the bytes of a question like [`Self::admit_bytes_at_once`], asking the store if a limit seems to be reached,
+    /// and making room at the cost of the server that asks.
     pub(crate) async fn admit_bytes(&self, row: &Row) -> Result<(), RecordError> {
         if self.admit_bytes_at_once(row).is_ok() {
             return Ok(());
         }
         if self.stored_bytes.is_due(self.now(), true) {
             self.add_up().await?;
+            let Err(limit) = self.admit_bytes_at_once(row) else {
+                return Ok(());
+            };
+            if self.has_made_room(row, limit).await? {
+                self.add_up().await?;
+            }
         }
         self.admit_bytes_at_once(row).map_err(RecordError::TooLarge)
+    }
+
+    /// Deletes the ended questions of the server that asks, on which nobody acted, and returns `true` if there were any.
+    async fn has_made_room(&self, row: &Row, limit: StorageLimit) -> Result<bool, RecordError> {
+        let Some(server) = row.asking_server() else {
+            return Ok(false);
+        };
+        let of_caller = limit.name == OF_CALLER;
+        let purge = Purge {
+            principal: of_caller.then(|| row.body.principal.clone()),
+            unanswered_of: Some(server.to_owned()),
+            ..Purge::before(self.now())
+        };
+        let deleted = self.purge(purge, limit.name).await?;
+        if deleted > 0 {
+            tracing::warn!(
+                server = %row.body.server, deleted, limit = limit.name,
+                "ended questions of a server were deleted before their time, since they filled its share"
+            );
+        }
+        Ok(deleted > 0)
     }
 
     /// Adds up the stored bytes if that is due.

@@ -49,12 +49,14 @@ impl Record {
             answers,
             results,
             ended,
+            audit: _,
         } = self.retention;
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
         self.tidy_calls().await?;
         let ended = Purge::before(Timestamp::from_millis(before));
         self.store.purge(ended).await?;
+        self.purge_audit_when_due().await?;
         self.add_up_when_due().await
     }
 

@@ -46,9 +46,9 @@ pub const MAX_NOTES: usize = 20;
 const MAX_SEEN: usize = 100;
 
 /// The associated data of entered answers.
-const ENTERED: &str = "entered";
+pub(crate) const ENTERED: &str = "entered";
 /// The associated data of comments.
-const COMMENT: &str = "comment";
+pub(crate) const COMMENT: &str = "comment";
 
 /// The caller of a question's call, as it was known when the question was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,9 +17,11 @@ mod calls;
 mod chain;
 mod combined;
 mod not_a_person;
+mod purged_audit;
 mod reads;
 mod refused;
 mod released;
+mod replicas;
 mod stored_bytes;
 mod team;
 mod validity;
@@ -80,6 +82,7 @@ pub(crate) fn asked(message: &str) -> NewQuestion {
         until: Timestamp::from_millis(9_000),
         outlives: true,
         team: None,
+        trace: None,
     }
 }
 
@@ -176,7 +179,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
     assert!(!all.contains("Ada") && !all.contains("moon") && all.contains("deploy"));
     assert_eq!(
         audit::verify(&links, None),
-        audit::ChainCheck::Whole { links: 3 }
+        audit::ChainCheck::Whole { links: 3, since: 1 }
     );
     links[1].entry = links[1].entry.replace("inbox", "nobody");
     assert_eq!(
@@ -271,6 +274,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             id: one.id.clone(),
             answered: false,
             refused: false,
+            trace: None,
         }
     );
     record
@@ -307,6 +311,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             id: one.id,
             answered: true,
             refused: false,
+            trace: None,
         }
     );
 }
@@ -463,6 +468,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
             id: id.clone(),
             answered: true,
             refused: false,
+            trace: None,
         }
     );
     let taken = record.deliver(&[id]).await.unwrap().unwrap();

@@ -43,7 +43,13 @@ impl Relay {
             (Origin::Url, Some(call)) => self.collect_urls(call),
             // Answered elsewhere before the client's retry, which will use that answer.
             (Origin::PassedRound { round, .. }, _) if !self.passed_rounds.is_back(round) => {}
-            (Origin::Pushed { .. } | Origin::PassedRound { .. } | Origin::Approval, _)
+            (
+                Origin::Pushed { .. }
+                | Origin::PassedRound { .. }
+                | Origin::Approval
+                | Origin::Task { .. },
+                _,
+            )
             | (_, None) => {
                 self.begin_delivery(vec![key]);
             }
@@ -151,6 +157,10 @@ impl Relay {
                     } else {
                         unsent.push(record);
                     }
+                }
+                (Origin::Task { task, entry }, _) => {
+                    let (task, entry) = (task.clone(), entry.clone());
+                    self.answer_task(task, entry, question.request(), &reply, record);
                 }
                 (Origin::Approval, Some(call)) => decided.push((call, reply, record)),
                 (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {
@@ -292,6 +302,9 @@ impl Relay {
             }
             (Origin::Approval, Some(call)) => {
                 self.approval_fails(call, ending, refusal.message());
+            }
+            (Origin::Task { task, entry }, _) => {
+                self.task_questions.failed(task, entry, refusal.message());
             }
             (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
         }

@@ -15,6 +15,9 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> ServerForward {
+        if self.asks_while_closing(key) {
+            return ServerForward::Handled;
+        }
         if let Some(text) = self.approvals.added_to(key, frame) {
             self.approvals.forget(key);
             return self.finish_with(now, key, text);
@@ -37,6 +40,9 @@ impl Relay {
         let lists_tools = call.lists_tools();
         if lists_tools && let Some(result) = frame.result() {
             self.learn_tools(result);
+            if let Some(text) = self.with_task_support(frame) {
+                return self.finish_changed(key, &text);
+            }
         }
         let Some(call) = self.calls.get(key) else {
             return ServerForward::Handled;
@@ -54,6 +60,17 @@ impl Relay {
                 ServerForward::Handled
             }
         }
+    }
+
+    /// Sends this text, in place of the server's response, to the client of a call that ends.
+    fn finish_changed(&mut self, key: CallId, text: &str) -> ServerForward {
+        if let Some(call) = self.remove_call(key)
+            && let Some(stream) = call.stream()
+        {
+            let frame = frame_edit::with_id(text, call.client_id());
+            self.effects.tell_client(stream, frame, true);
+        }
+        ServerForward::Handled
     }
 
     /// Ends a call that the server has answered; the client gets this text.
@@ -90,6 +107,9 @@ impl Relay {
 
     /// Ends the call with an error of the gateway's own.
     pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
+        if self.asks_while_closing(key) {
+            return;
+        }
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
@@ -109,6 +129,13 @@ impl Relay {
         self.effects.push(Effect::DropCall { call: key });
     }
 
+    /// Returns `true` for a call with an open question whose server is being disconnected: the question stays for the same
+    /// call made again.
+    fn asks_while_closing(&self, key: CallId) -> bool {
+        let call = self.calls.get(key);
+        self.is_server_closing && call.is_some_and(|call| !call.asks().is_empty())
+    }
+
     /// Returns `true` if the response says that the call continues as a task of 2025-11-25, whose questions are pushed.
     fn became_task(&self, key: CallId, frame: Frame<'_>) -> bool {
         let may_ask = |call: &Call| call.kind().is_some();
@@ -124,6 +151,7 @@ impl Relay {
         let approval = self.approvals.forget(key);
         self.undelivered_approval(approval);
         let call = self.calls.remove(key)?;
+        self.own_tasks.end_following(key);
         self.turns.queue_mut().remove(key);
         self.waiting_calls.remove(key);
         self.round_states.remove_call(key);

@@ -120,7 +120,7 @@ impl Relay {
 
     /// Looks up a call again, because the call that it follows has ended or its result is in the record.
     pub(crate) fn followed_call_ended(&mut self, key: CallId) {
-        if !self.unattended.end_following(key) {
+        if self.followed_task_ended(key) || !self.unattended.end_following(key) {
             return;
         }
         self.end_hold(key);

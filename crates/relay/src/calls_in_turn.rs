@@ -129,6 +129,11 @@ impl Relay {
     /// Sends calls whose turn has come to the server. The queue is checked only after a change that a waiting call may
     /// depend on.
     pub(crate) fn next_turns(&mut self, now: Timestamp) {
+        self.give_turns(now);
+        self.update_tasks(now);
+    }
+
+    fn give_turns(&mut self, now: Timestamp) {
         while self.turns.queue().has_waiting() {
             let marks = self.turn_marks();
             if self.turns.queue().is_as_at(&marks) {

@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::question::{CallSummary, Ending, FoundCall, NewQuestion, ProofNumber};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::{
+    CallSummary, Ending, FoundCall, FoundTask, NewQuestion, ProofNumber,
+};
 
 use crate::ByteLimit;
 
@@ -19,9 +22,23 @@ impl StreamId {
     /// The bits that hold the number of a request; those above hold the number of its proof.
     const NUMBERS: u32 = 48;
 
+    /// The bit of a number that marks the stream of a task.
+    const TASKS: u64 = 1 << (Self::NUMBERS - 1);
+
     /// Creates the stream of the session's request with this number, which came with this proof.
     pub const fn of_request(number: u64, proof: ProofNumber) -> Self {
         Self(((proof.0 as u64) << Self::NUMBERS) | (number & ((1 << Self::NUMBERS) - 1)))
+    }
+
+    /// Creates the stream on which the gateway waits for the call of the session's task with this number, in place of the
+    /// client that made it with this proof. No frame on it reaches a peer.
+    pub(crate) const fn of_task(number: u64, proof: ProofNumber) -> Self {
+        Self::of_request(Self::TASKS | (number & (Self::TASKS - 1)), proof)
+    }
+
+    /// Returns `true` for the stream of a task.
+    pub(crate) const fn is_of_task(self) -> bool {
+        self.number() & Self::TASKS != 0
     }
 
     /// Returns the proof that its request came with.
@@ -206,6 +223,58 @@ pub enum Effect {
         /// The server's `serverInfo`.
         server_info: Option<String>,
     },
+    /// Write a task that the gateway runs to the record, then report [`Event::TaskBegun`].
+    BeginTask {
+        /// The task's number, by which the record knows its session's task.
+        task: CallId,
+        /// Its state.
+        state: String,
+        /// The time until which it is kept at most.
+        until: Timestamp,
+        /// The server's `serverInfo`.
+        server_info: Option<String>,
+    },
+    /// The state of a task has changed.
+    UpdateTask {
+        /// The task's number.
+        task: CallId,
+        /// Its state.
+        state: String,
+    },
+    /// A task has ended.
+    EndTask {
+        /// The task's number.
+        task: CallId,
+        /// Its last state and its response.
+        ended: String,
+        /// The time until which they are kept.
+        until: Timestamp,
+    },
+    /// Look up a task of this caller, then report [`Event::TaskFound`].
+    FindTask {
+        /// The stream of the request about it.
+        stream: StreamId,
+        /// The request.
+        frame: String,
+        /// The task's id in the record.
+        id: String,
+        /// The server's `serverInfo`.
+        server_info: Option<String>,
+    },
+    /// Report [`Event::TaskCancelled`] to the session that runs this task of the caller.
+    CancelTask {
+        /// The task's id in the record.
+        id: String,
+        /// The server's `serverInfo`.
+        server_info: Option<String>,
+    },
+    /// Report [`Event::FollowedCallEnded`] when this task has ended.
+    FollowTask {
+        /// The call that waits for it.
+        call: CallId,
+        /// The task's id in the record.
+        id: String,
+    },
     /// The client gave the call up: further messages of the server on its stream are not needed.
     Abandon {
         /// The call whose upstream request is to be given up.
@@ -313,6 +382,27 @@ pub enum Event {
         /// The call that follows.
         call: CallId,
     },
+    /// The task is written; without an id, it could not be written.
+    TaskBegun {
+        /// The task's number.
+        task: CallId,
+        /// Its unguessable id in the record.
+        id: Option<String>,
+    },
+    /// Another session of the caller cancels this task.
+    TaskCancelled {
+        /// The task's number.
+        task: CallId,
+    },
+    /// The record has looked a task up.
+    TaskFound {
+        /// The stream of the request about it.
+        stream: StreamId,
+        /// The request.
+        frame: String,
+        /// The record's entry for it.
+        found: FoundTask,
+    },
     /// Another session of the caller has the result of this call.
     CallTaken {
         /// The call.
@@ -335,6 +425,9 @@ pub enum Event {
     Stop,
     /// The client ended its session, or the session was idle: waiting clients are told.
     SessionEnded,
+    /// The connection to the server is about to be closed. What the server says from now on ends no open question: many
+    /// answer their calls with an error when their input ends.
+    ServerClosing,
 }
 
 /// A limit on questions, over all sessions.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::approvals::without_unshown;
 use crate::call_start::{Carried, Start};
+use crate::call_tasks::own_task_in;
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::calls::{self, AskingCall, Call, CallProgress, Request};
@@ -50,17 +51,20 @@ impl Relay {
             method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
-        if self.settings.has_callers_to_judge() && is_nearly_judged(method) {
+        let is_judged = self.settings.has_callers_to_judge() || self.settings.holds_rounds();
+        if is_judged && is_nearly_judged(method) {
             // It is not checked as a call, but a lenient server may take it for one.
             return self
                 .effects
                 .reject(frame, &ErrorResponse::new(-32601, OTHER_SPELLING));
         }
-        if let Some(refusal) = self.settings.refusal_of_task_request(*frame, method) {
-            return self.effects.reject(frame, &refusal);
-        }
-        if let Some(refused) = self.refuse_task_request(frame, method) {
-            return refused;
+        if own_task_in(*frame, method).is_none() {
+            if let Some(refusal) = self.settings.refusal_of_task_request(*frame, method) {
+                return self.effects.reject(frame, &refusal);
+            }
+            if let Some(refused) = self.refuse_task_request(frame, method) {
+                return refused;
+            }
         }
         self.client.learn_from_request(*frame);
         match self.server.contact() {
@@ -76,9 +80,9 @@ impl Relay {
             }
             Contact::Known if !self.client.is_unknown() => self.route(frame, method),
             Contact::New | Contact::Known
-                if self.settings.decisions.is_some() && CallKind::of_method(method).is_some() =>
+                if self.settings.holds_rounds() && CallKind::of_method(method).is_some() =>
             {
-                // The era is unknown, so no rule can check it.
+                // The era is unknown, so no rule can check it, nor whose answers it carries.
                 let why = "the session was not opened: send `initialize` first";
                 self.effects.reject(frame, &ErrorResponse::new(-32600, why))
             }
@@ -108,6 +112,9 @@ impl Relay {
         let kind = CallKind::of_method(method);
         if let Some(refusal) = self.client.refusal_in_session(*frame, method) {
             return self.effects.reject(frame, &refusal);
+        }
+        if let Some(forward) = self.task_request(frame, method) {
+            return forward;
         }
         if let Some(kind) = kind
             && let Some(forward) = self.resume_or_find(frame, kind)
@@ -189,6 +196,7 @@ impl Relay {
                 .effects
                 .reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
+        self.note_task_client(key, *frame);
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(frame.at(), key) {
             return self.enqueue(frame, key);

@@ -55,7 +55,10 @@ impl Relay {
             return ServerForward::Handled;
         }
         if method == method::CREATE {
-            self.pushed_question(now, via, &id, frame);
+            // Once it is being disconnected, no answer would reach it.
+            if !self.is_server_closing {
+                self.pushed_question(now, via, &id, frame);
+            }
             return ServerForward::Handled;
         }
         let is_judged = self.settings.decisions.is_some();
@@ -119,6 +122,8 @@ impl Relay {
             let forward = self.probe_refused(now, probe, step, None);
             self.flush_waiting(now);
             return forward;
+        } else if self.task_questions.awaits(&id) {
+            self.task_answer_refused(&id, why);
         } else if self.tool_listing.awaits(&id) {
             // Rules continue with the known facts about the tools.
             self.end_listing(now);
@@ -154,7 +159,7 @@ impl Relay {
                 Some(params)
                     if frame.sole_member(FramePart::Params, "inputRequests") != Ok(None) =>
                 {
-                    self.task_status(now, via, params)
+                    self.task_status(now, via, frame, params)
                 }
                 Some(_) | None => {
                     tracing::warn!(server = %self.settings.server, "dropped a notification that nearly asks");
@@ -166,7 +171,7 @@ impl Relay {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, frame, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
             (method::COMPLETE, Some(params)) => self.url_completed(now, via, params),
-            (method::TASK_STATUS, Some(params)) => self.task_status(now, via, params),
+            (method::TASK_STATUS, Some(params)) => self.task_status(now, via, frame, params),
             ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
@@ -181,18 +186,29 @@ impl Relay {
         }
     }
 
-    /// Handles the status of a task, which is not passed on if its questions are not the caller's.
+    /// Handles the status of a task, which is passed on without the questions that other people are asked, and not at all if
+    /// one may not be asked.
     fn task_status(
         &mut self,
         now: Timestamp,
         via: Option<CallId>,
+        frame: Frame<'_>,
         params: &RawValue,
     ) -> ServerForward {
-        if self.judge_status(now, params).is_ok() {
-            return self.calls.forward_in_session(via);
+        match self.judge_status(now, params) {
+            Ok(None) => self.calls.forward_in_session(via),
+            Ok(Some(params)) => {
+                if let Some(range) = frame.range(FramePart::Params) {
+                    let notice = frame_edit::spliced(frame.text(), range, params.get());
+                    self.tell_in_session(via, notice);
+                }
+                ServerForward::Handled
+            }
+            Err(_) => {
+                tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
+                ServerForward::Handled
+            }
         }
-        tracing::warn!(server = %self.settings.server, "the status of a task is not passed on, since its questions are not the caller's");
-        ServerForward::Handled
     }
 
     /// Forwards progress to the stream of its call, under the token that the client gave.
@@ -256,7 +272,9 @@ impl Relay {
             return self.calls.forward_in_session(via);
         };
         if let Some(key) = self.asks.by_server_id(&id) {
-            self.drop_question(key, Ending::WithdrawnByServer);
+            if !self.is_server_closing {
+                self.drop_question(key, Ending::WithdrawnByServer);
+            }
             return ServerForward::Handled;
         }
         // Some servers name a request by the same value in the other JSON type.
@@ -264,7 +282,9 @@ impl Relay {
             && let Some(meant) = id.in_other_type()
             && let Some(key) = self.asks.by_server_id(&meant)
         {
-            self.drop_question(key, Ending::WithdrawnByServer);
+            if !self.is_server_closing {
+                self.drop_question(key, Ending::WithdrawnByServer);
+            }
             return ServerForward::Handled;
         }
         match self.server_requests.cancelled(&id) {
@@ -297,7 +317,7 @@ impl Relay {
             tracing::debug!(server = %self.settings.server, %id, "dropped the answer to an opening: the era was decided without it");
             return ServerForward::Handled;
         }
-        if self.tools_listed(now, &id, frame) {
+        if self.tools_listed(now, &id, frame) || self.task_answer_taken(&id, frame) {
             return ServerForward::Handled;
         }
         let Some(key) = self.calls.by_upstream(&id) else {
@@ -316,11 +336,15 @@ impl Relay {
             return down;
         }
         let judged = self.judge_task(now, key, frame);
-        if let Err(refusal) = judged.and_then(|()| self.judge_links(now, key, frame)) {
-            self.calls.end_upstream(key);
-            self.fail(now, key, &refusal);
-            return ServerForward::Handled;
-        }
+        let judged = judged.and_then(|changed| self.judge_links(now, key, frame).map(|()| changed));
+        let changed = match judged {
+            Ok(changed) => changed,
+            Err(refusal) => {
+                self.calls.end_upstream(key);
+                self.fail(now, key, &refusal);
+                return ServerForward::Handled;
+            }
+        };
         if let (Some(caller), Some(call)) = (&self.settings.task_caller, self.calls.get(key)) {
             let owners = &self.settings.task_owners;
             if call.kind().is_some() {
@@ -338,6 +362,9 @@ impl Relay {
                     }
                 }
             }
+        }
+        if let Some(changed) = changed {
+            return self.finish_with(now, key, changed);
         }
         match self.elicitation_in(key, frame) {
             Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, frame),
@@ -398,7 +425,7 @@ impl Relay {
 
     /// Handles the end of the server: calls that wait for it end with a clear error, and questions are withdrawn.
     pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
-        if self.ended_over_probe() {
+        if self.ended_over_probe() || self.is_server_closing {
             return;
         }
         tracing::warn!(server = %self.settings.server, %why, "the server has ended");

@@ -19,7 +19,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{CallFrame, Frame};
 
 use crate::parts::calls::{self, Call};
-use crate::{CallId, CallKind, ClientFrame, Relay, Timestamp};
+use crate::{CallId, CallKind, ClientFrame, Relay, StreamId, Timestamp};
 
 /// The pause after which the same call made again shows that the first was given up. Clients that make calls at once
 /// send them within milliseconds.
@@ -77,7 +77,8 @@ impl Relay {
         };
         let waits = self.holds.is_held(key) || !call.asks().is_empty();
         let since = call.waited_for_since();
-        waits && since.is_some_and(|since| now.since(since) >= PAUSE)
+        let is_of_task = call.stream().is_some_and(StreamId::is_of_task);
+        waits && !is_of_task && since.is_some_and(|since| now.since(since) >= PAUSE)
     }
 
     /// Learns from the time between two identical calls how long this client waits. Once per call: after that, the

@@ -144,6 +144,14 @@ fn clock(at: Timestamp) -> String {
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
+/// Returns the state of a task whose question people are asked, with the address of its page.
+pub(crate) fn waiting_for_person(link: Option<&str>) -> String {
+    match link {
+        Some(link) => format!("Waiting for a person to answer at {link}"),
+        None => "Waiting for a person to answer".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -75,6 +75,7 @@ impl Relay {
 
     /// Holds the call, which has a question open to people.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
+        self.touch_task(key);
         let Some(call) = self.calls.get(key) else {
             return;
         };
@@ -127,6 +128,7 @@ impl Relay {
     /// their last open to people.
     pub(crate) fn hold_ends(&mut self, question: &Ask) {
         for key in question.candidates() {
+            self.touch_task(key);
             if self.holds.is_held(key) && !self.waits_for_people(key) {
                 self.end_hold(key);
             }
@@ -144,7 +146,7 @@ impl Relay {
             (None, Some(link)) => format!("Waiting for a person to answer at {link}"),
             (None, None) => "Waiting for a person to answer".to_owned(),
         };
-        let is_held = self.holds.is_held(key);
+        let is_held = self.holds.is_held(key) && !self.is_of_task(key);
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -183,6 +185,9 @@ impl Relay {
     /// Hands back a call that a person has not answered yet: the client gets a result with the address for answers, and
     /// the call waits for it.
     pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
+        if self.is_of_task(key) || self.hand_back_as_task(now, key) {
+            return;
+        }
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
@@ -233,7 +238,11 @@ impl Relay {
     /// Hands back every held call at once, because the gateway is about to stop.
     pub(crate) fn drain(&mut self) {
         for key in self.holds.all() {
-            let frame = self.hand_back_frame(key);
+            let frame = if self.is_of_task(key) {
+                self.stopped_frame(key)
+            } else {
+                self.hand_back_frame(key)
+            };
             let stream = self.calls.get(key).and_then(Call::stream);
             if let (Some(frame), Some(stream)) = (frame, stream) {
                 self.end_hold(key);
@@ -293,7 +302,7 @@ impl Relay {
     }
 
     /// Returns the question in which people approve this call, and the state of their vote; `None` if it is not known.
-    fn approval_progress(&self, key: CallId) -> Option<(String, VoteProgress)> {
+    pub(crate) fn approval_progress(&self, key: CallId) -> Option<(String, VoteProgress)> {
         if !self.approvals.has(key) {
             return None;
         }

@@ -33,12 +33,14 @@
 //! | `question_plan` | the decision about a question, for all calls that may have asked |
 //! | `answers`, `delivery_reports` | the delivery of a recorded answer; its result: accepted, refused or unknown |
 //! | `approvals/` | calls that wait for approval: the question, changed arguments, members shown to approvers, the list of tools |
-//! | `task_judgement` | operator's decisions about questions of tasks |
+//! | `task_judgement` | the questions of a server's tasks: who is asked, and the answers of people |
 //! | `given_up` | calls that their client gave up without a word, and makes again |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
+//! | `call_tasks` | calls that the gateway runs as tasks of the client |
 //! | `calls_in_record` | calls without a waiting client, beyond this session |
 //! | `connection_load` | the load of this connection, for a shell that has several |
 //! | `learned` | learned facts, in a form that outlives the process |
+//! | `trace_parent` | `traceparent` of requests, and the calls that a shell traces |
 //! | `request_ids` | the ids of forwarded requests: the gateway's own, and those of peers that are free |
 //! | `respelled_ids` | responses with another id than their request |
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
@@ -50,6 +52,7 @@ mod asking_frames;
 mod batches;
 mod call_endings;
 mod call_start;
+mod call_tasks;
 mod calls_in_record;
 mod calls_in_turn;
 mod client_facts;
@@ -78,6 +81,7 @@ mod retries;
 mod server_name;
 pub mod settings;
 mod task_judgement;
+mod trace_parent;
 mod turn_sharing;
 mod unknown_members;
 
@@ -91,12 +95,13 @@ mod tests;
 
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQuestion};
+use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, FoundTask, NewQuestion};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Revision};
 
 pub use approvals::is_trace_parent;
 pub use batches::{BATCH, NO_BATCHES, batch_items, is_batch};
+pub use call_tasks::ended_without_result;
 pub use client_facts::{ClientFacts, ClientProfile, SeenClient};
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId, TakenAnswer};
 use era::{Client, Contact, Server};
@@ -122,6 +127,7 @@ use parts::limits::Limits;
 use parts::log_levels::LogLevels;
 use parts::odd_ids::OddIds;
 use parts::opening_ids::OpeningIds;
+use parts::own_tasks::OwnTasks;
 use parts::passed_rounds::PassedRounds;
 use parts::past_calls::PastCalls;
 use parts::progress_seen::ProgressSeen;
@@ -138,6 +144,7 @@ use parts::turns::Turns;
 use parts::unattended::Unattended;
 use parts::waiting_calls::WaitingCalls;
 pub use settings::{Audience, RelaySettings};
+pub use trace_parent::{TRACE_PARENT, with_trace_parent};
 
 /// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +192,7 @@ pub struct Relay {
     round_states: RoundStates,
     passed_rounds: PassedRounds,
     task_questions: TaskQuestions,
+    own_tasks: OwnTasks,
     server_requests: ServerRequests,
     timers: Timers,
     tool_listing: ToolListing,
@@ -194,6 +202,8 @@ pub struct Relay {
     progress_seen: ProgressSeen,
     /// `true` if the session with the server was left for the rounds era.
     has_left_session: bool,
+    /// `true` once the connection to the server is about to be closed.
+    is_server_closing: bool,
     effects: EffectQueue,
 }
 
@@ -224,6 +234,7 @@ impl Relay {
             round_states: RoundStates::new(seal, settings.open_for),
             passed_rounds: PassedRounds::default(),
             task_questions: TaskQuestions::default(),
+            own_tasks: OwnTasks::default(),
             server_requests: ServerRequests::default(),
             timers: Timers::default(),
             tool_listing: ToolListing::default(),
@@ -232,6 +243,7 @@ impl Relay {
             batch_responses: BatchResponses::default(),
             progress_seen: ProgressSeen::default(),
             has_left_session: false,
+            is_server_closing: false,
             effects: EffectQueue::default(),
             settings,
         }
@@ -339,6 +351,7 @@ impl Relay {
             Shape::Notification => self.server_notification(now, call, read),
             Shape::Response => self.server_response(now, read),
         };
+        let forward = self.take_for_task(forward, read.text());
         self.next_turns(now);
         self.forward_in_batch(forward, read.text())
     }
@@ -374,6 +387,13 @@ impl Relay {
                 found,
             } => self.call_found(now, stream, &frame, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
+            Event::TaskBegun { task, id } => self.task_begun(now, task, id),
+            Event::TaskCancelled { task } => self.task_cancelled(now, task),
+            Event::TaskFound {
+                stream,
+                frame,
+                found,
+            } => self.task_found(now, stream, frame, found),
             Event::CallTaken { call } => self.drop_unattended(now, call),
             Event::StreamClosed(stream) => {
                 self.unattended.stream_closed(stream);
@@ -386,6 +406,7 @@ impl Relay {
             Event::HandBack => self.hand_back_all(now),
             Event::Stop => self.end_waiting("the gateway was stopped"),
             Event::SessionEnded => self.end_waiting("the session was ended"),
+            Event::ServerClosing => self.is_server_closing = true,
         }
         self.next_turns(now);
     }
@@ -402,6 +423,7 @@ impl Relay {
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
                 Timer::DeliverAgain(question) => self.deliver_again(now, question),
                 Timer::ToolsListing => self.end_listing(now),
+                Timer::TaskOver(stream) => self.task_over(now, stream),
                 Timer::Turns => self.turns.queue_mut().check_is_due(),
             }
             self.next_turns(now);
@@ -420,7 +442,8 @@ impl Relay {
 
     /// Returns the client's stream on which the answer to this call is awaited.
     pub fn waits_at(&self, call: CallId) -> Option<StreamId> {
-        self.calls.get(call)?.stream()
+        let stream = self.calls.get(call)?.stream();
+        stream.filter(|stream| !stream.is_of_task())
     }
 
     /// Returns `true` if people approved this call, so that nothing that they have not seen may be added to it.

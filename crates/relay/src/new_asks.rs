@@ -14,6 +14,7 @@ use crate::decisions::{Planned, QuestionParts};
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, Attribution, NewAsk, Origin};
 use crate::parts::calls::OTHERS;
+use crate::parts::task_questions::CallsOfTask;
 use crate::question_plan::QuestionPlan;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -68,6 +69,14 @@ impl Relay {
             return Err(ErrorResponse::new(-32000, why));
         }
         let (call, others) = (attribution.call(), attribution.others().to_vec());
+        let of_task = match &origin {
+            Origin::Task { task, .. } => self.task_questions.calls_of(task),
+            Origin::Pushed { .. }
+            | Origin::Round { .. }
+            | Origin::PassedRound { .. }
+            | Origin::Approval
+            | Origin::Url => CallsOfTask::default(),
+        };
         let revision = self.server.revision_or_latest();
         // Before any work that grows with its form or the open calls, and before the log names it. A question that is
         // refused below counts too.
@@ -89,6 +98,12 @@ impl Relay {
             refused_in,
         } = if origin == Origin::Approval {
             self.approvals.planned(&attribution).into()
+        } else if let Origin::Task { .. } = origin {
+            QuestionPlan {
+                planned: self.planned_in_task(now, &of_task, checked.parts(&request)),
+                past: of_task.known.get(1..).unwrap_or_default().to_vec(),
+                refused_in: None,
+            }
         } else {
             self.planned(now, &attribution, checked.parts(&request))?
         };
@@ -96,7 +111,8 @@ impl Relay {
             Planned::Caller { open_for } => (None, open_for),
             Planned::People(asked) => (Some(asked.team), Some(asked.open_for)),
             Planned::Refuse(refusal) => {
-                self.settings.tell_not_asked(refused_in.as_ref(), &refusal);
+                let call = refused_in.as_ref().or(of_task.known.first());
+                self.settings.tell_not_asked(call, &refusal);
                 return Err(ErrorResponse::new(
                     -32000,
                     format!("nobody is asked: {refusal}"),
@@ -146,7 +162,8 @@ impl Relay {
         let asked = NewQuestion {
             call: call
                 .and_then(|key| self.calls.get_mut(key))
-                .and_then(|call| call.summary().cloned()),
+                .and_then(|call| call.summary().cloned())
+                .or_else(|| of_task.known.into_iter().next()),
             others: names,
             candidates,
             request: ask.request().clone(),
@@ -166,6 +183,7 @@ impl Relay {
             until,
             outlives: self.client.outlives_connection(place),
             team,
+            trace: None,
         };
         let entry = self.entry_of(call, ask.origin(), ask.request());
         let key = self.asks.open(ask.entry(entry));
@@ -206,7 +224,7 @@ impl Relay {
             Origin::PassedRound { .. } => true,
             Origin::Pushed { .. } => has_frame && self.client.is_pushed_to(),
             Origin::Round { .. } => self.client.is_pushed_to(),
-            Origin::Url | Origin::Approval => false,
+            Origin::Url | Origin::Approval | Origin::Task { .. } => false,
         };
         let ElicitRequest::Form { schema, .. } = request else {
             return Err(ErrorResponse::fault(

@@ -17,6 +17,7 @@ use crate::decisions::{
 use crate::frame_edit::ErrorResponse;
 use crate::new_asks::check;
 use crate::parts::asks::Attribution;
+use crate::parts::task_questions::CallsOfTask;
 use crate::{CallSummary, Relay};
 
 /// The most calls in progress that are decided about one by one for a question. A person could not check so many at
@@ -219,6 +220,22 @@ impl Relay {
         };
         let call = call.map(|call| (call, self.catalog.facts_of(call.kind, &call.target)));
         decisions.plan(now, call, question)
+    }
+
+    /// Returns the operator's decision about a question of a task that these calls became: the strictest of those for each.
+    pub(crate) fn planned_in_task(
+        &self,
+        now: Timestamp,
+        calls: &CallsOfTask,
+        question: QuestionParts<'_>,
+    ) -> Planned {
+        let known = calls.known.iter().map(Some);
+        let unknown = calls.are_incomplete || calls.known.is_empty();
+        let mut strictest = Strictest::default();
+        for call in known.chain(unknown.then_some(None)) {
+            strictest.add(self.planned_for(now, call, question));
+        }
+        strictest.into_planned()
     }
 
     /// Decides about questions that the client would get unchanged, up to the first that a rule gives to others, or

@@ -44,6 +44,7 @@ impl Relay {
             || self.past_calls.has(id)
             || self.opening_ids.has(id)
             || self.tool_listing.awaits(id)
+            || self.task_questions.awaits(id)
     }
 
     /// Handles a response under the id that it means.

@@ -63,6 +63,8 @@ pub struct RelaySettings {
     pub open_for: Duration,
     /// The time that the result of a call without a waiting client is kept.
     pub keep_results: Duration,
+    /// `true` if calls may be tasks of the gateway.
+    pub tasks: bool,
     /// The time limit for the server's answer about its era.
     pub probe: Duration,
     /// The most pending questions in one session; `None` for no limit.
@@ -183,6 +185,7 @@ impl Default for RelaySettings {
             keep_alive: Duration::from_secs(10),
             open_for: Duration::from_secs(24 * 60 * 60),
             keep_results: Duration::from_secs(15 * 60),
+            tasks: false,
             probe: Duration::from_secs(3),
             pending: Some(100),
             message_bytes: 64 * 1024,

@@ -56,6 +56,11 @@ impl Server {
         &self.name
     }
 
+    /// Returns the folder that the client starts it in, as it is written.
+    pub fn folder(&self) -> Option<&str> {
+        self.folder.as_deref()
+    }
+
     /// Returns the line on which it begins, from 1.
     pub fn line(&self) -> usize {
         self.line
@@ -393,6 +398,11 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
     }
     let names = &client.entry;
     if let Some(command) = command(names, entry)? {
+        let urls = [Some(&names.url), names.sse_url.as_ref()];
+        let is_text = |member: &String| entry.get(member).and_then(Node::text).is_some();
+        if urls.into_iter().flatten().any(is_text) {
+            return Err("it has a command and a URL, of which the client uses one".to_owned());
+        }
         if let Some(at) = gateway_at(&command.words, names.paths()) {
             return Ok(State::Wrapped {
                 launcher: command.words[..at].to_vec(),

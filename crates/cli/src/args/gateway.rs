@@ -81,7 +81,7 @@ pub(crate) struct GatewayArgs {
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "peer_listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "share_child", "server_revision",
+        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "keep_audit", "share_child", "tasks", "server_revision",
         "insecure", "auth",
     ])]
     pub(crate) config: Option<PathBuf>,
@@ -184,6 +184,10 @@ pub(crate) struct GatewayArgs {
     #[arg(help_heading = "Server", long)]
     share_child: bool,
 
+    /// Run calls of clients that know tasks as tasks, so that a person may take any time
+    #[arg(help_heading = "Server", long)]
+    tasks: bool,
+
     /// The largest message, in bytes
     #[arg(help_heading = "Limits", long, value_name = "BYTES", default_value_t = MAX_FRAME as u64, value_parser = value_parser!(u64).range(bounds::MAX_FRAME))]
     max_frame: u64,
@@ -227,6 +231,10 @@ pub(crate) struct GatewayArgs {
     /// Days that ended questions stay in the record [default: 30]
     #[arg(help_heading = "Record", long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_ENDED))]
     keep_ended: Option<u64>,
+
+    /// Days that events stay in the audit, such as 2555 for seven years [default: for ever]
+    #[arg(help_heading = "Record", long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_AUDIT))]
+    keep_audit: Option<u64>,
 
     /// Store of the questions: `sqlite` (a file in the state folder), `memory` (lost when the process ends), or
     /// `postgres://USER@HOST:PORT/DATABASE`, which several machines may share (without a password)
@@ -570,6 +578,7 @@ impl GatewayArgs {
             max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
             ready_grace: Duration::from_secs(self.ready_grace),
             drain: Duration::from_secs(self.drain),
+            traces: None,
             byte_limits: ByteLimits {
                 caller_calls: usize::try_from(self.caller_call_bytes).unwrap_or(usize::MAX),
                 all_calls: usize::try_from(self.all_call_bytes).unwrap_or(usize::MAX),
@@ -580,11 +589,20 @@ impl GatewayArgs {
                 },
             },
             allow_origins: self.allow_origin,
-            retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
+            retention: retention(
+                self.keep_answers,
+                self.keep_results,
+                self.keep_ended,
+                self.keep_audit,
+            ),
             servers: vec![Server {
                 target,
                 credentials,
-                settings: RelaySettings { server, ..settings },
+                settings: RelaySettings {
+                    server,
+                    tasks: self.tasks,
+                    ..settings
+                },
                 share_child: self.share_child,
                 answering,
                 is_named,

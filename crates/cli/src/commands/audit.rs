@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::api_tokens::ApiTokens;
 use mcp_elicit_inbox::audit_selection::{
     AuditSelection, call_in_words, details_in_words, name_key, outcome_in_words,
 };
+use mcp_elicit_inbox::direct_record::ON_COMMAND_LINE;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::{
-    self, AuditFilter, AuditedEvent, AuditedQuestion, ChainCheck, ChainVerifier, Member,
+    self, Actor, AuditFilter, AuditPurge, AuditedEvent, AuditedQuestion, ChainCheck, ChainVerifier,
+    Member,
 };
 use mcp_elicit_record::store::{AuditEntry, ChainKey, Store, is_keyed};
 use mcp_elicit_record::{IdentityKey, clock};
@@ -19,7 +22,7 @@ use serde_json::Value;
 
 use super::audit_checkpoint::{Against, AuditCommand};
 use super::state_record::unreadable;
-use super::{audit_call, audit_checkpoint, in_runtime, state_record};
+use super::{audit_call, audit_checkpoint, audit_purge, in_runtime, state_record};
 use crate::args::record_location::RecordLocation;
 use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
@@ -115,6 +118,7 @@ pub(crate) fn run(mut args: AuditArgs) -> Result<Exit, Failure> {
         Some(AuditCommand::Checkpoint(checkpoint)) => {
             in_runtime(audit_checkpoint::run(checkpoint, &args.location))
         }
+        Some(AuditCommand::Purge(purge)) => in_runtime(audit_purge::run(purge, &args.location)),
         None => in_runtime(show(args)),
     }
 }
@@ -128,7 +132,7 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         say_empty();
         return Ok(Exit::Done);
     }
-    let identity = identity_key(&folder)?;
+    let identity = identity_key(&folder).await?;
     let against = args.against.as_deref().map(|file| {
         let key = identity.as_ref().ok_or_else(|| without_key(&folder))?;
         Against::read(file, key)
@@ -162,14 +166,17 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         say_empty();
         let against = links
             .against
-            .map_or(Exit::Done, |against| against.finish(0));
+            .map_or(Exit::Done, |against| against.finish(0, None));
         return Ok(match exit_of(chain.finish()) {
             Exit::Done => against,
             broken => broken,
         });
     }
     if links.printed == 0 && !args.verify {
-        output::say("no event matches `--server`, `--event`, `--question` and the other filters");
+        output::say(
+            "no event matches the filters; `--caller` takes the id or the note of a key, or the whole name of a caller (`principal` in --json), and \
+             `--person` the name of a person",
+        );
     }
     if key.is_none() && links.is_keyed {
         let file = folder.identity();
@@ -181,18 +188,33 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         .hint("restore the key from a backup."));
     }
     let verdict = links.broken.unwrap_or_else(|| chain.finish());
-    if let ChainCheck::Whole { links } = verdict {
-        output::say(format_args!("{links} events, the chain is intact"));
+    let ChainCheck::Whole { links: count, .. } = verdict else {
+        return Ok(exit_of(verdict));
+    };
+    let purge = chain.purge();
+    match purge {
+        None => output::say(format_args!("{count} events, the chain is intact")),
+        Some(purge) => output::say(format_args!(
+            "{count} events, the chain is intact: complete since event {}{}; earlier events were deleted{}",
+            links.first,
+            links
+                .first_at
+                .map_or_else(String::new, |at| format!(" of {}", day(at))),
+            purge_in_words(purge),
+        )),
     }
-    if let (ChainCheck::Whole { links: count }, Some(against)) = (verdict, &links.against) {
-        return Ok(against.finish(count));
-    }
-    Ok(exit_of(verdict))
+    Ok(match &links.against {
+        Some(against) => against.finish(links.last, purge),
+        None => Exit::Done,
+    })
 }
 
 /// The links that were read so far.
 #[derive(Default)]
 struct Links {
+    /// The number of the first one, and its time.
+    first: u64,
+    first_at: Option<Timestamp>,
     /// The number of the last one.
     last: u64,
     /// The number of printed events.
@@ -233,7 +255,11 @@ impl AuditArgs {
             let page = store.audit(links.last + 1, AT_ONCE).await;
             let page = page.map_err(unreadable)?;
             for link in &page {
-                links.last += 1;
+                if link.number != links.last + 1 || links.first == 0 {
+                    links.first = link.number;
+                    links.first_at = AuditedEvent::read(&link.entry).and_then(|entry| entry.at());
+                }
+                links.last = link.number;
                 links.is_keyed |= is_keyed(&link.hash);
                 if let Some(against) = &mut links.against {
                     against.add(link);
@@ -366,8 +392,18 @@ fn say_empty() {
     output::say("no events yet: nothing has happened that the audit records");
 }
 
-/// Returns the exit code for a chain, and reports a broken one.
+/// Returns the exit code for a chain, and reports a broken one with the next step.
 pub(super) fn exit_of(check: ChainCheck) -> Exit {
+    let exit = reported(check);
+    if exit != Exit::Done {
+        output::say(
+            "next: keep a copy of the record as it is, and compare it with its backups and checkpoints (docs/operate.md, \"If the chain is broken\")",
+        );
+    }
+    exit
+}
+
+fn reported(check: ChainCheck) -> Exit {
     match check {
         ChainCheck::Whole { .. } => Exit::Done,
         ChainCheck::BrokenAt { number } => {
@@ -376,11 +412,42 @@ pub(super) fn exit_of(check: ChainCheck) -> Exit {
             ));
             Exit::Refused
         }
+        ChainCheck::Missing { number } => {
+            output::say(format_args!(
+                "the chain is broken at event {number}: it is missing, perhaps with those before it, and no event says that they were deleted"
+            ));
+            Exit::Refused
+        }
     }
 }
 
+/// Returns when and by whom events were deleted, with a space before it.
+pub(super) fn purge_in_words(purge: &AuditPurge) -> String {
+    let by = Actor::read(&purge.by).in_words();
+    let by = match &*by {
+        ON_COMMAND_LINE => by,
+        by => format!("by {by}"),
+    };
+    harmless(&format!(" on {} {by}", day(purge.at))).into_owned()
+}
+
+/// Formats the day of a time, in UTC.
+fn day(at: Timestamp) -> String {
+    let at = i64::try_from(at.as_millis()).ok();
+    let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+}
+
 /// Returns the key of the chain and of the calls' digests, which the gateway keeps beside the record; `None` if it is lost.
-pub(super) fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
+pub(super) async fn identity_key(folder: &StateFolder) -> Result<Option<IdentityKey>, Failure> {
+    // A folder that only has `seal.key` gets it from the database.
+    if let Some(database) = folder.database()
+        && !folder.identity().exists()
+        && folder.seal().exists()
+    {
+        let shared = database.share_keys(folder.key_files()).await;
+        shared.map_err(unreadable)?;
+    }
     IdentityKey::read(&folder.identity()).map_err(|error| {
         let path = folder.path().display();
         Failure::usage(format!("the key in {path} cannot be read")).because(error)
@@ -500,6 +567,10 @@ mod tests {
                 json!({"event": "refused", "server": "s", "target": "t", "principal": "local", "message": "Where \"to\"?\u{2028}",
                     "reason": "a nested object"}),
                 "refused    s / t  \"Where \\\"to\\\"?\\u{2028}\"  a nested object",
+            ),
+            (
+                json!({"event": "audit-purged", "by": "keep-audit", "purgedUpTo": 12, "purgedHash": "k1:00", "purgedAt": 1_000}),
+                "oldest events deleted  up to event 12 of 1970-01-01 00:00:01 UTC  by keep-audit",
             ),
             // The form written by earlier versions.
             (

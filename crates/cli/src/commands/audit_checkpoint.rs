@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use mcp_elicit_record::audit::{ChainCheck, ChainVerifier};
+use mcp_elicit_record::audit::{AuditPurge, ChainVerifier};
 use mcp_elicit_record::store::{AuditEntry, ChainKey, Store};
 use mcp_elicit_record::{IdentityKey, clock, state_file};
 use serde::{Deserialize, Serialize};
 
+use super::audit_purge::PurgeArgs;
 use super::state_record::{self, unreadable};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
@@ -25,6 +26,9 @@ const PURPOSE: &str = "audit checkpoint";
 pub(super) enum AuditCommand {
     /// Print a checkpoint: the number and hash of the last event, with a keyed hash, to be kept on another machine
     Checkpoint(CheckpointArgs),
+    /// Delete the oldest events, although `keep-audit` would keep them. An event says up to where, so that the rest of the
+    /// chain stays provable
+    Purge(PurgeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -68,7 +72,7 @@ impl Checkpoint {
 /// Prints or writes a checkpoint of the whole chain, if that is intact.
 pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Result<Exit, Failure> {
     let folder = state_record::folder(location).await?;
-    let key = super::audit::identity_key(&folder)?;
+    let key = super::audit::identity_key(&folder).await?;
     let key = key.ok_or_else(|| super::audit::without_key(&folder))?;
     let store = state_record::to_read(&folder);
     let chain = ChainKey::from_identity(&key);
@@ -87,8 +91,9 @@ pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Resu
             break;
         }
     }
-    if let broken @ ChainCheck::BrokenAt { .. } = verifier.finish() {
-        return Ok(super::audit::exit_of(broken));
+    match super::audit::exit_of(verifier.finish()) {
+        Exit::Done => {}
+        broken => return Ok(broken),
     }
     let Some(last) = last else {
         return Err(Failure::refused("the audit has no events yet"));
@@ -128,8 +133,10 @@ async fn next(store: &dyn Store, last: Option<&AuditEntry>) -> Result<Vec<AuditE
 pub(super) struct Against {
     /// In the order of their events.
     checkpoints: Vec<Checkpoint>,
-    /// The number of those that were compared.
+    /// The number of those that were compared, or are of events that were deleted.
     compared: usize,
+    /// The number of those of deleted events, which come first.
+    of_deleted: usize,
     /// The first one that the chain does not have.
     other: Option<u64>,
 }
@@ -185,16 +192,26 @@ impl Against {
             if checkpoint.events > link.number {
                 return;
             }
-            if checkpoint.hash != link.hash {
+            if checkpoint.events < link.number {
+                self.of_deleted = self.compared + 1;
+            } else if checkpoint.hash != link.hash {
                 self.other.get_or_insert(checkpoint.events);
             }
             self.compared += 1;
         }
     }
 
-    /// Returns the exit code after the last link, and reports what does not fit.
-    pub(super) fn finish(&self, links: u64) -> Exit {
-        if let Some(events) = self.other {
+    /// Returns the exit code after the last link of an intact chain, and reports what does not fit.
+    pub(super) fn finish(&self, last: u64, purge: Option<&AuditPurge>) -> Exit {
+        let (deleted, rest) = self.checkpoints.split_at(self.of_deleted);
+        // The last of the deleted events has left its hash.
+        let base = purge.and_then(|purge| {
+            let at_base = |checkpoint: &&Checkpoint| checkpoint.events == purge.number;
+            Some((deleted.iter().find(at_base)?, purge))
+        });
+        let other = base.filter(|(checkpoint, purge)| checkpoint.hash != purge.hash);
+        let other = other.map(|(checkpoint, _)| checkpoint.events);
+        if let Some(events) = self.other.or(other) {
             output::say(format_args!(
                 "event {events} is not the one of the checkpoint: the audit was made anew up to there, or is another one"
             ));
@@ -202,15 +219,29 @@ impl Against {
         }
         if let Some(ahead) = self.checkpoints.get(self.compared) {
             output::say(format_args!(
-                "the audit was cut: it has {links} events, and the checkpoint {}",
+                "the audit was cut: it has {last} events, and the checkpoint {}",
                 ahead.events
             ));
             return Exit::Refused;
         }
+        let fitting = rest.len() + usize::from(base.is_some());
+        if fitting < self.checkpoints.len() {
+            let mut newest = deleted
+                .iter()
+                .filter(|one| base.is_none_or(|(base, _)| *one != base));
+            output::say(format_args!(
+                "the checkpoint of event {} is older than the events that are left, and proves nothing: earlier events were deleted{}",
+                newest.next_back().map_or(0, |one| one.events),
+                purge.map_or_else(String::new, super::audit::purge_in_words)
+            ));
+        }
+        if fitting == 0 {
+            return Exit::Usage;
+        }
+        let newest = self.checkpoints.last().map_or(0, |one| one.events);
         output::say(format_args!(
-            "{} checkpoint(s) fit: nothing up to event {} was changed or removed",
-            self.checkpoints.len(),
-            self.checkpoints.last().map_or(0, |last| last.events)
+            "{fitting} checkpoint(s) fit: nothing up to event {newest} was changed or removed{}",
+            purge.map_or("", |_| ", other than deleted as the audit says")
         ));
         Exit::Done
     }

@@ -79,8 +79,8 @@ pub(super) fn warn_of_unreadable(checked: &CheckedBackup) {
 fn in_json(checked: &CheckedBackup) -> serde_json::Value {
     let record = checked.record.map(|record| {
         let links = match record.chain {
-            ChainCheck::Whole { links } => Some(links),
-            ChainCheck::BrokenAt { .. } => None,
+            ChainCheck::Whole { links, .. } => Some(links),
+            ChainCheck::BrokenAt { .. } | ChainCheck::Missing { .. } => None,
         };
         json!({"layout": record.layout, "questions": record.questions, "open": record.open, "events": links,
             "sealed": record.opened, "unreadable": record.unreadable})
@@ -104,8 +104,10 @@ pub(super) fn in_words(checked: &CheckedBackup) -> String {
         return format!("{files}; no record");
     };
     let chain = match record.chain {
-        ChainCheck::Whole { links } => format!("an intact audit of {links} events"),
-        ChainCheck::BrokenAt { number } => format!("an audit that is broken at event {number}"),
+        ChainCheck::Whole { links, .. } => format!("an intact audit of {links} events"),
+        ChainCheck::BrokenAt { number } | ChainCheck::Missing { number } => {
+            format!("an audit that is broken at event {number}")
+        }
     };
     format!(
         "{files}; {} questions, {} of them open, and {chain}",
@@ -127,6 +129,9 @@ pub(super) fn failed(error: BackupError) -> Failure {
         BackupError::InUse(_) => Some(
             "end the gateway first, and move its state folder away: a restore needs an empty folder.",
         ),
+        BackupError::Running(_) => Some(
+            "end every gateway and command that uses it; one that ended without saying so counts for 10 seconds. Nothing was changed.",
+        ),
         BackupError::Inside(_) => {
             Some("name a folder outside the state folder, best on another disk.")
         }
@@ -135,6 +140,9 @@ pub(super) fn failed(error: BackupError) -> Failure {
             Some("leave out the database: a gateway makes its record there when it starts.")
         }
         BackupError::Newer { .. } => Some("use that version, or a newer one."),
+        BackupError::DamagedRecord(_) => Some(
+            "run `mcp-elicit audit --verify` on it; docs/operate.md (\"If the chain is broken\") says how to go on. Nothing was changed.",
+        ),
         BackupError::Damaged(_) => Some("use another backup; nothing was restored or changed."),
         BackupError::Keys(error) => {
             let hint = error.remedy();
@@ -145,7 +153,9 @@ pub(super) fn failed(error: BackupError) -> Failure {
         BackupError::File { .. } | BackupError::Store(_) | BackupError::Record(_) => None,
     };
     let failure = match &error {
-        BackupError::Damaged(_) | BackupError::Newer { .. } => Failure::refused(error.to_string()),
+        BackupError::Damaged(_) | BackupError::DamagedRecord(_) | BackupError::Newer { .. } => {
+            Failure::refused(error.to_string())
+        }
         _ => Failure::usage(error.to_string()),
     };
     let failure = match std::error::Error::source(&error) {

@@ -1,6 +1,7 @@
 //! `gateway`: runs between any client and any server, and lets a person answer.
 
-use std::io::IsTerminal as _;
+use std::error::Error;
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use mcp_elicit_client::sign_in::SignInError;
 use mcp_elicit_gateway::config::{Config, Server, Target};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::key_files::{FULL, KeyFileError};
 
 use super::{in_runtime, state_record};
 use crate::args::gateway::{GatewayArgs, telling_unset};
@@ -42,11 +44,18 @@ fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
         .check()
         .map_err(|fault| unusable(fault, &from, check))?;
     if check {
-        in_runtime(check_servers(&config, json))?;
+        in_runtime(check_parts(&config, &from, json))?;
         output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
         ));
+        if let Some(audit) = config.retention.audit
+            && audit < config.retention.ended
+        {
+            output::say(
+                "warning: `keep-audit` is shorter than `keep-ended`: the events of questions are deleted before the questions; make it at least as long",
+            );
+        }
         if config.inbox.is_none() {
             output::say(no_inbox(&config, &from));
         }
@@ -66,14 +75,29 @@ fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
     served.map(|()| Exit::Done)
 }
 
+/// Tries the record and each server.
+async fn check_parts(config: &Config, from: &ConfiguredIn, json: bool) -> Result<(), Failure> {
+    let record = config.check_record().await;
+    let folder = record.as_ref().ok().and_then(Option::as_ref);
+    let servers = check_servers(config, folder, json).await;
+    let Err(fault) = record else {
+        return servers;
+    };
+    let failure = unusable(fault, from, true);
+    Err(match servers {
+        Ok(()) => failure,
+        Err(servers) => failure.telling("and a server:", vec![servers.message().to_owned()]),
+    })
+}
+
 /// Tries each server; one that runs when a signal stops the process is killed.
-async fn check_servers(config: &Config, json: bool) -> Result<(), Failure> {
+async fn check_servers(
+    config: &Config,
+    folder: Option<&StateFolder>,
+    json: bool,
+) -> Result<(), Failure> {
     let stop = stop::listen()?;
-    let checked = Box::pin(server_eras::check(
-        &config.servers,
-        config.state.as_deref(),
-        json,
-    ));
+    let checked = Box::pin(server_eras::check(&config.servers, folder, json));
     tokio::select! {
         checked = checked => checked,
         () = stop.cancelled() => {
@@ -158,7 +182,7 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
         ));
         return;
     }
-    let link = if std::io::stderr().is_terminal() {
+    let link = if io::stderr().is_terminal() {
         runtime.login_link()
     } else {
         Ok(None)
@@ -272,7 +296,7 @@ async fn serve_clients(
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };
-    if listener.is_none() && std::io::stdin().is_terminal() {
+    if listener.is_none() && io::stdin().is_terminal() {
         say_what_is_waited_for();
         tokio::spawn(async {
             if tokio::signal::ctrl_c().await.is_ok() {
@@ -352,9 +376,29 @@ fn of_database(fault: StartError) -> Failure {
     failure.because(fault)
 }
 
+/// Returns `true` if there is no room on a disk: the record's, or that of the state folder.
+fn is_disk_full(fault: &StartError) -> bool {
+    if let StartError::Record(source) | StartError::Keys(KeyFileError::Record(source)) = fault {
+        return source.is_disk_full();
+    }
+    let is_full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
+    let mut cause = fault.source();
+    while let Some(error) = cause {
+        if error.downcast_ref().is_some_and(is_full) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
+    if is_disk_full(&fault) {
+        let failure = Failure::connection("cannot start the gateway").hint(FULL);
+        return failure.because(fault);
+    }
     let failure = match &fault {
-        StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
+        StartError::State { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
             Failure::usage("cannot start the gateway")
                 .hint("set again who may answer, with `--presence page` or `--presence any`.")
         }
@@ -368,6 +412,8 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
             };
             Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
+        StartError::Replaced { state, database, .. } => Failure::connection("cannot start the gateway")
+            .hint(if_restored(state, database.as_deref(), from)),
         StartError::Database { .. } => return of_database(fault),
         StartError::Record(source) if source.is_in_database() => return of_database(fault),
         StartError::Record(fault) => {
@@ -403,9 +449,29 @@ fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     failure.because(fault)
 }
 
+/// Returns advice if the record was replaced, with the options that name it as the gateway was started.
+fn if_restored(state: &Path, database: Option<&str>, from: &ConfiguredIn) -> String {
+    let state = state.display();
+    let options = match (from, database) {
+        (ConfiguredIn::File(file), Some(_)) => {
+            format!("--config {} --state {state}", file.display())
+        }
+        (ConfiguredIn::CommandLine, Some(address)) => format!("--state {state} --record {address}"),
+        (_, None) => format!("--state {state}"),
+    };
+    format!(
+        "if it was restored, run `mcp-elicit record restored {options}`{}; else use the record that was there before.",
+        match (from, database) {
+            (ConfiguredIn::CommandLine, Some(_)) =>
+                " with the same option for the password as the gateway has",
+            _ => "",
+        }
+    )
+}
+
 /// Returns advice if an address cannot be served.
-fn why_not_there(at: SocketAddr, error: &std::io::Error, from: &ConfiguredIn) -> String {
-    use std::io::ErrorKind;
+fn why_not_there(at: SocketAddr, error: &io::Error, from: &ConfiguredIn) -> String {
+    use io::ErrorKind;
     match error.kind() {
         ErrorKind::AddrInUse => {
             format!(

@@ -1,17 +1,28 @@
 //! `keys`: the keys of the record.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
+use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
+use mcp_elicit_inbox::seen_audit::SeenAudit;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
-use mcp_elicit_record::encryption::{Encryption, KeyUse, ListedKey, SealedWith};
-use mcp_elicit_record::store::Sqlite;
-use mcp_elicit_record::{LockFile, SetAside};
+use mcp_elicit_record::encryption::{Encryption, KeyId, KeyUse, ListedKey, SealedWith};
+use mcp_elicit_record::state_file;
+use mcp_elicit_record::store::{DatabaseRecord, Sqlite};
+use mcp_elicit_record::{LockFile, Resealed, SetAside};
 
 use super::state_record::unreadable;
 use super::{in_runtime, inbox, state_record};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
+
+/// The most bytes that are read of a file with a master key.
+const MASTER_KEY_SIZE: u64 = 1 << 20;
+
+/// The number of values after which their number is reported.
+const REPORTED_EACH: u64 = 5_000;
 
 /// Change the keys of a gateway's record
 #[derive(Debug, Args)]
@@ -34,9 +45,26 @@ enum Act {
         #[arg(long)]
         json: bool,
     },
+    /// Encrypt the values of the record anew that earlier keys encrypted, so that `keys retire` can delete those keys.
+    /// Gateways may run meanwhile. If it was interrupted, run it again: it goes on
+    Reseal {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete the keys that no value of the record needs. Stop all gateways of the record first: they may have values
     /// that are not in it yet
     Retire,
+    /// Change the master key in `seal.key`, which wraps the keys of a record in a database. Run it for the state folder of
+    /// each gateway, then once with `--finish`. Gateways may run meanwhile
+    Rewrap {
+        /// A file with the new master key: 32 random bytes
+        #[arg(long, value_name = "FILE")]
+        new: PathBuf,
+        /// Only the new master key opens the record from now on
+        #[arg(long)]
+        finish: bool,
+    },
     /// Rename the record and begin a new one, if a key is lost: pending questions, stored answers and results are lost.
     /// Stop all gateways of the state folder first
     StartOver,
@@ -52,16 +80,66 @@ async fn change(args: KeysArgs) -> Result<Exit, Failure> {
     match (args.act, folder.database()) {
         (Act::Rotate, _) => rotate(&folder).await,
         (Act::List { json }, _) => list(&folder, json).await,
+        (Act::Reseal { json }, _) => reseal(&folder, json).await,
         (Act::Retire, _) => retire(&folder).await,
+        (Act::Rewrap { new, finish }, Some(database)) => {
+            rewrap(&folder, &**database, &new, finish).await
+        }
+        (Act::Rewrap { .. }, None) => Err(Failure::usage(
+            "the keys of a record in a state folder are in its seal.key, which nothing wraps",
+        )
+        .hint("`mcp-elicit keys rotate` makes a new key for values.")),
         (Act::StartOver, Some(database)) => Err(Failure::usage(
             "`keys start-over` is for a record in the state folder",
         )
         .hint(format!(
-            "name another database; or end all gateways, and run `DROP SCHEMA mcp_elicit CASCADE` in {}: the next start makes a new record there.",
+            "name another database; or end all gateways, and run `DROP SCHEMA mcp_elicit CASCADE` in {}, and delete audit.seen in the state folder of each: the next start makes a new record there.",
             database.address()
         ))),
         (Act::StartOver, None) => start_over(&folder).await,
     }
+}
+
+async fn rewrap(
+    folder: &StateFolder,
+    database: &dyn DatabaseRecord,
+    new: &Path,
+    finish: bool,
+) -> Result<Exit, Failure> {
+    check_has_keys(folder)?;
+    state_record::check_exists(folder).await?;
+    let shown = new.display();
+    let unusable = || Failure::usage(format!("{shown} has no master key"));
+    let hint = "make one with `openssl rand -out FILE 32`.";
+    let bytes = state_file::read_at_most(new, MASTER_KEY_SIZE)
+        .map_err(|error| unusable().because(error).hint(hint))?;
+    let master = <[u8; 32]>::try_from(bytes).ok();
+    // Zeros are what a disk has where nothing was written.
+    let Some(master) = master.filter(|key| key.iter().any(|byte| *byte != 0)) else {
+        return Err(unusable().hint(hint));
+    };
+    if !finish {
+        let rewrapped = database.rewrap_keys(folder.key_files(), master).await;
+        rewrapped.map_err(unreadable)?;
+        output::say(format_args!(
+            "the keys of the record are wrapped by both master keys now, and {} has both; run this for the state folder of each other gateway, and \
+             then once with `--finish`",
+            folder.seal().display()
+        ));
+        return Ok(Exit::Done);
+    }
+    let finished = database.finish_rewrap(folder.key_files(), master).await;
+    if !finished.map_err(unreadable)? {
+        output::say("the keys were wrapped by this master key alone already: nothing was changed");
+        return Ok(Exit::Done);
+    }
+    inbox::note(folder, Event::Rotated).await;
+    output::say(format_args!(
+        "only the new master key opens the record now; a state folder without it is refused at the next start, also that of a gateway that runs now: copy {} \
+         there. Delete {shown} once every gateway has started again",
+        folder.seal().display()
+    ));
+    Ok(Exit::Done)
 }
 
 async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
@@ -70,12 +148,14 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     let unusable =
         |error| Failure::usage(format!("the state folder {path} cannot be used")).because(error);
     let lease = LockFile::acquire(&folder.leases()).map_err(unusable)?;
+    state_record::wait_until_unused(async || Ok(lease.has_others())).await?;
     if lease.has_others() {
         return Err(
             Failure::usage(format!("a gateway runs on the state folder {path}"))
                 .hint("end it first."),
         );
     }
+    SeenAudit::forget(folder).map_err(unusable)?;
     let aside = folder.key_files().set_record_aside().await;
     let aside = aside.map_err(unusable)?.unwrap_or_else(|| SetAside {
         path: folder.record(),
@@ -113,11 +193,20 @@ fn unchanged(error: std::io::Error) -> Failure {
 async fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     check_has_keys(folder)?;
     let needed = needed_keys(folder).await?;
+    let masters = match folder.database() {
+        Some(database) => database.share_keys(folder.key_files()).await,
+        None => Ok(Vec::new()),
+    };
+    let masters = masters.map_err(unreadable)?;
     let listed = Encryption::list(&folder.seal(), &needed);
     let listed =
         listed.map_err(|error| Failure::usage("the keys cannot be read").because(error))?;
     for ListedKey { id, usage } in listed {
         let (name, words) = match usage {
+            KeyUse::Unneeded | KeyUse::MayOpen if masters.contains(&id.to_string()) => (
+                "wraps",
+                "is the master key, which wraps the others in the database",
+            ),
             KeyUse::Seals => ("seals", "seals new values"),
             KeyUse::Opens => ("opens", "opens values of the record"),
             KeyUse::MayOpen => (
@@ -142,31 +231,115 @@ async fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+async fn reseal(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
+    check_has_keys(folder)?;
+    state_record::check_exists(folder).await?;
+    let record = direct_record::record(folder)
+        .await
+        .map_err(state_record::unopened)?;
+    let mut next = REPORTED_EACH;
+    let done = record.reseal(ON_COMMAND_LINE, |done| {
+        if done.values >= next {
+            next = done.values.saturating_add(REPORTED_EACH);
+            output::say(format_args!(
+                "{} values were sealed anew so far",
+                done.values
+            ));
+        }
+    });
+    let done = done.await.map_err(state_record::unusable)?;
+    let Resealed {
+        values,
+        left,
+        unopened,
+        ref missing,
+    } = done;
+    if json {
+        let missing: Vec<_> = missing.iter().map(KeyId::to_string).collect();
+        output::print_json(&serde_json::json!({
+            "values": values,
+            "left": left,
+            "unopened": unopened,
+            "missing-keys": missing,
+        }))?;
+    }
+    output::say(match values {
+        0 => "no value was sealed with an earlier key: nothing was changed".to_owned(),
+        1 => "1 value was sealed anew with the newest key".to_owned(),
+        values => format!("{values} values were sealed anew with the newest key"),
+    });
+    if unopened > 0 {
+        let keys: Vec<_> = missing.iter().map(KeyId::to_string).collect();
+        let of = match keys.as_slice() {
+            [] => String::new(),
+            keys => format!(" (keys: {})", keys.join(", ")),
+        };
+        return Err(Failure::refused(format!(
+            "{unopened} value(s) cannot be opened with seal.key, and stay as they are{of}"
+        ))
+        .hint("restore seal.key from a backup that has the key, and run this again; without it, the values end with their questions."));
+    }
+    if left > 0 {
+        return Err(Failure::refused(format!(
+            "{left} row(s) were changed time and again meanwhile, and stay as they are"
+        ))
+        .hint("run this again."));
+    }
+    if values > 0 {
+        output::say(
+            "once no gateway runs, `mcp-elicit keys retire` deletes the earlier keys; if it then says that values need one, a gateway wrote them back: run \
+             this again first",
+        );
+    }
+    Ok(Exit::Done)
+}
+
 async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
     check_has_keys(folder)?;
     // Until the keys are deleted, so that no gateway starts meanwhile.
     let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
-    let needed = needed_keys(folder).await?;
+    let mut needed = needed_keys(folder).await?;
+    state_record::wait_until_unused(async || {
+        needed = needed_keys(folder).await?;
+        Ok(lease.has_others() || folder.database().is_some() && needed.any)
+    })
+    .await?;
     if lease.has_others() || folder.database().is_some() && needed.any {
         return Err(Failure::usage("a gateway of this record runs")
             .hint("end all of them first: they may have values that are not in the record yet."));
     }
-    let retired = Encryption::retire(&folder.seal(), &needed).map_err(unchanged)?;
+    let retired = match folder.database() {
+        Some(database) => database
+            .retire_keys(folder.key_files(), needed.clone())
+            .await
+            .map_err(unreadable)?,
+        None => Encryption::retire(&folder.seal(), &needed).map_err(unchanged)?,
+    };
+    let masters = match folder.database() {
+        Some(database) => database.share_keys(folder.key_files()).await,
+        None => Ok(Vec::new()),
+    };
+    let masters = masters.map_err(unreadable)?;
     for id in &retired {
         output::print(id)?;
+        if masters.contains(&id.to_string()) {
+            output::say(format_args!(
+                "{id} opens no values any more, and stays in seal.key as the master key"
+            ));
+        }
     }
     output::say(match retired.len() {
         0 if needed.any => {
             "values of an earlier version name no key, so any may be needed: nothing was deleted"
                 .to_owned()
         }
-        0 => "every key is needed: nothing was deleted".to_owned(),
+        0 => "every key is needed: nothing was deleted; `mcp-elicit keys reseal` seals the values of earlier keys anew".to_owned(),
         1 => "1 key was deleted".to_owned(),
         count => format!("{count} keys were deleted"),
     });
     if !retired.is_empty() && folder.database().is_some() {
         output::say(
-            "the state folders of the record's other gateways have files of their own: run this for each",
+            "they are not in the database any more; the state folders of the record's other gateways still have them: run this for each",
         );
     }
     Ok(Exit::Done)
@@ -174,6 +347,16 @@ async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
 
 async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     check_has_keys(folder)?;
+    if let Some(database) = folder.database() {
+        state_record::check_exists(folder).await?;
+        let rotated = database.rotate_keys(folder.key_files()).await;
+        rotated.map_err(unreadable)?;
+        inbox::note(folder, Event::Rotated).await;
+        output::say(
+            "the key was changed: the record has the new one, and so has every running gateway; earlier keys are kept to read older values",
+        );
+        return Ok(Exit::Done);
+    }
     // No gateway that starts meanwhile is taken for one that was not there.
     let lease = LockFile::acquire(&folder.leases()).map_err(unchanged)?;
     let mut needed = needed_keys(folder).await?;
@@ -183,14 +366,6 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     drop(lease);
     // Opening the record tells those who join it that their key is an earlier one.
     inbox::note(folder, Event::Rotated).await;
-    if folder.database().is_some() {
-        output::say(format_args!(
-            "the key was changed, and {kept} earlier key(s) are kept to read older values; copy {} to the state folders of all other gateways of \
-             this record now: until then they cannot read values of this one",
-            folder.seal().display()
-        ));
-        return Ok(Exit::Done);
-    }
     output::say(format_args!(
         "the key was changed; running gateways use it from now on, and {kept} earlier key(s) are kept to read older values"
     ));

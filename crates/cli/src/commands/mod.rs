@@ -4,6 +4,7 @@
 mod audit;
 mod audit_call;
 mod audit_checkpoint;
+mod audit_purge;
 mod backup;
 mod call;
 mod channels;
@@ -28,6 +29,8 @@ mod record;
 mod record_contents;
 #[cfg(feature = "full")]
 mod record_move;
+#[cfg(feature = "full")]
+mod record_restored;
 mod restore;
 #[cfg(feature = "full")]
 mod rules;

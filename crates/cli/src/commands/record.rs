@@ -6,7 +6,7 @@ use mcp_elicit_gateway::{migrate_record, planned_record_migration};
 
 use super::gateway::database_failed;
 use super::record_move::MoveInto;
-use super::{in_runtime, record_contents, record_move};
+use super::{in_runtime, record_contents, record_move, record_restored};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -62,6 +62,13 @@ enum RecordCommand {
         #[arg(long, value_name = "PLACE")]
         into: MoveInto,
     },
+    /// After a restore with other tools than `mcp-elicit restore`, such as `pg_restore` or a copy of the file: end what could
+    /// take effect a second time. Answers that were not delivered lapse, votes, approvals and sessions end
+    Restored {
+        /// Revoke all tokens of programs, which may have been revoked after the copy was made
+        #[arg(long)]
+        revoke_tokens: bool,
+    },
     /// Delete all questions of a caller that have ended. The audit stays
     Erase {
         /// The caller, as the audit shows it in `principal`
@@ -88,6 +95,9 @@ pub(crate) fn run(args: RecordArgs) -> Result<Exit, Failure> {
                 record_contents::export(&place, principal, kept).await
             }
             RecordCommand::Move { into } => record_move::run(&place, into).await,
+            RecordCommand::Restored { revoke_tokens } => {
+                record_restored::run(&place, revoke_tokens).await
+            }
             RecordCommand::Erase { principal, dry_run } => {
                 record_contents::erase(&place, &principal, dry_run).await
             }

@@ -162,6 +162,11 @@ async fn delete(place: &RecordLocation, purge: Purge, dry_run: bool) -> Result<E
         "deleted; the audit stays"
     };
     output::say(match count {
+        0 if purge.principal.is_some() => {
+            "no ended question of this caller is in the record: nothing was deleted; the name is the `principal` of `mcp-elicit audit --json`, key-ID \
+             for a key, [\"ISSUER\",\"SUBJECT\"] for an access token"
+                .to_owned()
+        }
         0 => "no ended question is meant: nothing was deleted".to_owned(),
         1 => format!("1 ended question {did}"),
         count => format!("{count} ended questions {did}"),

@@ -58,6 +58,7 @@ pub(super) async fn run(place: &RecordLocation, into: MoveInto) -> Result<Exit, 
     }
     // No command changes the record meanwhile without being noticed at the end.
     let lease = LockFile::acquire(&places.folder.leases()).map_err(unusable(path))?;
+    state_record::wait_until_unused(async || Ok(lease.has_others())).await?;
     places.refuse_running(&lease)?;
     match into {
         MoveInto::Database => places.into_database(&lease).await,
@@ -117,7 +118,11 @@ impl Move {
 
     async fn into_file(self, lease: &LockFile) -> Result<Exit, Failure> {
         let database = &self.database;
-        database.recognize().await.map_err(unreadable)?;
+        state_record::check_exists(&self.folder.clone().with_database(database.clone())).await?;
+        state_record::wait_until_unused(async || {
+            Ok(database.running().await.map_err(unreadable)? > 0)
+        })
+        .await?;
         self.refuse_running_elsewhere().await?;
         let file = self.folder.record();
         refuse_existing(&file)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mcp_elicit_inbox::backup::{self, Restore, Restored};
+use mcp_elicit_inbox::backup::{self, BackupError, Ended, Restore};
 use mcp_elicit_record::clock;
 
 use super::backup::{failed, in_words, warn_of_unreadable};
@@ -45,7 +45,10 @@ async fn restore(args: RestoreArgs) -> Result<Exit, Failure> {
     let settings = Restore {
         revokes_tokens: args.revoke_tokens,
     };
-    let done = backup::restore(&args.backup, &folder, settings, clock::now);
+    let done = state_record::once_unused(
+        async || backup::restore(&args.backup, &folder, settings, clock::now).await,
+        |error| matches!(error, BackupError::InUse(_)),
+    );
     let done = done.await.map_err(failed)?;
     output::print(format_args!(
         "restored: {} ({})",
@@ -53,46 +56,50 @@ async fn restore(args: RestoreArgs) -> Result<Exit, Failure> {
         in_words(&done.backup)
     ))?;
     warn_of_unreadable(&done.backup);
-    for line in ended(&done) {
+    for line in in_lines(done.ended) {
         output::say(line);
     }
     if let Some(database) = folder.database() {
         output::say(format_args!(
-            "the record is in {}: start its gateways with `--record {}`, each with these two keys in its state folder",
+            "the record is in {}: start its gateways with `--record {}`; the state folder of each other gateway needs {} too, before it starts",
             database.address(),
-            database.address()
+            database.address(),
+            folder.seal().display()
         ));
     }
-    if done.tokens > 0 {
+    if done.ended.tokens > 0 {
         output::say(format_args!(
             "{} token(s) of programs work again, even if they were revoked after the backup: see `mcp-elicit tokens list{options}`",
-            done.tokens
+            done.ended.tokens
         ));
     }
     Ok(Exit::Done)
 }
 
 /// Returns a line for each kind of contents that was ended.
-fn ended(done: &Restored) -> Vec<String> {
+pub(super) fn in_lines(ended: Ended) -> Vec<String> {
     let counts = [
         (
-            done.ended.answers,
+            ended.contents.answers,
             "answer(s) that were not delivered: the same call made again asks again",
         ),
         (
-            done.ended.votes,
+            ended.contents.votes,
             "question(s) with votes: the same call made again asks again",
         ),
         (
-            done.ended.results,
+            ended.contents.results,
             "result(s) of calls that no client had fetched",
         ),
-        (done.ended.grants, "approval(s) that were good for a while"),
         (
-            done.sessions as u64,
+            ended.contents.grants,
+            "approval(s) that were good for a while",
+        ),
+        (
+            ended.sessions as u64,
             "session(s) of people, who log in again",
         ),
-        (done.revoked as u64, "token(s) of programs"),
+        (ended.revoked as u64, "token(s) of programs"),
     ];
     let some = counts.into_iter().filter(|(count, _)| *count > 0);
     some.map(|(count, what)| format!("ended: {count} {what}"))

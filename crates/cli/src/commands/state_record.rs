@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_elicit_gateway::database_record;
 use mcp_elicit_inbox::direct_record::OpenRecordError;
+use mcp_elicit_inbox::seen_audit::SeenAudit;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::RecordError;
 use mcp_elicit_record::store::{Sqlite, Store, StoreError};
@@ -13,6 +15,53 @@ use super::gateway::database_failed;
 use crate::args::record_location::RecordLocation;
 use crate::failure::Failure;
 use crate::output;
+
+/// The number of tries of a record that other processes use, before a command that needs it alone gives up.
+const TRIES: usize = 20;
+/// The time between them.
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// Tries again for about 5 seconds while the record is used: a gateway or a command that has just ended counts for a
+/// moment.
+///
+/// # Errors
+/// Those of the last try.
+pub(super) async fn once_unused<T, E>(
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+    is_in_use: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    for tried in 0..TRIES {
+        match attempt().await {
+            Err(error) if is_in_use(&error) => {}
+            done => return done,
+        }
+        if tried == 0 {
+            output::say(
+                "waiting up to 5 seconds for the gateways and commands of this record to end",
+            );
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+    attempt().await
+}
+
+/// Waits in the same way until the record is not used.
+///
+/// # Errors
+/// If it cannot be found out.
+pub(super) async fn wait_until_unused(
+    mut is_used: impl AsyncFnMut() -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let look = async || match is_used().await {
+        Ok(true) => Err(None),
+        Ok(false) => Ok(()),
+        Err(failure) => Err(Some(failure)),
+    };
+    match once_unused(look, Option::is_none).await {
+        Err(Some(failure)) => Err(failure),
+        Ok(()) | Err(None) => Ok(()),
+    }
+}
 
 /// Returns the path of the state folder: the given one, else the default.
 pub(super) fn path(state: Option<PathBuf>) -> Result<PathBuf, Failure> {
@@ -87,13 +136,37 @@ pub(super) fn in_another_database(folder: &StateFolder, address: &str, next: &st
 
 /// Rejects a state folder without a record, and a database without one.
 pub(super) async fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
+    let path = folder.path().display();
     if let Some(database) = folder.database() {
-        return database.recognize().await.map_err(unreadable);
+        let Err(fault) = database.recognize().await else {
+            return Ok(());
+        };
+        let is_in_file = matches!(folder.record_address(), Ok(None))
+            && Sqlite::recognize(&folder.record()).await.is_ok()
+            && database.refuse_occupied().await.is_ok();
+        let failure = unreadable(fault);
+        return Err(if is_in_file {
+            failure.hint(format!(
+                "the record of {path} is its file record.sqlite: leave out the database, or move the record into it with `mcp-elicit record move`."
+            ))
+        } else {
+            failure
+        });
     }
     if folder.record().exists() {
         return Ok(());
     }
-    let path = folder.path().display();
+    if let Some(seen) = SeenAudit::read(folder) {
+        let last = seen.in_words(folder);
+        let failure = Failure::usage(format!(
+            "there is no record in {path} any more: its audit had {last}"
+        ));
+        let next = match seen.database() {
+            Some(address) => format!("name its database with `--record {}`, or the gateway's file with `--config FILE`.", output::harmless(&address)),
+            None => "restore the record, or name its database with `--record ADDRESS` or `--config FILE`.".to_owned(),
+        };
+        return Err(failure.hint(next));
+    }
     Err(Failure::usage(format!("there is no record in {path}"))
         .hint("name the gateway's state folder with `--state DIR`."))
 }
@@ -123,7 +196,7 @@ pub(super) async fn folder_and_record(
     let is_empty = folder.database().is_none()
         && match std::fs::symlink_metadata(folder.record()) {
             Ok(record) => record.is_file() && record.len() == 0,
-            Err(_) => folder.is_known(),
+            Err(_) => folder.is_known() && SeenAudit::read(&folder).is_none(),
         };
     if is_empty {
         return Ok((folder, false));

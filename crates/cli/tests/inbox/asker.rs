@@ -8,29 +8,38 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::http::read_request;
+use crate::http::{header_in, read_head_and_body};
 
 type Told = Arc<Mutex<Vec<(u64, String)>>>;
+/// The `traceparent` of each call, in `_meta` and in the header.
+type Traces = Arc<Mutex<Vec<[Option<String>; 2]>>>;
 
 /// The server.
 pub(crate) struct Asker {
     pub(crate) url: String,
     told: Told,
+    traces: Traces,
 }
 
 impl Asker {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let told = Told::default();
-        let remembers = told.clone();
+        let (told, traces) = (Told::default(), Traces::default());
+        let remembers = (told.clone(), traces.clone());
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let told = remembers.clone();
-                thread::spawn(move || serve(stream, &told));
+                let (told, traces) = remembers.clone();
+                thread::spawn(move || serve(stream, &told, &traces));
             }
         });
-        Self { url, told }
+        Self { url, told, traces }
+    }
+
+    /// Returns the `traceparent` of each call that reached it, in `_meta` and in the header.
+    #[cfg(feature = "full")]
+    pub(crate) fn traces(&self) -> Vec<[Option<String>; 2]> {
+        self.traces.lock().unwrap().clone()
     }
 
     /// Returns every answer that reached it: the call's number, and the value or the action.
@@ -39,14 +48,21 @@ impl Asker {
     }
 }
 
-fn serve(stream: TcpStream, told: &Told) -> io::Result<()> {
+fn serve(stream: TcpStream, told: &Told, traces: &Traces) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
-    while let Some((first, body)) = read_request(&mut reader)? {
+    while let Some((head, body)) = read_head_and_body(&mut reader)? {
         let said = serde_json::from_slice::<Value>(&body).ok();
+        let call = said.as_ref().filter(|said| said["method"] == "tools/call");
+        if let Some(call) = call {
+            let in_meta = call["params"]["_meta"]["traceparent"].as_str();
+            let both = [in_meta, header_in(&head, "traceparent")];
+            let both = both.map(|trace| trace.map(str::to_owned));
+            traces.lock().unwrap().push(both);
+        }
         let answer = said
-            .filter(|_| first.starts_with("POST"))
+            .filter(|_| head.starts_with("POST"))
             .and_then(|frame| answer(&frame, told));
         let out = match answer {
             Some(answer) => {

@@ -79,7 +79,18 @@ impl Gateway {
         Self::run(state, command, true)
     }
 
-    pub(crate) fn run(state: &Path, mut command: std::process::Command, serves: bool) -> Self {
+    pub(crate) fn run(state: &Path, command: std::process::Command, serves: bool) -> Self {
+        let mut gateway = Self::without_link(state, command, serves);
+        gateway.login = login_link(state, &gateway.inbox);
+        gateway
+    }
+
+    /// Starts a gateway whose record this process cannot open, so that it makes no link.
+    pub(crate) fn without_link(
+        state: &Path,
+        mut command: std::process::Command,
+        serves: bool,
+    ) -> Self {
         command.stderr(Stdio::piped());
         let mut client = Raw::start(command);
         let (links, said) = listen(client.child.stderr.take().unwrap());
@@ -94,7 +105,7 @@ impl Gateway {
             host(&link)
         });
         Self {
-            login: login_link(state, &inbox),
+            login: String::new(),
             inbox,
             serving,
             token: std::fs::read_to_string(state.join("inbox.token"))

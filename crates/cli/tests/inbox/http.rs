@@ -12,13 +12,22 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads a request of the gateway, for a server in the test: its first line and its body; `None` at the end of the
 /// connection.
 pub(crate) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)>> {
-    let (mut first, mut length) = (String::new(), 0);
-    if reader.read_line(&mut first)? == 0 {
+    let request = read_head_and_body(reader)?;
+    Ok(request.map(|(head, body)| (head.lines().next().unwrap_or_default().to_owned(), body)))
+}
+
+/// Reads a request with its whole head.
+pub(crate) fn read_head_and_body(
+    reader: &mut impl BufRead,
+) -> io::Result<Option<(String, Vec<u8>)>> {
+    let (mut head, mut length) = (String::new(), 0);
+    if reader.read_line(&mut head)? == 0 {
         return Ok(None);
     }
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
+        head.push_str(&line);
         let Some((name, value)) = line.split_once(':') else {
             break;
         };
@@ -28,7 +37,15 @@ pub(crate) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<(Stri
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some((first, body)))
+    Ok(Some((head, body)))
+}
+
+/// Returns the value of a header.
+pub(crate) fn header_in<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (known, value) = line.split_once(':')?;
+        known.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
 }
 
 /// The response.
@@ -52,10 +69,7 @@ impl Reply {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| {
-            let (known, value) = line.split_once(':')?;
-            known.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
+        header_in(&self.head, name)
     }
 }
 

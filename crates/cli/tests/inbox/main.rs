@@ -10,6 +10,8 @@ mod audited;
 mod browser;
 mod callers;
 mod children;
+#[cfg(feature = "full")]
+mod collector;
 mod company;
 mod contract;
 mod credential;
@@ -49,5 +51,7 @@ mod sealed;
 mod sessions;
 #[cfg(feature = "full")]
 mod signed_in;
+#[cfg(feature = "full")]
+mod traced;
 mod turns;
 mod unwritable;

@@ -2,6 +2,7 @@
 //! runs them: whatever is killed or stopped, no answer that was shown as saved is lost, delivered twice, or delivered
 //! to another call.
 
+mod away;
 mod balancer;
 mod forwarded;
 mod kill_run;
@@ -10,3 +11,4 @@ mod owner_ended;
 mod replica;
 mod rounds_client;
 mod sessions;
+mod traced;

@@ -184,6 +184,99 @@ fn a_backup_of_a_running_gateway_is_restored_and_no_answer_is_delivered_twice() 
     );
 }
 
+/// Ends a gateway as its client does.
+fn close(mut gateway: Gateway) {
+    drop(gateway.stdin.take());
+    gateway.child.wait().unwrap();
+    let said = gateway.said.lock().unwrap();
+    assert!(!said.contains("could not be"), "{said}");
+}
+
+/// The record is replaced by an older copy of its file, in which an answer waits that was delivered since. No gateway
+/// starts on it until the operator says that it was restored, and then the answer is not delivered again.
+#[test]
+fn a_record_that_was_replaced_by_an_older_copy_is_noticed_and_its_answers_are_not_delivered_again()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let (state, old) = (folder.path().join("state"), folder.path().join("old"));
+    let file = state.join("record.sqlite");
+    let mut gateway = start(&state);
+    gateway.call(2, "deploy", &json!({"n": 1}));
+    gateway.result(2);
+    let given = gateway.wait_for(1)[0]["id"].clone();
+    let busy = run(&["record", "restored"], &state);
+    assert_eq!(busy.status.code(), Some(2), "{}", said(&busy));
+    assert!(said(&busy).contains("uses the record"), "{}", said(&busy));
+    close(gateway);
+    assert!(state.join("audit.seen").exists());
+    let words = ["accept", given.as_str().unwrap(), "environment=staging"];
+    assert!(inbox(&state, &words).0);
+    let record = rusqlite::Connection::open(&file).unwrap();
+    record.execute("VACUUM INTO ?1", [path(&old)]).unwrap();
+    drop(record);
+    let mut gateway = start(&state);
+    let done = call_again(&mut gateway, 10, 1, 60);
+    assert!(text(&done).contains("staging"), "{done}");
+    close(gateway);
+
+    let replace = || {
+        for beside in ["record.sqlite-wal", "record.sqlite-shm"] {
+            let _gone_already = fs::remove_file(state.join(beside));
+        }
+        fs::copy(&old, &file).unwrap();
+    };
+    let demo = ["gateway", "--", PROGRAM, "demo-server"];
+    replace();
+    for _ in 0..2 {
+        let refused = run(&demo, &state);
+        let told = said(&refused);
+        assert_eq!(refused.status.code(), Some(3), "{told}");
+        assert!(told.contains("was replaced by an older copy"), "{told}");
+        assert!(
+            told.contains("mcp-elicit record restored --state"),
+            "{told}"
+        );
+    }
+    let done = run(&["record", "restored"], &state);
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(
+        said(&done).contains("ended: 1 answer(s) that were not delivered"),
+        "{}",
+        said(&done)
+    );
+    let again = run(&["record", "restored"], &state);
+    assert!(again.status.success(), "{}", said(&again));
+    assert!(
+        said(&again).contains("nothing was left to end"),
+        "{}",
+        said(&again)
+    );
+    let mut gateway = start(&state);
+    let asked = call_again(&mut gateway, 20, 1, 1);
+    assert!(!text(&asked).contains("staging"), "{asked}");
+    let waiting = gateway.wait_for(1);
+    assert!(waiting.iter().all(|one| one["id"] != given), "{waiting:?}");
+    close(gateway);
+    let audit = said(&command(&state, &["audit"]));
+    assert!(audit.contains("the chain is intact"), "{audit}");
+    assert!(
+        audit.contains("with other tools; ended: 1 answer(s) not delivered"),
+        "{audit}"
+    );
+    // The same copy again, after that was said.
+    replace();
+    assert_eq!(run(&demo, &state).status.code(), Some(3));
+    // A new record has nothing to end.
+    fs::remove_file(&file).unwrap();
+    close(start(&state));
+    // One that is made anew on purpose neither.
+    let over = run(&["keys", "start-over"], &state);
+    assert!(over.status.success(), "{}", said(&over));
+    let blocked = run(&["tokens", "block", "https://id", "eve"], &state);
+    assert!(blocked.status.success(), "{}", said(&blocked));
+    close(start(&state));
+}
+
 /// Everything that a gateway and its commands write is in a backup, or belongs to running processes.
 #[test]
 fn every_file_of_a_state_folder_is_backed_up_or_belongs_to_a_process() {
@@ -216,6 +309,7 @@ fn every_file_of_a_state_folder_is_backed_up_or_belongs_to_a_process() {
     );
     let left_out = [
         "api.tokens",
+        "audit.seen",
         "inbox.address",
         "inbox.sessions",
         "inbox.sock",

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
+use mcp_elicit_record::encryption::Encryption;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -78,16 +81,7 @@ fn keys_are_listed_with_their_use_and_those_without_a_use_are_deleted_while_no_g
     assert!(said(&refused).contains("a gateway of this record runs"));
     let newest = ask(&mut running, 3);
     drop(running);
-    let listed = || {
-        let listed = command(state, &["keys", "list", "--json"]);
-        assert!(listed.status.success(), "{listed:?}");
-        let lines = String::from_utf8(listed.stdout).unwrap();
-        let uses = lines.lines().map(|line| {
-            let line: Value = serde_json::from_str(line).unwrap();
-            line["use"].as_str().unwrap().to_owned()
-        });
-        uses.collect::<Vec<_>>()
-    };
+    let listed = || uses(state);
     assert_eq!(listed(), ["seals", "unneeded", "unneeded", "opens"]);
     assert!(said(&command(state, &["keys", "list"])).contains("opens values of the record"));
     let path = state.join("seal.key");
@@ -203,7 +197,7 @@ fn a_value_whose_key_is_missing_says_which_and_the_others_can_be_answered() {
 
 /// Turns the record into one of the version before the key ids: values without a name, and no check.
 fn as_before(state: &Path) {
-    let file = rusqlite::Connection::open(state.join("record.sqlite")).unwrap();
+    let file = Connection::open(state.join("record.sqlite")).unwrap();
     file.execute_batch(
         "UPDATE question SET arguments = substr(arguments, 13), content = substr(content, 13); DROP TABLE seal_check; \
          DROP TABLE api_token; DROP TABLE blocked_caller; DROP TABLE used; DROP TABLE shared; DROP TABLE shared_version; \
@@ -242,4 +236,165 @@ fn a_folder_of_the_version_before_the_key_ids_opens_and_its_values_survive_rotat
         let done = third.result(10 + number);
         assert!(text(&done).contains("Deployed to staging"), "{done}");
     }
+}
+
+fn uses(state: &Path) -> Vec<String> {
+    let listed = command(state, &["keys", "list", "--json"]);
+    assert!(listed.status.success(), "{listed:?}");
+    let lines = String::from_utf8(listed.stdout).unwrap();
+    let uses = lines.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["use"].as_str().unwrap().to_owned()
+    });
+    uses.collect()
+}
+
+/// Runs `keys reseal` to its end, and returns the number of values.
+fn reseal(state: &Path) -> u64 {
+    let done = command(state, &["keys", "reseal", "--json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let done: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((&done["left"], &done["unopened"]), (&json!(0), &json!(0)));
+    done["values"].as_u64().unwrap()
+}
+
+#[test]
+fn values_are_sealed_anew_beside_a_gateway_and_the_earlier_key_is_deleted_then() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let (waiting, given) = (ask_once(state, 2), ask_once(state, 4));
+    let mut running = start(state);
+    let answered = ask(&mut running, 3);
+    for id in [&answered, &given] {
+        assert_eq!(running.answer(id, &accept()), 200);
+    }
+    assert_eq!(reseal(state), 0, "the newest key sealed all of them");
+    rotate(state);
+    // The arguments of two calls, the answer of one, and the result of a third.
+    assert_eq!(reseal(state), 4);
+    assert!(shown(state, &waiting).contains("n: 2"));
+    running.call(10, "deploy", &json!({"n": 3}));
+    let done = running.result(10);
+    assert!(text(&done).contains("Deployed to staging"), "{done}");
+    assert_eq!(running.answer(&waiting, &accept()), 200);
+    drop(running);
+    reseal(state);
+    assert_eq!(uses(state), ["seals", "unneeded"]);
+    let retired = command(state, &["keys", "retire"]);
+    assert!(said(&retired).contains("1 key was deleted"), "{retired:?}");
+    assert_eq!(fs::read(state.join("seal.key")).unwrap().len(), 32);
+    let mut last = start(state);
+    for number in [2, 4] {
+        last.call(10 + number, "deploy", &json!({"n": number}));
+        let done = last.result(10 + number);
+        assert!(text(&done).contains("Deployed to staging"), "{done}");
+    }
+    let audited = command(state, &["audit", "--event", "resealed"]);
+    assert!(said(&audited).contains("values sealed anew"), "{audited:?}");
+    let checked = command(state, &["audit", "--verify"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn a_value_whose_key_is_missing_is_named_when_the_others_are_sealed_anew() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    ask_once(state, 2);
+    rotate(state);
+    let kept = ask_once(state, 3);
+    let path = state.join("seal.key");
+    let keys = fs::read(&path).unwrap();
+    fs::write(&path, &keys[..32]).unwrap();
+    rotate(state);
+    let done = command(state, &["keys", "reseal"]);
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let told = said(&done);
+    for part in [
+        "1 value was sealed anew",
+        "1 value(s) cannot be opened",
+        "restore seal.key",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(shown(state, &kept).contains("n: 3"));
+    assert_eq!(uses(state), ["seals", "unneeded", "missing"]);
+}
+
+/// Adds rows like the one of this question, each with its own sealed arguments.
+fn add_copies(state: &Path, of: &str, count: usize) {
+    let key = Encryption::from_file(&state.join("seal.key")).unwrap();
+    let mut file = Connection::open(state.join("record.sqlite")).unwrap();
+    let step = file.transaction().unwrap();
+    step.execute(
+        "CREATE TEMP TABLE copied AS SELECT * FROM question WHERE id = ?1",
+        [of],
+    )
+    .unwrap();
+    for number in 0..count {
+        let id = format!("{number:032x}");
+        let sealed = key.seal(&format!("{id}.arguments"), "{\"n\":2}").unwrap();
+        let change = "UPDATE copied SET number = NULL, id = ?1, arguments = ?2";
+        step.prepare_cached(change)
+            .unwrap()
+            .execute((id, sealed))
+            .unwrap();
+        let insert = "INSERT INTO question SELECT * FROM copied";
+        step.prepare_cached(insert).unwrap().execute([]).unwrap();
+    }
+    step.execute_batch("DROP TABLE copied").unwrap();
+    step.commit().unwrap();
+}
+
+#[test]
+fn a_run_that_is_killed_in_the_middle_has_lost_nothing_and_the_next_one_goes_on() {
+    const COPIES: usize = 12_000;
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path();
+    let question = ask_once(state, 2);
+    add_copies(state, &question, COPIES);
+    let file = Connection::open(state.join("record.sqlite")).unwrap();
+    file.busy_timeout(Duration::from_secs(10)).unwrap();
+    let old: Vec<u8> = file
+        .query_row(
+            "SELECT substr(arguments, 1, 12) FROM question LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let left = || -> usize {
+        let count = "SELECT count(*) FROM question WHERE substr(arguments, 1, 12) = ?1";
+        let count = file.query_row(count, [&old], |row| row.get::<_, i64>(0));
+        usize::try_from(count.unwrap()).unwrap()
+    };
+    rotate(state);
+    assert_eq!(left(), COPIES + 1);
+    let mut killed = std::process::Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+        .args(["keys", "reseal", "--state"])
+        .arg(state)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while left() > COPIES && killed.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let after_kill = left();
+    assert!(
+        (1..COPIES).contains(&after_kill),
+        "killed in the middle: {after_kill}"
+    );
+    assert_eq!(uses(state), ["seals", "opens"]);
+    let refused = command(state, &["keys", "retire"]);
+    assert!(said(&refused).contains("keys reseal"), "{refused:?}");
+    assert!(shown(state, &question).contains("n: 2"));
+    assert_eq!(usize::try_from(reseal(state)).unwrap(), after_kill);
+    assert_eq!(left(), 0);
+    let retired = command(state, &["keys", "retire"]);
+    assert!(said(&retired).contains("1 key was deleted"), "{retired:?}");
+    for id in [question, format!("{:032x}", COPIES / 2)] {
+        assert!(shown(state, &id).contains("n: 2"), "{id}");
+    }
+    let checked = command(state, &["audit", "--verify"]);
+    assert!(checked.status.success(), "{checked:?}");
 }

@@ -286,6 +286,9 @@ impl Http {
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        // A stream that is resumed has the response to a call. A server that lost the session, such as another one behind the
+        // same address, never sends it.
+        let resumes = session.is_some() && last_event.is_some();
         if let Some(session) = session {
             request = request.header(SESSION, session.as_ref());
         }
@@ -297,6 +300,9 @@ impl Http {
         }
         let response = request.send().await.map_err(undelivered)?;
         let status = response.status();
+        if status == StatusCode::NOT_FOUND && resumes {
+            self.health.broke(TransportError::SessionGone);
+        }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }

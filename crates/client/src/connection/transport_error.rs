@@ -56,6 +56,11 @@ pub enum TransportError {
     /// The server closed its end of the connection.
     #[error("the server closed the connection")]
     Closed,
+    /// The server does not know the session any more, or its streams: no response to a call in progress comes.
+    #[error(
+        "the server does not know the session any more, so no response comes; make the call again"
+    )]
+    SessionGone,
     /// Reading or writing failed.
     #[error("the connection failed: {0}")]
     Failed(String),

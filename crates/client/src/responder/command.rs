@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::process::Stdio;
 
 use mcp_elicit_core::wire::Capability;
@@ -30,10 +31,12 @@ const ANSWER_LIMIT: u64 = 1024 * 1024;
 /// let dialog = Command::new("my-dialog", ["--on-top"]).showing(Capability::FORM);
 /// let settings = ClientSettings::default().responder(dialog);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Command {
     program: OsString,
     arguments: Vec<OsString>,
+    /// Its whole environment; `None` for that of this process.
+    environment: Option<Vec<(OsString, OsString)>>,
     modes: Capability,
 }
 
@@ -52,8 +55,26 @@ impl Command {
         Self {
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: None,
             modes: Capability::BOTH,
         }
+    }
+
+    /// Sets the whole environment of the program, which otherwise has that of this process.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Command;
+    ///
+    /// let usual = std::env::vars_os().filter(|(name, _)| name != "DATABASE_URL");
+    /// let dialog = Command::new("my-dialog", ["--on-top"]).environment(usual);
+    /// ```
+    #[must_use]
+    pub fn environment(
+        mut self,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        self.environment = Some(variables.into_iter().collect());
+        self
     }
 
     /// Sets the modes that the program can show.
@@ -72,6 +93,17 @@ impl Command {
     }
 }
 
+/// Formats everything but the environment, which may have secrets.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("arguments", &self.arguments)
+            .field("modes", &self.modes)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Program for Command {
     async fn exchange(&self, line: &str) -> Result<String, ResponderError> {
         let failed = |error: std::io::Error| {
@@ -82,6 +114,10 @@ impl Program for Command {
                 .args(&self.arguments)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
+            if let Some(environment) = &self.environment {
+                let variables = environment.iter().map(|(name, value)| (name, value));
+                command.env_clear().envs(variables);
+            }
         });
         #[cfg(unix)]
         command.wrap(process_wrap::tokio::ProcessGroup::leader());

@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{Action, Violations};
+use mcp_elicit_core::digest::canonical;
 use mcp_elicit_core::text::str_without_mark;
+use mcp_elicit_core::wire::CallDefect;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -132,6 +134,10 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
     let text = str_without_mark(text);
     if text.trim().is_empty() {
         return Err(ResponderError::cannot_show("the program gave no answer"));
+    }
+    if canonical(text.trim()) == Err(CallDefect::Duplicate) {
+        let why = "an object in its answer has a member twice";
+        return Err(ResponderError::failed(why));
     }
     let answer_given: ProgramAnswer = serde_json::from_str(text)
         .map_err(|_| ResponderError::failed("its answer is not {\"action\", \"content\"}"))?;

@@ -97,6 +97,8 @@ pub enum AuditEvent {
     CredentialAllowed,
     /// A key or token was changed.
     Rotated,
+    /// Values were sealed anew with the newest key.
+    Resealed,
     /// An API token was created for a program.
     TokenMade,
     /// An API token was revoked.
@@ -129,6 +131,8 @@ pub enum AuditEvent {
     Purged,
     /// The record was moved from the state folder into a database, or back.
     RecordMoved,
+    /// The oldest events of the audit were deleted.
+    AuditPurged,
 }
 
 impl AuditEvent {
@@ -148,7 +152,7 @@ impl AuditEvent {
     ];
 
     /// The events of a gateway.
-    pub const OF_GATEWAY: [Self; 55] = [
+    pub const OF_GATEWAY: [Self; 57] = [
         Self::Asked,
         Self::Shown,
         Self::Answered,
@@ -188,6 +192,7 @@ impl AuditEvent {
         Self::SessionsRevoked,
         Self::CredentialAllowed,
         Self::Rotated,
+        Self::Resealed,
         Self::TokenMade,
         Self::TokenRevoked,
         Self::CallerBlocked,
@@ -204,6 +209,7 @@ impl AuditEvent {
         Self::Restored,
         Self::Purged,
         Self::RecordMoved,
+        Self::AuditPurged,
     ];
 
     /// Returns the event in words, for pages and terminals.
@@ -250,6 +256,7 @@ impl AuditEvent {
             Self::SessionsRevoked => "sessions ended",
             Self::CredentialAllowed => "credential accepted",
             Self::Rotated => "key changed",
+            Self::Resealed => "values sealed anew",
             Self::TokenMade => "token made",
             Self::TokenRevoked => "token revoked",
             Self::CallerBlocked => "caller blocked",
@@ -266,6 +273,7 @@ impl AuditEvent {
             Self::Restored => "restored from a backup",
             Self::Purged => "ended questions deleted",
             Self::RecordMoved => "record moved",
+            Self::AuditPurged => "oldest events deleted",
         }
     }
 
@@ -313,6 +321,7 @@ impl AuditEvent {
             Self::SessionsRevoked => "sessions-revoked",
             Self::CredentialAllowed => "insisted",
             Self::Rotated => "rotated",
+            Self::Resealed => "resealed",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
             Self::CallerBlocked => "caller-blocked",
@@ -329,6 +338,7 @@ impl AuditEvent {
             Self::Restored => "restored",
             Self::Purged => "purged",
             Self::RecordMoved => "record-moved",
+            Self::AuditPurged => "audit-purged",
         }
     }
 }

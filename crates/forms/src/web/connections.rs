@@ -30,6 +30,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::clock;
+use super::write_timeout::WriteTimeout;
 
 /// Limits on the connections of one server. The default suits pages on this machine, to which browsers open few
 /// connections.
@@ -47,6 +48,8 @@ pub struct ConnectionBounds {
     pub head_bytes: usize,
     /// The time limit for the body of a request, from the moment at which it is awaited. Defaults to 30 seconds.
     pub body: Duration,
+    /// The time after which a connection is closed if its client reads nothing of what is sent. Defaults to one minute.
+    pub unread: Duration,
 }
 
 impl Default for ConnectionBounds {
@@ -58,6 +61,7 @@ impl Default for ConnectionBounds {
             head: Duration::from_secs(10),
             head_bytes: 32 * 1024,
             body: Duration::from_secs(30),
+            unread: Duration::from_secs(60),
         }
     }
 }
@@ -460,6 +464,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
             }))
         }
     });
+    let stream = WriteTimeout::new(stream, app.bounds.unread);
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     // An error only means that the client disconnected.
     tokio::select! {

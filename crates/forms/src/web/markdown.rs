@@ -1,7 +1,9 @@
 //! A server's message as paragraphs, lists and code.
 //!
-//! Servers write Markdown. It is shown with its structure, and without anything to click: a link is shown as its text
-//! followed by its address, an image as its description and address, HTML as plain text.
+//! Servers write Markdown. It is shown with its structure, and without anything to click: HTML is plain text. A message of
+//! which anything would be lost so, or that has links, is shown [as it was sent](lossless).
+
+mod lossless;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -14,8 +16,6 @@ pub(super) enum Span {
     Plain(String),
     /// Important text.
     Strong(String),
-    /// Stressed text.
-    Emphasis(String),
     /// Code.
     Code(String),
 }
@@ -25,8 +25,21 @@ pub(super) enum Span {
 pub(super) struct Item {
     /// `true` if it belongs to a list within a list.
     pub deep: bool,
+    /// Its mark.
+    pub mark: Mark,
     /// Its text.
     pub spans: Vec<Span>,
+}
+
+/// The mark before an entry of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A bullet.
+    Bullet,
+    /// A number as it was written, such as `0.` or `9)`, which a person may have to enter.
+    Number(String),
+    /// None: the entry goes on after something else.
+    None,
 }
 
 /// One block of a message.
@@ -41,12 +54,7 @@ pub(super) enum Block {
     /// A block of code.
     Code(String),
     /// A list.
-    List {
-        /// `true` if it is numbered.
-        ordered: bool,
-        /// Its entries.
-        items: Vec<Item>,
-    },
+    List(Vec<Item>),
     /// A horizontal line.
     Rule,
 }
@@ -69,16 +77,21 @@ const TITLE: usize = 300;
 impl Message {
     /// Parses `text`. The parser's output, with character references such as `&#x202e;` decoded, is made safe to show.
     pub(super) fn read(text: &str) -> Self {
-        let mut reader = Reader::default();
-        for event in Parser::new_ext(text, Options::empty()) {
-            reader.take(event);
-        }
-        reader.close();
+        let events: Vec<_> = Parser::new_ext(text, Options::empty())
+            .into_offset_iter()
+            .collect();
+        let blocks = if lossless::is_lossless(text, &events) {
+            let mut reader = Reader::default();
+            for (event, place) in events {
+                reader.take(event, &text[place]);
+            }
+            reader.close();
+            reader.blocks
+        } else {
+            as_sent(text)
+        };
         let long = text.chars().count() > LONG.0 || text.lines().count() > LONG.1;
-        Self {
-            blocks: reader.blocks,
-            long,
-        }
+        Self { blocks, long }
     }
 
     /// Takes the first line out of a message that begins with a paragraph or a heading, as the title of its page. Empty
@@ -110,8 +123,8 @@ impl Message {
                     words.push(joined(spans));
                 }
                 Block::Code(code) => words.push(code.clone()),
-                Block::List { items, .. } => {
-                    words.extend(items.iter().map(|item| joined(&item.spans)));
+                Block::List(items) => {
+                    words.extend(items.iter().map(Item::words));
                 }
                 Block::Rule => {}
             }
@@ -127,6 +140,22 @@ impl Message {
 /// Returns text from the parser, made safe to show. Its length is limited by that of the message.
 fn harmless(text: &str) -> String {
     sanitize::text(text, usize::MAX)
+}
+
+/// Returns the paragraphs of a message without any structure.
+fn as_sent(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().chain([""]) {
+        if !line.trim().is_empty() {
+            lines.push(line.trim_end());
+        } else if !lines.is_empty() {
+            let text = harmless(&lines.join("\n"));
+            blocks.push(Block::Paragraph(vec![Span::Plain(text)]));
+            lines.clear();
+        }
+    }
+    blocks
 }
 
 /// Splits a paragraph after its first line. The line break itself is in neither part.
@@ -159,18 +188,18 @@ struct Reader {
     spans: Vec<Span>,
     code: Option<String>,
     items: Vec<Item>,
-    lists: Vec<bool>,
+    lists: usize,
+    /// The mark of the entry that has begun.
+    mark: Option<Mark>,
     strong: usize,
-    emphasis: usize,
     quotes: usize,
-    /// The addresses of the open links and images.
-    addresses: Vec<(String, usize)>,
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>) {
+    /// Takes an event, and the text that it stands for.
+    fn take(&mut self, event: Event<'_>, written: &str) {
         match event {
-            Event::Start(tag) => self.start(tag),
+            Event::Start(tag) => self.start(&tag, written),
             Event::End(tag) => self.end(tag),
             Event::Code(text) => self.spans.push(Span::Code(harmless(&text))),
             // HTML is shown as text.
@@ -190,18 +219,23 @@ impl Reader {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn start(&mut self, tag: &Tag<'_>, written: &str) {
         match tag {
             Tag::CodeBlock(_) => {
                 self.flush();
                 self.code = Some(String::new());
             }
-            Tag::List(first) => {
+            Tag::List(_) => {
                 self.flush();
-                self.lists.push(first.is_some());
+                self.lists += 1;
             }
-            Tag::Paragraph | Tag::Heading { .. } | Tag::Item | Tag::HtmlBlock => {
-                if self.lists.is_empty() || matches!(tag, Tag::Item) {
+            Tag::Item => {
+                self.flush();
+                let number = lossless::number_of(written).map(str::to_owned);
+                self.mark = Some(number.map_or(Mark::Bullet, Mark::Number));
+            }
+            Tag::Paragraph | Tag::Heading { .. } | Tag::HtmlBlock => {
+                if self.lists == 0 {
                     self.flush();
                 } else if !self.spans.is_empty() {
                     self.text("\n");
@@ -212,11 +246,6 @@ impl Reader {
                 self.quotes += 1;
             }
             Tag::Strong => self.strong += 1,
-            Tag::Emphasis => self.emphasis += 1,
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.addresses
-                    .push((dest_url.into_string(), self.spans.len()));
-            }
             _ => {}
         }
     }
@@ -231,42 +260,26 @@ impl Reader {
             }
             TagEnd::List(_) => {
                 self.flush();
-                if self.lists.len() == 1 {
+                if self.lists == 1 {
                     self.close_list();
                 }
-                self.lists.pop();
+                self.lists = self.lists.saturating_sub(1);
             }
-            TagEnd::Heading(_) if self.lists.is_empty() => {
+            TagEnd::Heading(_) if self.lists == 0 => {
                 let spans = std::mem::take(&mut self.spans);
                 self.blocks.push(Block::Heading(spans));
             }
-            TagEnd::Paragraph | TagEnd::HtmlBlock if self.lists.is_empty() => self.flush(),
-            TagEnd::Item => self.flush(),
+            TagEnd::Paragraph | TagEnd::HtmlBlock if self.lists == 0 => self.flush(),
+            TagEnd::Item => {
+                self.flush();
+                self.mark = None;
+            }
             TagEnd::BlockQuote(_) => {
                 self.flush();
                 self.quotes = self.quotes.saturating_sub(1);
             }
             TagEnd::Strong => self.strong = self.strong.saturating_sub(1),
-            TagEnd::Emphasis => self.emphasis = self.emphasis.saturating_sub(1),
-            TagEnd::Link | TagEnd::Image => self.address(),
             _ => {}
-        }
-    }
-
-    /// Shows the target of a link, unless its text already does.
-    fn address(&mut self) {
-        let Some((address, from)) = self.addresses.pop() else {
-            return;
-        };
-        let said: String = self
-            .spans
-            .get(from..)
-            .unwrap_or_default()
-            .iter()
-            .map(Span::text)
-            .collect();
-        if !address.is_empty() && said != address {
-            self.text(&format!(" ({address})"));
         }
     }
 
@@ -278,15 +291,8 @@ impl Reader {
         }
         let make = if self.strong > 0 {
             Span::Strong
-        } else if self.emphasis > 0 {
-            Span::Emphasis
         } else {
-            // A link's text is kept apart from the preceding text, to compare it with the address.
-            let apart = self
-                .addresses
-                .last()
-                .is_some_and(|(_, from)| *from == self.spans.len());
-            if let Some(Span::Plain(before)) = self.spans.last_mut().filter(|_| !apart) {
+            if let Some(Span::Plain(before)) = self.spans.last_mut() {
                 before.push_str(&text);
                 return;
             }
@@ -304,9 +310,10 @@ impl Reader {
             return;
         }
         let spans = std::mem::take(&mut self.spans);
-        if !self.lists.is_empty() {
+        if self.lists > 0 {
             self.items.push(Item {
-                deep: self.lists.len() > 1,
+                deep: self.lists > 1,
+                mark: self.mark.take().unwrap_or(Mark::None),
                 spans,
             });
         } else if self.quotes > 0 {
@@ -320,13 +327,12 @@ impl Reader {
         self.flush();
         let items = std::mem::take(&mut self.items);
         if !items.is_empty() {
-            let ordered = self.lists.first().copied().unwrap_or(false);
-            self.blocks.push(Block::List { ordered, items });
+            self.blocks.push(Block::List(items));
         }
     }
 
     fn close(&mut self) {
-        if self.lists.is_empty() {
+        if self.lists == 0 {
             self.flush();
         } else {
             self.close_list();
@@ -334,12 +340,27 @@ impl Reader {
     }
 }
 
+impl Mark {
+    /// Returns `true` for a bullet.
+    pub(super) fn is_bullet(&self) -> bool {
+        *self == Self::Bullet
+    }
+}
+
+impl Item {
+    /// Returns its text with its number.
+    fn words(&self) -> String {
+        match &self.mark {
+            Mark::Number(number) => format!("{number} {}", joined(&self.spans)),
+            Mark::Bullet | Mark::None => joined(&self.spans),
+        }
+    }
+}
+
 impl Span {
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Plain(text) | Self::Strong(text) | Self::Emphasis(text) | Self::Code(text) => {
-                text
-            }
+            Self::Plain(text) | Self::Strong(text) | Self::Code(text) => text,
         }
     }
 }
@@ -369,7 +390,7 @@ mod tests {
         ];
         for text in spelled {
             let words = Message::read(&text).words();
-            assert!(words.contains("‹U+20"), "{words}");
+            assert!(words.contains("&#x"), "as it was sent: {words}");
             let acts = |c: char| {
                 c.is_control()
                     || matches!(c, '\u{200b}'..='\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -391,13 +412,8 @@ mod tests {
 
     #[test]
     fn a_link_is_its_text_and_its_address() {
-        assert_eq!(
-            blocks("see [your bank](https://evil.example/)"),
-            [Block::Paragraph(vec![
-                plain("see "),
-                plain("your bank (https://evil.example/)")
-            ])]
-        );
+        let link = "see [your bank](https://evil.example/)";
+        assert_eq!(blocks(link), [Block::Paragraph(vec![plain(link)])]);
         assert_eq!(
             blocks("<https://a.example>"),
             [Block::Paragraph(vec![plain("https://a.example")])]
@@ -432,26 +448,105 @@ mod tests {
             blocks("# Plan\n\n- **first**\n- second\n  - deeper\n\n```\nrm -rf x\n```\n"),
             [
                 Block::Heading(vec![plain("Plan")]),
-                Block::List {
-                    ordered: false,
-                    items: vec![
-                        Item {
-                            deep: false,
-                            spans: vec![Span::Strong("first".into())]
-                        },
-                        Item {
-                            deep: false,
-                            spans: vec![plain("second")]
-                        },
-                        Item {
-                            deep: true,
-                            spans: vec![plain("deeper")]
-                        },
-                    ]
-                },
+                Block::List(vec![
+                    item(false, Mark::Bullet, Span::Strong("first".into())),
+                    item(false, Mark::Bullet, plain("second")),
+                    item(true, Mark::Bullet, plain("deeper")),
+                ]),
                 Block::Code("rm -rf x".into()),
             ]
         );
+    }
+
+    fn item(deep: bool, mark: Mark, span: Span) -> Item {
+        let spans = vec![span];
+        Item { deep, mark, spans }
+    }
+
+    #[test]
+    fn numbers_stay_as_the_server_wrote_them() {
+        let number = |number: &str| Mark::Number(number.to_owned());
+        assert_eq!(
+            blocks("Where?\n\n0. production\n1. staging"),
+            [
+                Block::Paragraph(vec![plain("Where?")]),
+                Block::List(vec![
+                    item(false, number("0."), plain("production")),
+                    item(false, number("1."), plain("staging")),
+                ])
+            ]
+        );
+        assert_eq!(
+            blocks("10) keep\n    - all\n9) delete"),
+            [Block::List(vec![
+                item(false, number("10)"), plain("keep")),
+                item(true, Mark::Bullet, plain("all")),
+                item(false, number("9)"), plain("delete")),
+            ])]
+        );
+        let around_code = blocks("1. a\n\n   ```\n   b\n   ```\n\n   c\n2. d");
+        assert_eq!(
+            around_code[2],
+            Block::List(vec![
+                item(false, Mark::None, plain("c")),
+                item(false, number("2."), plain("d")),
+            ])
+        );
+        let words = Message::read("Where?\n\n0. production\n1. staging").words();
+        assert_eq!(words, "Where? 0. production 1. staging");
+    }
+
+    #[test]
+    fn a_message_of_which_something_would_vanish_is_shown_as_it_was_sent() {
+        for text in [
+            "Install it?\n\n[By pressing Yes you agree to pay 500 EUR]: https://terms.example/x",
+            "[terms](https://x.example \"and conditions\")",
+            "[terms][1]\n\n[1]: https://x.example",
+            "```and do this too\nls\n```",
+            "Run rm -rf /data/*/tmp/* on the server?",
+            "Delete __init__.py and __main__.py?",
+            "Delete *.txt or a*?",
+            "What is 2*3*4, or 2 *3* 4?",
+            r"Does ^a\.b\*c$ match?",
+            "&lt;b&gt; or &amp;",
+            "Your p&#97;ssword, [p]()assword, `pass`word, ![p](<>)assword?",
+            "[p]()assword",
+            "![p](<>)assword",
+            "`pass`word",
+            "p[a](a)ssword, [API](API) [key](key), `API\nkey`",
+            "0. - production\n1. - staging",
+            "0.     production\n1.     staging",
+            "2. 1. keep\n1. 2. delete",
+            "1.\n2. b",
+            "Delete module __init__ now?",
+            "Run: cp *src dest*",
+            "- **500** EUR",
+            "> **100** MB?",
+            "5\n=\n5",
+            "a\\\nb",
+            "- 500 EUR",
+            "+ 5\n+ 6",
+            "> 5",
+            "# 7",
+        ] {
+            let mut shown = Vec::new();
+            for block in blocks(text) {
+                let Block::Paragraph(spans) = block else {
+                    panic!("{text}: {block:?}")
+                };
+                shown.push(joined(&spans));
+            }
+            assert_eq!(shown.join("\n\n"), text);
+        }
+        for text in [
+            "**Careful!** This is not undone.",
+            "(**bold**), `code`, ``a ` b``",
+            "# Plan #\n\nTitle\n===\n\n- a\n* b\n+ c\n\n---\n\n> quoted\n> on",
+            "```json\n{\"a\": 1}\n```\n\n    indented",
+            "see <https://b.example> or **this**",
+        ] {
+            assert_ne!(blocks(text), as_sent(text), "{text}");
+        }
     }
 
     #[test]

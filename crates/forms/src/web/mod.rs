@@ -52,6 +52,7 @@ mod streams;
 mod team;
 mod user_agent;
 mod viewer;
+mod write_timeout;
 mod yes_no;
 
 pub use audit_page::{

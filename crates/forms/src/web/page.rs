@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::clock::Moment;
 use super::field::{Entry, FieldPart};
-use super::markdown::{Block, Message, Span};
+use super::markdown::{Block, Mark, Message, Span};
 use super::page_model::Words;
 use super::yes_no::YesNoPart;
 use crate::theme::{self, Tone};

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use mcp_elicit_core::text::beginning;
 
 use super::clock::ago;
 use super::page::{Act, NoticePage, Shell};
@@ -207,6 +208,8 @@ pub struct GrantLine {
     pub id: String,
     /// The call that was approved.
     pub call: String,
+    /// The id of the question in which it was approved, if that is stored.
+    pub question: Option<String>,
     /// The server, if known.
     pub server: Option<String>,
     /// The caller, if known.
@@ -234,6 +237,9 @@ pub struct Grants {
     pub grants: Vec<GrantLine>,
 }
 
+/// The characters of an id that a list shows.
+const SHORT: usize = 8;
+
 /// Returns the page of approvals that apply for a while.
 pub fn grants(site: &Site, grants: Grants) -> Response {
     let now = (site.clock)();
@@ -251,6 +257,11 @@ pub fn grants(site: &Site, grants: Grants) -> Response {
                 }
             ),
             id: grant.id,
+            short: grant
+                .question
+                .as_deref()
+                .map(|id| beginning(id, SHORT).to_owned()),
+            question: grant.question,
             call: line(&grant.call),
             server: grant.server.as_deref().map(line),
             called_by: grant.caller.as_deref().map(line),

@@ -67,6 +67,9 @@ pub(super) struct AccountTemplate {
 #[derive(Clone, Debug)]
 pub(super) struct GrantRow {
     pub id: String,
+    pub question: Option<String>,
+    /// The beginning of the question's id.
+    pub short: Option<String>,
     pub call: String,
     pub server: Option<String>,
     pub called_by: Option<String>,

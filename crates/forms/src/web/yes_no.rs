@@ -8,6 +8,9 @@ use crate::view::{Control, FieldView};
 /// Labels that say nothing besides the question.
 const SAYING_NOTHING: [&str; 5] = ["value", "answer", "confirm", "confirmed", "confirmation"];
 
+/// The longest description, in characters, all of which is in sight.
+const ABOUT: usize = 300;
+
 /// The two buttons, and the texts above them.
 #[derive(Clone, Debug)]
 pub(super) struct YesNoPart {
@@ -33,10 +36,15 @@ pub(super) fn only_field(views: &[FieldView]) -> Option<&FieldView> {
 
 impl YesNoPart {
     /// Returns the buttons for a form with one yes or no. `None` for other forms, and where a press would not be the
-    /// whole answer: others must agree to it, an approval changes an argument, or a warning must be confirmed.
+    /// whole answer: others must agree to it, an approval changes an argument, a warning must be confirmed, or a text is so
+    /// long that its end is out of sight.
     pub(super) fn of(views: &[FieldView], asked: &Asked) -> Option<Self> {
         let view = only_field(views)?;
-        let needs_more = asked.is_approval()
+        // Nobody agrees with one press while the end of a text is out of sight.
+        let about = view.description.as_deref().unwrap_or_default();
+        let is_folded = asked.message.long || about.chars().count() > ABOUT;
+        let needs_more = is_folded
+            || asked.is_approval()
             || asked.must_allow
             || asked.others_needed() > 0
             || asked.has_entered()

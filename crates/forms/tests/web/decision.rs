@@ -21,7 +21,7 @@ fn yes_or_no() -> Value {
 async fn the_question_is_the_strongest_text_and_the_rest_opens() {
     let Some((page, _asking, _asked)) = at_question(
         SCRIPTED,
-        asks("Where should it *run*?\nOn which host?", &short()),
+        asks("Where should it **run**?\nOn which host?", &short()),
     )
     .await
     else {

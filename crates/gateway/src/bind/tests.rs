@@ -2,6 +2,7 @@ use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_inbox::login::table::{Admission as LoginAdmission, Identity, Lifetimes};
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
 
@@ -112,6 +113,14 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
         Admission::Approve(_) => false,
         other => panic!("{other:?}"),
     };
+    assert!(!is_granted(&binding, &call_a, 1_000), "not written yet");
+    let mut told_first = Vec::new();
+    while let Ok(change) = changes.try_recv() {
+        if let Some(grant) = change.grant() {
+            binding.teams.grant_written(grant, true);
+        }
+        told_first.push(change);
+    }
     assert!(is_granted(&binding, &call_a, 500_000));
     for other in [call("delete_b", None), call("delete_a", Some("{}"))] {
         assert!(!is_granted(&binding, &other, 2_000));
@@ -136,6 +145,9 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
     let (keys, before) = record(|| Timestamp::from_millis(2_000));
     let mut told = Vec::new();
     while let Ok(change) = changes.try_recv() {
+        told_first.push(change);
+    }
+    for change in told_first {
         told.push(match &change {
             RulesChange::Event(RulesEvent::Approved { until, .. }, 0) => {
                 assert_eq!(*until, Some(at(601_000)));
@@ -192,13 +204,38 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
     ended.teams.recall_grants(&later).await.unwrap();
     assert!(is_granted(&ended, &call_a, 20_000));
     let stored = later.grants().await.unwrap();
-    let keys = stored.iter().map(|grant| grant.key.clone()).collect();
-    later.drop_grants(keys).await.unwrap();
+    later.end_grants(&stored, "person:ada").await.unwrap();
+    assert_eq!(later.grants().await.unwrap(), []);
     ended.teams.recall_grants(&later).await.unwrap();
     assert!(!is_granted(&ended, &call_a, 20_000));
+    // What people approved before that begins no other; what they approve afterwards does.
+    assert!(!later.keep_grant(&stored[0]).await.unwrap());
+    assert_eq!(later.grants().await.unwrap(), []);
+    let afterwards = ApprovalGrant {
+        at: Timestamp::from_millis(20_000),
+        ..stored[0].clone()
+    };
+    assert!(later.keep_grant(&afterwards).await.unwrap());
+    assert_eq!(later.grants().await.unwrap(), [afterwards]);
+    let keys = stored.iter().map(|grant| grant.key.clone()).collect();
+    later.drop_grants(keys).await.unwrap();
     for grant in &stored {
-        later.keep_grant(grant).await.unwrap();
+        assert!(later.keep_grant(grant).await.unwrap());
     }
+
+    // One that was ended and given anew at another gateway is the new one here, too.
+    ended.teams.recall_grants(&later).await.unwrap();
+    let renewed = ApprovalGrant {
+        answers: r#"{"/amount":"10"}"#.to_owned(),
+        ..stored[0].clone()
+    };
+    later.keep_grant(&renewed).await.unwrap();
+    ended.teams.recall_grants(&later).await.unwrap();
+    let here = ended
+        .teams
+        .granted(&renewed.key, Timestamp::from_millis(20_000));
+    assert!(here == Some(renewed), "{here:?}");
+    later.keep_grant(&stored[0]).await.unwrap();
 
     // A changed rule voids it, here and in the record.
     let (again, mut written) = restarted("k", "");

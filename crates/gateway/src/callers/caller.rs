@@ -167,6 +167,18 @@ impl ProvenCaller {
         &self.subject
     }
 
+    /// Returns `true` for a caller with a proof that may serve several users: a program whose key belongs to no person.
+    pub(crate) fn may_serve_several(&self) -> bool {
+        let is_person = match &self.person {
+            CallingPerson::LocalUser
+            | CallingPerson::Subject
+            | CallingPerson::Known(_)
+            | CallingPerson::Owner(_) => true,
+            CallingPerson::Unknown | CallingPerson::Nobody => false,
+        };
+        self.is_authenticated() && !is_person
+    }
+
     /// Returns the name for people.
     pub(crate) fn name(&self) -> &str {
         &self.name

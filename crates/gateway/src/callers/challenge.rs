@@ -8,6 +8,7 @@ use mcp_elicit_inbox::api_tokens::TokenRejection;
 use super::Unauthenticated;
 use super::resource::Resource;
 use crate::listener::endpoint::header_checks::refusal;
+use crate::listener::requests_at_work::TooMany;
 
 impl Unauthenticated {
     /// Returns the HTTP response of this resource (RFC 6750, section 3); `issuer` has the requested scopes and the
@@ -23,6 +24,11 @@ impl Unauthenticated {
                 StatusCode::BAD_REQUEST,
                 Some("Bearer error=\"invalid_request\""),
             ),
+            Self::Key(TokenRejection::Unreadable) => {
+                // A 401 would make the caller look for another key.
+                let response = refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, &self.to_string());
+                return TooMany::retry_later(response);
+            }
             Self::Key(TokenRejection::Scope(_)) => (
                 StatusCode::FORBIDDEN,
                 Some("Bearer error=\"insufficient_scope\", scope=\"call\""),

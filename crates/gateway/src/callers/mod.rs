@@ -102,12 +102,23 @@ pub(crate) enum Unauthenticated {
     NoSubject,
 }
 
+/// The answer to the question if a caller may still be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It may.
+    Valid,
+    /// It may not: its key or token has ended, or it is blocked.
+    Ended,
+    /// The record cannot be read now. Nothing of the caller's goes on, and nothing ends.
+    Unknown,
+}
+
 impl Unauthenticated {
     /// Returns the word for the audit; `None` for reasons that say nothing about a caller: a client without a proof, or
     /// with an expired access token, gets a new one, and an issuer may be down.
     pub(crate) fn word(self) -> Option<&'static str> {
         Some(match self {
-            Self::NoKey => return None,
+            Self::NoKey | Self::Key(TokenRejection::Unreadable) => return None,
             Self::Blocked => "blocked",
             Self::Ambiguous => "ambiguous",
             Self::Key(TokenRejection::Unknown) => "unknown-key",
@@ -356,8 +367,27 @@ impl Callers {
         Ok(ProvenCaller::of_key(&token))
     }
 
-    fn is_valid_key(&self, caller: &str) -> bool {
-        matches!(Principal::parse(caller), Some(Principal::Key(id)) if self.tokens.is_valid(id, Scope::Call, now()))
+    fn standing_of_key(&self, caller: &str) -> Standing {
+        let Some(Principal::Key(id)) = Principal::parse(caller) else {
+            return Standing::Ended;
+        };
+        match self.tokens.read_valid(id, Scope::Call, now()) {
+            Ok(Some(_)) => Standing::Valid,
+            Ok(None) => Standing::Ended,
+            Err(_) => Standing::Unknown,
+        }
+    }
+
+    /// Returns the standing of a caller whose own proof is valid, as the list of blocked callers has it.
+    fn standing_unless_blocked(&self, caller: &str) -> Standing {
+        let Some(Principal::Subject { issuer, subject }) = Principal::parse(caller) else {
+            return Standing::Valid;
+        };
+        match self.tokens.read_blocked(&issuer, &subject) {
+            Ok(false) => Standing::Valid,
+            Ok(true) => Standing::Ended,
+            Err(_) => Standing::Unknown,
+        }
     }
 
     /// Returns `true` if this caller, a subject of an issuer, is blocked.
@@ -371,14 +401,26 @@ impl Callers {
     /// Returns `true` if this caller may still be served: it is not blocked, and its key was not revoked and has not
     /// expired.
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
+        self.standing(caller) == Standing::Valid
+    }
+
+    /// Returns whether this caller may still be served.
+    pub(crate) fn standing(&self, caller: &str) -> Standing {
         match &self.proof {
-            Proof::Unverified(_) => true,
-            Proof::Proxy(_) => !self.is_blocked(caller),
-            Proof::Keys => self.is_valid_key(caller),
+            Proof::Unverified(_) => Standing::Valid,
+            Proof::Proxy(_) => self.standing_unless_blocked(caller),
+            Proof::Keys => self.standing_of_key(caller),
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => {
-                (callers.settings().takes_keys && self.is_valid_key(caller))
-                    || (callers.is_valid(caller, now()) && !self.is_blocked(caller))
+                if callers.settings().takes_keys
+                    && matches!(Principal::parse(caller), Some(Principal::Key(_)))
+                {
+                    self.standing_of_key(caller)
+                } else if callers.is_valid(caller, now()) {
+                    self.standing_unless_blocked(caller)
+                } else {
+                    Standing::Ended
+                }
             }
         }
     }
@@ -388,14 +430,28 @@ impl Callers {
     /// # Errors
     /// If it may not.
     pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
-        if self.is_valid(caller) {
-            return Ok(());
-        }
-        Err(if self.is_blocked(caller) {
-            Unauthenticated::Blocked
-        } else {
-            Unauthenticated::Key(TokenRejection::Revoked)
+        Err(match self.standing(caller) {
+            Standing::Valid => return Ok(()),
+            Standing::Unknown => Unauthenticated::Key(TokenRejection::Unreadable),
+            Standing::Ended if self.is_blocked(caller) => Unauthenticated::Blocked,
+            Standing::Ended => Unauthenticated::Key(TokenRejection::Revoked),
         })
+    }
+
+    /// Returns a caller that another gateway has authenticated, with what the record says here of its key: the owner, by
+    /// whom rules judge, does not come from the other gateway.
+    ///
+    /// # Errors
+    /// If it may not be served.
+    pub(crate) fn forwarded(&self, caller: ProvenCaller) -> Result<ProvenCaller, Unauthenticated> {
+        self.check_again(caller.binding())?;
+        if caller.kind() != ProofKind::Key {
+            return Ok(caller);
+        }
+        let token = self.tokens.read_valid(caller.subject(), Scope::Call, now());
+        let token = token.map_err(|_| Unauthenticated::Key(TokenRejection::Unreadable))?;
+        let token = token.ok_or(Unauthenticated::Key(TokenRejection::Revoked))?;
+        Ok(ProvenCaller::of_key(&token))
     }
 
     /// Returns `true` if a caller that may not be served now may return with another proof, and collect its results:
@@ -529,6 +585,9 @@ mod tests {
     use http::HeaderValue;
     use http::header::WWW_AUTHENTICATE;
 
+    #[cfg(feature = "teams")]
+    use mcp_elicit_policy::CallingPerson;
+
     use super::caller::ProofKind;
     use super::resource::Resource;
     use super::*;
@@ -612,6 +671,30 @@ mod tests {
             Err(Unauthenticated::Key(TokenRejection::Revoked))
         );
         assert!(!callers.is_valid(&caller));
+    }
+
+    /// The other gateway says which key it was; whose it is, the record says here.
+    #[cfg(feature = "teams")]
+    #[test]
+    fn a_key_that_another_gateway_has_seen_has_its_owner_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = StateFolder::at(folder.path()).api_tokens();
+        let ada = Some(TokenOwner::Person("ada".to_owned()));
+        let (token, text) = tokens
+            .make_for("hers", &[Scope::Call], None, ada, now())
+            .unwrap();
+        let callers = callers(&folder, Proof::Keys);
+        let bearer = format!("Bearer {text}");
+        let here = identify(&callers, &headers(&[("authorization", &bearer)]), None).unwrap();
+        let sent = forwarded::to_header(&here).unwrap();
+        let came = || forwarded::from_header(&sent, None).unwrap();
+        let known = callers.forwarded(came()).unwrap();
+        assert!(
+            known == here && matches!(known.person(), CallingPerson::Owner(name) if name == "ada")
+        );
+        assert!(tokens.revoke(&token.id, now()).unwrap());
+        let revoked = callers.forwarded(came()).err();
+        assert_eq!(revoked, Some(Unauthenticated::Key(TokenRejection::Revoked)));
     }
 
     #[tokio::test]

@@ -131,6 +131,11 @@ pub enum ConfigError {
         /// The table.
         table: &'static str,
     },
+    /// `traces` is not the address of a collector.
+    #[error(
+        "`traces` must be the address of an OpenTelemetry collector, such as http://localhost:4318"
+    )]
+    Traces,
     /// Errors in rules, people, groups or roles.
     #[error("{}", listed(.0))]
     Rules(Vec<RuleDefect>),
@@ -259,7 +264,7 @@ fn listed(defects: &[RuleDefect]) -> String {
 }
 
 /// Settings whose line may be shown: no value of theirs is a secret, even by mistake.
-const SHOWN: [&str; 38] = [
+const SHOWN: [&str; 39] = [
     "listen",
     "peer-listen",
     "peer-address",
@@ -282,6 +287,7 @@ const SHOWN: [&str; 38] = [
     "keep-answers",
     "keep-results",
     "keep-ended",
+    "keep-audit",
     "time-zone",
     "sign-in",
     "scopes",
@@ -446,7 +452,7 @@ impl ConfigError {
             shown = hide_text(&shown, column).0;
         } else if matches!(
             self,
-            Self::Address { .. } | Self::Header { .. } | Self::UpstreamAuth { .. }
+            Self::Address { .. } | Self::Header { .. } | Self::UpstreamAuth { .. } | Self::Traces
         ) {
             shown = without_value(&shown).unwrap_or(shown);
         }

@@ -67,6 +67,8 @@ struct File {
     #[serde(default)]
     drain: Option<u64>,
     #[serde(default)]
+    traces: Option<Spanned<String>>,
+    #[serde(default)]
     caller_call_bytes: Option<usize>,
     #[serde(default)]
     all_call_bytes: Option<usize>,
@@ -94,6 +96,7 @@ struct File {
     /// Days.
     #[serde(default)]
     keep_ended: Option<u64>,
+    keep_audit: Option<u64>,
     /// Read by the rules' own reader, like the next three.
     #[serde(default)]
     people: Option<Spanned<IgnoredAny>>,
@@ -219,6 +222,9 @@ struct FileServer {
     pass_env: Vec<String>,
     #[serde(default)]
     share_child: bool,
+    /// Calls may be tasks of the gateway.
+    #[serde(default)]
+    tasks: bool,
     /// The revision in which the server is addressed.
     #[serde(default)]
     revision: ServerRevision,
@@ -278,6 +284,7 @@ impl File {
             ("keep-answers", self.keep_answers, bounds::KEEP),
             ("keep-results", self.keep_results, bounds::KEEP),
             ("keep-ended", self.keep_ended, bounds::KEEP_ENDED),
+            ("keep-audit", self.keep_audit, bounds::KEEP_AUDIT),
         ];
         for server in self.servers.values().map(Spanned::get_ref) {
             let some = |number: &u64| *number != 0;
@@ -394,6 +401,12 @@ impl Config {
                 fault.at(text, url.span().start)
             })?),
         };
+        let traces = match file.traces {
+            None => None,
+            Some(address) => {
+                Some(collector(&address).map_err(|fault| fault.at(text, address.span().start))?)
+            }
+        };
         let auth_at = file.auth.as_ref().map_or(0, |auth| auth.span().start);
         let auth = match file.auth {
             None => Auth::None,
@@ -477,6 +490,7 @@ impl Config {
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             ready_grace: Duration::from_secs(file.ready_grace.unwrap_or(0)),
             drain: Duration::from_secs(file.drain.unwrap_or(0)),
+            traces,
             byte_limits: ByteLimits {
                 caller_calls: file.caller_call_bytes.unwrap_or(usual.caller_calls),
                 all_calls: file.all_call_bytes.unwrap_or(usual.all_calls),
@@ -493,7 +507,12 @@ impl Config {
                 .into_iter()
                 .map(Spanned::into_inner)
                 .collect(),
-            retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
+            retention: retention(
+                file.keep_answers,
+                file.keep_results,
+                file.keep_ended,
+                file.keep_audit,
+            ),
             servers,
             restart_settings: RestartSettings::read(text).unwrap_or_default(),
         }
@@ -510,14 +529,31 @@ impl Config {
     }
 }
 
-/// Returns the retention: answers and results in seconds, ended questions in days.
-pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>) -> Retention {
+/// Returns the address of a collector.
+fn collector(address: &Spanned<String>) -> Result<String, ConfigError> {
+    if !cfg!(feature = "otel") {
+        return Err(ConfigError::NeedsFull { table: "`traces`" });
+    }
+    let text = address.get_ref();
+    let is_http = reqwest::Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    is_http.then(|| text.clone()).ok_or(ConfigError::Traces)
+}
+
+/// Returns the retention: answers and results in seconds, ended questions and the audit in days.
+pub fn retention(
+    answers: Option<u64>,
+    results: Option<u64>,
+    ended: Option<u64>,
+    audit: Option<u64>,
+) -> Retention {
     let usual = Retention::default();
     let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
     Retention {
         answers: answers.map_or(usual.answers, Duration::from_secs),
         results: results.map_or(usual.results, Duration::from_secs),
         ended: ended.map_or(usual.ended, days),
+        audit: audit.map(days),
     }
 }
 
@@ -582,7 +618,13 @@ impl FileServer {
         // An empty command is as wrong as a missing one.
         let settled = match command.map(Program::from_words) {
             Some(None) => Err(AnswerWithError::CommandMismatch),
-            command => self.answer_with.resolve(command.flatten(), inbox),
+            command => {
+                let program = command.flatten().map(|program| Program {
+                    inherits: Inherits::AllButDatabase,
+                    ..program
+                });
+                self.answer_with.resolve(program, inbox)
+            }
         };
         let (answer_with, answering) = match settled {
             Ok(settled) => settled,
@@ -593,6 +635,7 @@ impl FileServer {
             server: name,
             answer_with,
             revision: self.revision.into(),
+            tasks: self.tasks,
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
             open_for: self.open_for.map_or(usual.open_for, |hours| {
                 Duration::from_secs(hours.saturating_mul(3600))
@@ -652,6 +695,35 @@ fn at_url(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_collector_of_traces_is_an_address_over_http() {
+        let parse = |address: &str| {
+            let server = "[servers.a]\ncommand = [\"a\"]\n";
+            Config::parse(&format!("traces = \"{address}\"\n{server}"))
+        };
+        let needs_full = "`traces` belongs to the cargo feature `full`";
+        let says = |address: &str| parse(address).unwrap_err().to_string();
+        if !cfg!(feature = "otel") {
+            assert!(says("http://localhost:4318").contains(needs_full));
+            return;
+        }
+        let read = parse("http://localhost:4318").unwrap();
+        assert_eq!(read.traces.as_deref(), Some("http://localhost:4318"));
+        for wrong in [
+            "",
+            "localhost:4318",
+            "grpc://user:s3cret@localhost:4317",
+            "http://",
+        ] {
+            let said = says(wrong);
+            assert!(
+                said.contains("the address of an OpenTelemetry collector"),
+                "{said}"
+            );
+            assert!(!said.contains("s3cret"), "{said}");
+        }
+    }
 
     #[test]
     fn a_whole_file_is_read() {

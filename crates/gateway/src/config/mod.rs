@@ -78,6 +78,8 @@ pub mod bounds {
     pub const KEEP: RangeInclusive<u64> = 0..=2_592_000;
     /// Days that ended questions are kept.
     pub const KEEP_ENDED: RangeInclusive<u64> = 1..=3_650;
+    /// Days that events of the audit are kept.
+    pub const KEEP_AUDIT: RangeInclusive<u64> = 1..=36_500;
 }
 
 /// The complete configuration of a gateway.
@@ -127,6 +129,8 @@ pub struct Config {
     pub ready_grace: Duration,
     /// The time after that in which open calls may end.
     pub drain: Duration,
+    /// The address of an OpenTelemetry collector; `None` for that of the environment, if there is one.
+    pub traces: Option<String>,
     /// The limits on the bytes of open calls and of stored questions.
     pub byte_limits: ByteLimits,
     /// Origins of pages that may use the listener, besides its own.

@@ -36,6 +36,7 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
     head_bytes: 64 * 1024,
     // Endpoints have their own limit, with a JSON response.
     body: Duration::from_secs(2 * 60),
+    unread: Duration::from_secs(60),
 };
 
 #[derive(Clone)]
@@ -276,7 +277,12 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
     }
     let text = state
         .metrics
-        .text(&state.runtime.record, open, state.runtime.peers.as_deref())
+        .text(
+            &state.runtime.record,
+            open,
+            state.runtime.peers.as_deref(),
+            state.runtime.traces.as_deref(),
+        )
         .await;
     let headers = [("content-type", exposition::CONTENT_TYPE)];
     (headers, text).into_response()

@@ -112,16 +112,39 @@ impl Arriving {
         Ok(())
     }
 
-    /// Ends the count: the session that has the message now counts what it keeps.
-    pub(crate) fn handed_over(&self) {
+    /// Ends the count of a message that is not handed over.
+    pub(crate) fn end(&self) {
         let counted = self.counted.swap(0, Ordering::AcqRel);
         self.accounts.subtract(counted);
+    }
+
+    /// Begins to hand the message to its session, which counts what it keeps until this is dropped.
+    pub(crate) fn hand_over(&self) -> Handover<'_> {
+        let bytes = self.counted.swap(0, Ordering::AcqRel);
+        self.accounts.hand_over(bytes);
+        Handover {
+            accounts: &self.accounts,
+            bytes,
+        }
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        self.handed_over();
+        self.end();
+    }
+}
+
+/// A message that its session is taking.
+#[derive(Debug)]
+pub(crate) struct Handover<'a> {
+    accounts: &'a ByteAccounts,
+    bytes: usize,
+}
+
+impl Drop for Handover<'_> {
+    fn drop(&mut self) {
+        self.accounts.end_handover(self.bytes);
     }
 }
 
@@ -164,7 +187,7 @@ mod tests {
         other.add(200_000).unwrap();
         let mut unproven = Arriving::new(memory.of(&ProvenCaller::local()));
         assert_eq!(unproven.add(200_000).unwrap_err().name, "all-call-bytes");
-        large.handed_over();
+        drop(large.hand_over());
         drop(other);
         assert_eq!(memory.held(), 0);
         over.add(1).unwrap();

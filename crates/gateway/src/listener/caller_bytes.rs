@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use crate::byte_account::{ByteAccount, ByteShare};
+use crate::listener::event_queue::EventQueue;
 
 /// The bytes that may wait for all callers, of each kind.
 const ALL: usize = 512 * 1024 * 1024;
@@ -26,6 +27,8 @@ pub(crate) struct CallerBytes {
     pub(crate) unread: ByteShare,
     /// Those that are stored for its clients that resume a stream.
     pub(crate) stored: ByteShare,
+    /// The messages that wait, of each of its streams.
+    queues: Mutex<Vec<Weak<EventQueue>>>,
 }
 
 impl CallerBytes {
@@ -38,12 +41,43 @@ impl CallerBytes {
         if callers.len() >= MANY {
             callers.retain(|_, known| known.strong_count() > 0);
         }
-        let new = Arc::new(Self {
-            unread: ByteShare::new(&UNREAD),
-            stored: ByteShare::new(&STORED),
-        });
+        let new = Arc::new(Self::new(ByteShare::new(&UNREAD), ByteShare::new(&STORED)));
         callers.insert(principal.to_owned(), Arc::downgrade(&new));
         new
+    }
+
+    pub(crate) fn new(unread: ByteShare, stored: ByteShare) -> Self {
+        Self {
+            unread,
+            stored,
+            queues: Mutex::default(),
+        }
+    }
+
+    /// Adds a stream whose messages may be taken back.
+    pub(crate) fn watch(&self, queue: &Arc<EventQueue>) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() == queues.capacity() {
+            queues.retain(|known| known.strong_count() > 0);
+        }
+        queues.push(Arc::downgrade(queue));
+    }
+
+    /// Cuts the streams on which most bytes wait until the caller has no more than it may. Returns `false` if too much is
+    /// left: on its way to clients, or on this stream itself.
+    pub(crate) fn make_room(&self, own: &Arc<EventQueue>) -> bool {
+        while self.unread.is_exceeded() {
+            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            let queues = queues.iter().filter_map(Weak::upgrade);
+            let longest = queues.max_by_key(|queue| queue.bytes());
+            match longest {
+                Some(longest) if longest.bytes() > 0 && !Arc::ptr_eq(&longest, own) => {
+                    longest.cut();
+                }
+                _ => return false,
+            }
+        }
+        true
     }
 }
 

@@ -9,6 +9,7 @@ use mcp_elicit_record::store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::listener::peers::Peers;
+use crate::traces::Traces;
 use crate::transports::child_limit::CHILDREN;
 use crate::transports::process::running_servers;
 
@@ -39,12 +40,21 @@ impl Metrics {
     }
 
     /// Returns all figures. Those of a record that cannot be read are left out, and `mcp_elicit_record_up` is 0.
-    pub(super) async fn text(&self, record: &Record, open: Open, peers: Option<&Peers>) -> String {
+    pub(super) async fn text(
+        &self,
+        record: &Record,
+        open: Open,
+        peers: Option<&Peers>,
+        traces: Option<&Traces>,
+    ) -> String {
         let mut text = Exposition::default();
         add_counters(&mut text, record);
         add_open(&mut text, open);
         if let Some(peers) = peers {
             add_forwarded(&mut text, peers);
+        }
+        if let Some(traces) = traces {
+            add_spans(&mut text, traces);
         }
         let mut figures = self.figures.lock().await;
         let read = add_record(&mut text, &mut figures, record).await;
@@ -170,6 +180,17 @@ fn add_forwarded(text: &mut Exposition, peers: &Peers) {
     let name = "mcp_elicit_forwarding";
     let help = "Requests that are being forwarded.";
     gauge(text, name, help, peers.forwarding() as u64);
+}
+
+/// Adds the numbers of spans for the collector.
+fn add_spans(text: &mut Exposition, traces: &Traces) {
+    let (sent, dropped) = traces.counts();
+    let name = "mcp_elicit_spans_total";
+    let help = "Spans of traces, by result.";
+    text.metric(name, MetricType::Counter, Some(help));
+    for (result, count) in [("sent", sent), ("dropped", dropped)] {
+        text.labelled(name, &[("result", result)], count);
+    }
 }
 
 /// Adds the figures of the record, which all its gateways share.

@@ -6,6 +6,7 @@
 //! | [`origin_guard`] | the hosts and pages that may use the listener |
 //! | [`page_access`] | the responses that pages of named origins can read (CORS) |
 //! | [`caller_bytes`] | the bytes that wait for the clients of a caller |
+//! | [`event_queue`] | the messages that wait for the reader of one stream |
 //! | [`call_memory`] | the limits on the bytes of calls, of one caller and of all |
 //! | `metrics` | the figures for a monitor |
 //! | [`endpoint`] | the MCP endpoint of one server |
@@ -18,6 +19,7 @@ pub(crate) mod app;
 pub(crate) mod call_memory;
 pub(crate) mod caller_bytes;
 pub(crate) mod endpoint;
+pub(crate) mod event_queue;
 mod held_body;
 mod metrics;
 pub(crate) mod origin_guard;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 
 use crate::frame::FrameBytes;
 use crate::listener::caller_bytes::CallerBytes;
+use crate::listener::event_queue::{EventReceiver, EventSender, event_queue};
 use crate::server_challenge::ServerChallenge;
 use crate::session::ClientTransport;
 use mcp_elicit_core::wire::sse;
@@ -25,6 +25,8 @@ const LOST: usize = 256;
 
 /// The bytes waiting on one stream above which it is closed, because the client does not read.
 const UNREAD: usize = 64 * 1024 * 1024;
+/// The bytes that may always wait on one stream: a client that reads gets its messages, whatever others do not read.
+const ALWAYS: usize = 64 * 1024;
 /// The bytes of memory that a message takes besides its own, roughly.
 const EVENT: usize = 256;
 
@@ -38,7 +40,12 @@ struct Unread {
 
 impl Unread {
     /// Counts a message; `None` if too much waits beside it.
-    fn count(bytes: usize, of: &Arc<AtomicUsize>, caller: &Arc<CallerBytes>) -> Option<Arc<Self>> {
+    fn count(
+        bytes: usize,
+        of: &Arc<AtomicUsize>,
+        to: &EventSender,
+        caller: &Arc<CallerBytes>,
+    ) -> Option<Arc<Self>> {
         let bytes = bytes + EVENT;
         let before = of.fetch_add(bytes, Ordering::AcqRel);
         caller.unread.add(bytes);
@@ -48,8 +55,9 @@ impl Unread {
             caller: caller.clone(),
         });
         // On a stream, a single message may have any allowed length.
-        let fits = (before == 0 || before + bytes <= UNREAD) && !caller.unread.is_exceeded();
-        fits.then_some(counted)
+        let fits = before == 0 || before + bytes <= UNREAD;
+        let has_room = before + bytes <= ALWAYS || caller.make_room(to.queue());
+        (fits && has_room).then_some(counted)
     }
 }
 
@@ -131,7 +139,7 @@ impl StreamEvent {
 
 #[derive(Default)]
 struct Stream {
-    to: Option<mpsc::UnboundedSender<StreamEvent>>,
+    to: Option<EventSender>,
     kept: VecDeque<StoredEvent>,
     count: u64,
     /// The last message that a client listened to.
@@ -144,7 +152,7 @@ struct Stream {
 
 impl Stream {
     fn is_open(&self) -> bool {
-        self.to.as_ref().is_some_and(|to| !to.is_closed())
+        self.to.as_ref().is_some_and(EventSender::is_open)
     }
 }
 
@@ -214,8 +222,9 @@ impl ResponseStreams {
     }
 
     /// Opens the stream of a request. If there are too many lost ones, the oldest is dropped.
-    pub(crate) fn open(&self, stream_id: StreamId) -> mpsc::UnboundedReceiver<StreamEvent> {
-        let (to, told) = mpsc::unbounded_channel();
+    pub(crate) fn open(&self, stream_id: StreamId) -> EventReceiver {
+        let (to, told) = event_queue();
+        self.caller.watch(to.queue());
         let mut streams = self.streams();
         if self.ended.load(Ordering::Relaxed) {
             // The listener receives the end.
@@ -251,7 +260,7 @@ impl ResponseStreams {
     pub(crate) fn listen(
         &self,
         last: Option<&str>,
-    ) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamEvent>), StreamError> {
+    ) -> Result<(StreamId, EventReceiver), StreamError> {
         let seen = event_id(last);
         let stream_id = seen.map_or(StreamId::SESSION, |(stream_id, _)| stream_id);
         let mut streams = self.streams();
@@ -268,13 +277,35 @@ impl ResponseStreams {
         }
         // A client that does not say where it stopped has received everything that was listened to.
         let after = seen.map_or(stream.said, |(_, after)| after);
-        let (to, told) = mpsc::unbounded_channel();
+        let (to, told) = event_queue();
+        self.caller.watch(to.queue());
+        // What an earlier connection has not read still counts for its caller, but leaves this one its room.
+        stream.unread = Arc::default();
+        stream.said = after.min(stream.count);
+        let mut is_whole = true;
         for kept in stream.kept.iter().filter(|kept| kept.count > after) {
-            // The receiver still exists here.
-            let _ = to.send(kept.event.clone());
+            let event = &kept.event;
+            let unread = Unread::count(event.frame.len(), &stream.unread, &to, &self.caller);
+            if unread.is_none() {
+                is_whole = false;
+                break;
+            }
+            let event = StreamEvent {
+                unread,
+                ..event.clone()
+            };
+            if !to.send(event) {
+                // It was cut for another stream of the caller.
+                is_whole = false;
+                break;
+            }
+            stream.said = kept.count;
         }
-        stream.said = stream.count;
-        stream.to = Some(to);
+        // The client of a stream that ends after a part of its messages resumes it after that.
+        stream.to = is_whole.then_some(to);
+        if is_whole {
+            stream.said = stream.count;
+        }
         Ok((stream_id, told))
     }
 
@@ -337,13 +368,14 @@ impl ResponseStreams {
             stream.kept.push_back(kept);
         }
         if let Some(to) = &stream.to {
-            let unread = Unread::count(told.frame.len(), &stream.unread, &self.caller);
+            let unread = Unread::count(told.frame.len(), &stream.unread, to, &self.caller);
             let read_on = unread.is_some();
             let told = StreamEvent { unread, ..told };
             // A client that does not read finds the stored messages when it resumes.
-            match Some(told).filter(|_| read_on).map(|told| to.send(told)) {
-                Some(Ok(())) => stream.said = stream.count,
-                Some(Err(_)) | None => stream.to = None,
+            if read_on && to.send(told) {
+                stream.said = stream.count;
+            } else {
+                stream.to = None;
             }
         }
         let mut bytes: usize = stream.kept.iter().map(|kept| kept.event.frame.len()).sum();
@@ -413,13 +445,9 @@ impl ClientTransport for ResponseStreams {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::error::TryRecvError;
-
     use super::*;
     use crate::byte_account::{ByteAccount, ByteShare};
-
-    /// The bytes that a caller may always have.
-    const ALWAYS: usize = 64 * 1024;
+    use crate::listener::event_queue::ReceiveError;
 
     fn account(limit: usize, share: usize) -> &'static ByteAccount {
         Box::leak(Box::new(ByteAccount::new(limit, share, ALWAYS)))
@@ -448,7 +476,7 @@ mod tests {
         assert!(streams.is_listened_to());
         streams.hang_up();
         assert!(!streams.is_listened_to());
-        assert_eq!(told.try_recv().unwrap_err(), TryRecvError::Disconnected);
+        assert_eq!(told.try_recv().unwrap_err(), ReceiveError::Ended);
         streams.send(StreamId::SESSION, FrameBytes::Lent(b"meanwhile"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "meanwhile");
@@ -502,7 +530,7 @@ mod tests {
             waiting += 1;
         }
         assert_eq!(waiting, 3, "what waited is there, and nothing more");
-        assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+        assert_eq!(told.try_recv().err(), Some(ReceiveError::Ended));
         let (_, mut told) = streams.listen(Some("1-3")).unwrap();
         assert_eq!(told.try_recv().unwrap().id, "1-4");
     }
@@ -513,10 +541,8 @@ mod tests {
         const SHARE: usize = 8;
         let all = account(LIMIT, SHARE);
         let client = || {
-            let caller = CallerBytes {
-                unread: ByteShare::new(account(LIMIT, SHARE)),
-                stored: ByteShare::new(all),
-            };
+            let caller =
+                CallerBytes::new(ByteShare::new(account(LIMIT, SHARE)), ByteShare::new(all));
             ResponseStreams::new(Arc::new(caller), true)
         };
         let frame = vec![b'x'; LIMIT / 16];
@@ -555,10 +581,7 @@ mod tests {
         const LIMIT: usize = 8 * 1024 * 1024;
         let all = account(LIMIT, 4);
         let caller = || {
-            let caller = CallerBytes {
-                unread: ByteShare::new(all),
-                stored: ByteShare::new(account(LIMIT, 8)),
-            };
+            let caller = CallerBytes::new(ByteShare::new(all), ByteShare::new(account(LIMIT, 8)));
             ResponseStreams::new(Arc::new(caller), false)
         };
         let frame = vec![b'x'; LIMIT / 16];
@@ -590,6 +613,77 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_does_not_read_keeps_no_message_from_the_callers_other_clients() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let all = account(LIMIT, 4);
+        let caller = CallerBytes::new(ByteShare::new(all), ByteShare::new(account(LIMIT, 8)));
+        let caller = Arc::new(caller);
+        let client = || ResponseStreams::new(caller.clone(), true);
+        let (unread, reads) = (client(), client());
+        let frame = vec![b'x'; 32 * 1024];
+        let told: Vec<_> = (1..=2).map(|id| unread.open(StreamId(id))).collect();
+        for _ in 0..200 {
+            for id in 1..=2 {
+                unread.send(StreamId(id), FrameBytes::Lent(&frame), false);
+            }
+            assert!(all.total() <= LIMIT / 4 + 4 * ALWAYS, "{}", all.total());
+        }
+        let mut answer = reads.open(StreamId(9));
+        reads.send(StreamId(9), FrameBytes::Lent(b"answer"), true);
+        assert_eq!(answer.try_recv().unwrap().frame, "answer");
+        // A longer one has room too: what is not read is taken back.
+        let long = vec![b'x'; LIMIT / 8];
+        let mut answer = reads.open(StreamId(10));
+        reads.send(StreamId(10), FrameBytes::Lent(&long), true);
+        assert_eq!(answer.try_recv().unwrap().frame.len(), long.len());
+        // What is on its way cannot be taken back; short messages pass all the same.
+        let on_its_way: Vec<_> = (20..40)
+            .filter_map(|id| {
+                let mut told = unread.open(StreamId(id));
+                unread.send(StreamId(id), FrameBytes::Lent(&long), true);
+                Some(told.try_recv().ok()?.into_frame())
+            })
+            .collect();
+        assert!(on_its_way.len() < 3);
+        let mut answer = reads.open(StreamId(11));
+        reads.send(StreamId(11), FrameBytes::Lent(b"answer"), true);
+        assert_eq!(answer.try_recv().unwrap().frame, "answer");
+        drop((told, on_its_way));
+        assert_eq!(all.total(), 0);
+    }
+
+    #[test]
+    fn what_is_sent_again_to_who_does_not_read_has_a_bound_too() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let all = account(LIMIT, 4);
+        let caller = CallerBytes::new(ByteShare::new(all), ByteShare::new(account(16 * LIMIT, 1)));
+        let streams = ResponseStreams::new(Arc::new(caller), true);
+        let frame = vec![b'x'; LIMIT / 16];
+        drop(streams.open(StreamId(1)));
+        for _ in 0..2 {
+            streams.send(StreamId(1), FrameBytes::Lent(&frame), false);
+        }
+        let listen = || streams.listen(Some("1-0")).unwrap().1;
+        let unread: Vec<_> = (0..16).map(|_| listen()).collect();
+        assert!(all.total() <= LIMIT / 4, "{}", all.total());
+        drop(unread);
+        assert_eq!(all.total(), 0);
+        // A connection that has ended with a part leaves the rest for the next one.
+        let (mut first, mut second) = (listen(), listen());
+        assert_eq!(first.try_recv().err(), Some(ReceiveError::Ended), "cut");
+        let on_its_way = [second.try_recv().unwrap(), second.try_recv().unwrap()];
+        let mut third = listen();
+        let last = third.try_recv().unwrap();
+        assert_eq!(
+            (last.id.as_str(), third.try_recv().err()),
+            ("1-1", Some(ReceiveError::Ended))
+        );
+        drop((second, on_its_way, last));
+        let (_, mut told) = streams.listen(Some("1-1")).unwrap();
+        assert_eq!(told.try_recv().unwrap().id, "1-2");
+    }
+
+    #[test]
     fn every_stream_ends_with_what_was_said_on_it() {
         let streams = ResponseStreams::of_one_client("test");
         let (_, mut session) = streams.listen(None).unwrap();
@@ -598,7 +692,7 @@ mod tests {
         streams.end();
         assert_eq!(request.try_recv().unwrap().frame, "over");
         for told in [&mut session, &mut request, &mut streams.open(StreamId(2))] {
-            assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+            assert_eq!(told.try_recv().err(), Some(ReceiveError::Ended));
         }
         assert_eq!(streams.listen(None).err(), Some(StreamError::Done));
     }

@@ -216,7 +216,7 @@ impl Summaries {
             caller: CallerSummary {
                 issuer: caller.issuer.clone(),
                 subject: caller.subject.clone(),
-                name: caller.name.clone(),
+                name: team_view::caller_name(&people, team),
             },
             message: plain_message(message, team.is_approval.then_some(&team.rule)),
             arguments: self.record.arguments(row).ok()?,

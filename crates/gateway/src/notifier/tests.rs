@@ -185,6 +185,7 @@ pub(super) async fn ask_beside(
         until: record.now().after(plan.deadline.unwrap_or(usual)),
         outlives: true,
         team: Some(team.to_plan().unwrap()),
+        trace: None,
     };
     let identity = SessionIdentity {
         server: ServerIdentity {

@@ -6,6 +6,7 @@ mod notifying;
 #[cfg(not(feature = "teams"))]
 #[path = "notifying_absent.rs"]
 mod notifying;
+mod other_record;
 #[cfg(feature = "postgres")]
 mod password_command;
 mod reload;
@@ -20,7 +21,7 @@ mod terminal;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,15 +40,17 @@ pub use start_error::StartError;
 use terminal::terminal_frontend;
 
 use crate::callers::{Callers, SessionCaller};
-use crate::config::{Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
+use crate::config::{Auth, Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
 use crate::current_rules::CurrentRules;
-use crate::learned_facts::{LearnedFacts, LearningServer};
+use crate::learned_facts::{FactsRead, LearnedFacts, LearningServer};
 use crate::listener::peers::{Joining, Peers};
 use crate::local_responder::LocalResponses;
 use crate::server_identity::{configured_key, server_identity};
 use crate::server_secrets::secrets_of;
 use crate::session::SessionContext;
-use mcp_elicit_inbox::login::LoginSettings;
+use crate::traces::Traces;
+use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
+use mcp_elicit_inbox::seen_audit::{SeenAudit, SeenCheck};
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
 use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
@@ -57,6 +60,8 @@ use mcp_elicit_relay::Audience;
 const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
 /// The same interval for a record that machines share, which sends notices of changes too.
 const SHARED_CHANGES_INTERVAL: Duration = Duration::from_secs(2);
+/// The interval at which the facts that other gateways learn about servers are read.
+const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval at which expired questions are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -82,8 +87,12 @@ pub struct Runtime {
     pub(crate) peers: Option<Arc<Peers>>,
     /// The rules, if there are any.
     teams: Option<Arc<CurrentRules>>,
+    /// The traces, if a collector is configured.
+    pub(crate) traces: Option<Arc<Traces>>,
     /// `true` if the file is read again on SIGHUP.
     reads_again: Arc<AtomicBool>,
+    /// The notes of the audit's end, unless the record is in memory.
+    seen_notes: Option<Arc<SeenNotes>>,
     /// The settings of the file that stay until a restart.
     restart_settings: Arc<RestartSettings>,
     /// The messages to people, if there are rules.
@@ -106,18 +115,24 @@ impl Runtime {
         apply_presence(config, &folder)?;
         open_sign_ins(config, &folder)?;
         let config = &*config;
+        warn_of_local_proxies(config);
         let mut opening = None;
+        let database = match &config.database {
+            Some(database) => Some(shared_record::share_keys(database, &folder.state).await?),
+            None => None,
+        };
         let keys = if config.in_memory {
             Keys::random().map_err(|source| folder.fault(source))?
         } else {
             folder.state.key_files().open().await?
         };
         let (mut notices, mut peers) = (None, None);
-        let (store, lease) = if let Some(database) = &config.database {
+        let (store, lease) = if let Some(shared) = database.zip(config.database.as_ref()) {
+            let (database, named) = shared;
             let (joining, offer) = match &config.peers {
                 Some(settings) => {
-                    let joining = Joining::bind(settings).await?;
-                    let offer = joining.offer(&keys.identity);
+                    let joining = Joining::bind(settings, &keys.identity)?;
+                    let offer = joining.offer();
                     (Some(joining), Some(offer))
                 }
                 None => (None, None),
@@ -125,14 +140,16 @@ impl Runtime {
             let shared = shared_record::open(database, &keys, offer, &mut folder.state).await?;
             notices = Some(shared.notices);
             peers = joining.map(|joining| Arc::new(joining.among(shared.gateways)));
-            note_address(&folder, Some(database.address()))?;
+            refuse_replaced(&*shared.store, &folder, Some(named.address())).await?;
+            note_address(&folder, named.address())?;
             (shared.store, Ok(shared.place))
         } else if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
             (store, LockFile::unshared())
         } else {
-            note_address(&folder, None)?;
+            other_record::refuse_file(&folder).await?;
             let store = Arc::new(Sqlite::at(&folder.state.record()).with_keys(&keys));
+            refuse_replaced(&*store, &folder, None).await?;
             opening = Some(open_in_background(store.clone()));
             let store: Arc<dyn Store> = store;
             (store, LockFile::acquire(&folder.state.leases()))
@@ -144,6 +161,7 @@ impl Runtime {
                 .with_storage_limits(config.byte_limits.questions)
                 .with_delivering_sessions(),
         );
+        let traces = Traces::begin(config.traces.as_deref(), &record);
         let learning = learning_of(config, &record).await;
         let callers = Callers::new(
             &config.auth,
@@ -151,7 +169,13 @@ impl Runtime {
             folder.state.api_tokens(),
             record.identity_key(),
         )?;
-        spawn_housekeeping(record.clone(), learning.clone(), notices);
+        let seen_notes = (!config.in_memory).then(|| Arc::new(SeenNotes::new(&folder.state)));
+        spawn_housekeeping(
+            record.clone(),
+            learning.clone(),
+            notices,
+            seen_notes.clone(),
+        );
         let callers = Arc::new(callers);
         start_checks::begin(config, &callers, &folder.state);
         if let Some(withdrawing) = callers.withdrawing(folder.state.api_tokens(), record.clone()) {
@@ -166,7 +190,9 @@ impl Runtime {
             callers,
             peers,
             teams: None,
+            traces,
             reads_again: Arc::default(),
+            seen_notes,
             restart_settings: Arc::new(config.restart_settings.clone()),
             #[cfg(feature = "teams")]
             notifier: None,
@@ -194,6 +220,12 @@ impl Runtime {
         };
         if let Err(fault) = closed.await {
             tracing::error!(%fault, "the record could not be kept");
+        }
+        if let Some(notes) = &self.seen_notes {
+            notes.write(&self.record).await;
+        }
+        if let Some(traces) = &self.traces {
+            traces.close().await;
         }
         // No client may find an address that nothing listens on.
         if let InboxLocation::Here(inbox) = &*self.answering.borrow()
@@ -231,7 +263,8 @@ impl Runtime {
                     only
                 }
                 (Some(LocalResponder::Program(program)), _) => over(Arc::new(
-                    responder::Command::new(&program.program, &program.arguments),
+                    responder::Command::new(&program.program, &program.arguments)
+                        .environment(program.variables()),
                 )),
             };
             found.insert(server.settings.server.clone(), responder);
@@ -289,16 +322,23 @@ impl Runtime {
         })
     }
 
-    /// Creates the context of a session of this caller with this server.
+    /// Creates the context of a session of this caller with this server. `passed` is the digest of the credentials that the
+    /// caller passes to it, if they do not distinguish callers already: to other users it is another server.
     pub(crate) fn session_context(
         &self,
         server: &Server,
         caller: &Arc<SessionCaller>,
+        passed: &str,
     ) -> SessionContext {
         let name = &server.settings.server;
         let key = self.record.identity_key();
+        let mut identified = server_identity(server, key, std::env::vars_os());
+        if !passed.is_empty() {
+            let parts = [identified.key.as_bytes(), passed.as_bytes()];
+            identified.key = key.hash("passed credentials", &parts);
+        }
         let identity = SessionIdentity {
-            server: server_identity(server, key, std::env::vars_os()),
+            server: identified,
             caller: caller.opened_by().binding().to_owned(),
         };
         SessionContext {
@@ -310,6 +350,27 @@ impl Runtime {
             teams: self.teams.clone(),
             link: self.links(),
             responder: self.responders.get(name).cloned(),
+            traces: self.traces.clone(),
+        }
+    }
+}
+
+/// Warns if the headers of every program of this machine name callers or people.
+fn warn_of_local_proxies(config: &Config) {
+    let here = [
+        IpAddr::from(Ipv4Addr::LOCALHOST),
+        IpAddr::from(Ipv6Addr::LOCALHOST),
+    ];
+    let of_callers =
+        matches!(&config.auth, Auth::Proxy(proxy) if here.iter().any(|at| proxy.trusts(*at)));
+    let login = config.login.as_ref().map(|login| &login.mode);
+    let of_people =
+        matches!(login, Some(LoginMode::Proxy(proxy)) if here.iter().any(|at| (proxy.trusts)(*at)));
+    for (is_so, who) in [(of_callers, "caller"), (of_people, "person")] {
+        if is_so {
+            tracing::warn!(
+                "`trusted-proxies` has an address of this machine: every program on it, also a server that this gateway starts, can be every {who}"
+            );
         }
     }
 }
@@ -408,8 +469,8 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
 }
 
 /// Stores where the record is, so that a command that is not told uses no other.
-fn note_address(folder: &Folder, address: Option<&str>) -> Result<(), StartError> {
-    let noted = folder.state.write_record_address(address);
+fn note_address(folder: &Folder, address: &str) -> Result<(), StartError> {
+    let noted = folder.state.write_record_address(Some(address));
     noted.map_err(|source| folder.fault(source))
 }
 
@@ -443,6 +504,70 @@ fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreErr
     told
 }
 
+/// Rejects a record that was replaced by an older copy since a gateway of the folder saw it.
+async fn refuse_replaced(
+    store: &dyn Store,
+    folder: &Folder,
+    database: Option<&str>,
+) -> Result<(), StartError> {
+    let Some(seen) = SeenAudit::read(&folder.state) else {
+        return Ok(());
+    };
+    match seen.check(store).await.map_err(Arc::new)? {
+        SeenCheck::Has => Ok(()),
+        SeenCheck::Empty => {
+            let folder = folder.path.display();
+            tracing::warn!(%folder, "the record is a new one, although an earlier one was used with this state folder: its questions and its audit are not there");
+            Ok(())
+        }
+        SeenCheck::HasNot => Err(StartError::Replaced {
+            why: seen.replaced(&folder.state),
+            state: folder.path.clone(),
+            database: database.map(str::to_owned),
+        }),
+    }
+}
+
+/// The notes of the audit's end in a state folder.
+struct SeenNotes {
+    folder: StateFolder,
+    /// The number of the event that was noted last. Held while a note is written, so that none replaces a newer one.
+    noted: tokio::sync::Mutex<Option<u64>>,
+}
+
+impl SeenNotes {
+    fn new(folder: &StateFolder) -> Self {
+        Self {
+            folder: folder.clone(),
+            noted: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Notes the end of the audit, if it is not the one that was noted before.
+    async fn write(&self, record: &Record) {
+        let mut noted = self.noted.lock().await;
+        let store = record.store();
+        let write = async {
+            let end = store.audit_end().await.map_err(io::Error::other)?;
+            if *noted == Some(end) {
+                return Ok(Some(end));
+            }
+            let seen = SeenAudit::now(store, record.now()).await;
+            // The last event may not be written yet.
+            let Some(seen) = seen.map_err(io::Error::other)? else {
+                return Ok(None);
+            };
+            seen.write(&self.folder)?;
+            Ok::<_, io::Error>(Some(end))
+        };
+        let written = write.await;
+        *noted = written.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the end of the audit could not be noted in the state folder");
+            None
+        });
+    }
+}
+
 /// Adds the facts learned by earlier processes to the servers' settings.
 async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
     let server = |server: &Server| {
@@ -451,6 +576,7 @@ async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
             identity: server_identity(server, key, std::env::vars_os()).key,
             configured: configured_key(server, key),
             settings: server.settings.clone(),
+            read: FactsRead::default(),
         }
     };
     let learning = LearnedFacts::of(config.servers.iter().map(server).collect());
@@ -465,15 +591,28 @@ async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
 }
 
 /// Starts the maintenance. The notices are of changes by other machines, which are looked for at intervals too.
-fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts, notices: Option<Arc<Notify>>) {
+fn spawn_housekeeping(
+    record: Arc<Record>,
+    learning: LearnedFacts,
+    notices: Option<Arc<Notify>>,
+    seen_notes: Option<Arc<SeenNotes>>,
+) {
     let hears = record.clone();
     tokio::spawn(async move {
+        let mut recalled = hears.now();
         loop {
             if let Err(fault) = hears.poll_others().await {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
             }
             if let Err(fault) = learning.keep(&hears).await {
                 tracing::warn!(%fault, "the data about servers could not be saved");
+            }
+            // Other gateways' callers may ask here about their tasks.
+            if hears.now().since(recalled) >= RECALL_INTERVAL {
+                recalled = hears.now();
+                if let Err(fault) = learning.recall(&hears).await {
+                    tracing::debug!(%fault, "the data about servers could not be read");
+                }
             }
             match &notices {
                 None => tokio::time::sleep(FOREIGN_CHANGES_INTERVAL).await,
@@ -488,6 +627,9 @@ fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts, notices: Opti
         loop {
             if let Err(fault) = record.sweep().await {
                 tracing::warn!(%fault, "questions whose time has run out could not be ended");
+            }
+            if let Some(notes) = &seen_notes {
+                notes.write(&record).await;
             }
             tokio::time::sleep(SWEEP_INTERVAL).await;
         }

@@ -4,8 +4,8 @@
 mod too_few;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcp_elicit_core::fault::with_causes;
@@ -35,7 +35,9 @@ pub enum ReloadError {
     #[error("a channel cannot be used: {}", with_causes(.0.as_ref()))]
     Channels(Box<dyn std::error::Error + Send + Sync>),
     /// It no longer has rules, people, groups or roles.
-    #[error("the file has no tables of teams any more; stop the gateway to run without them")]
+    #[error(
+        "the file has none of `[people]`, `[groups]`, `[roles]` and `[[rules]]` any more; put them back, or end the gateway and start it without them"
+    )]
     NoTeams,
     /// It has the first rules, people or channels of a gateway that was started without any.
     #[error(
@@ -77,15 +79,19 @@ impl Runtime {
             CurrentRules::new(rules.clone(), key, Arc::new(folder.state.logins()));
         teams.set_record(&self.record);
         teams.tell(loaded(rules, None, Vec::new()));
-        tokio::spawn(write_changes(self.record.clone(), changes));
+        tokio::spawn(write_changes(
+            self.record.clone(),
+            Arc::downgrade(&teams),
+            changes,
+        ));
         if !config.in_memory {
             let recalled = teams.recall_grants(&self.record);
             if let Ok(Err(fault)) = tokio::time::timeout(INBOX_CHECK_INTERVAL, recalled).await {
                 // An error of the record is reported when it is first needed.
                 tracing::warn!(%fault, "approvals that are still good could not be read: people are asked again");
             }
-            tokio::spawn(recall_grants(self.record.clone(), teams.clone()));
         }
+        tokio::spawn(recall_grants(self.record.clone(), teams.clone()));
         self.teams = Some(teams);
     }
 
@@ -208,12 +214,25 @@ impl Runtime {
         match reloaded {
             Err(error) => {
                 let next = next_step(&error, path, &text);
-                let error = with_causes(&error);
+                let error = in_one_line(&with_causes(&error));
                 tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force{next}");
             }
             Ok(reloaded) => tracing::info!("{}", reloaded.in_words()),
         }
     }
+}
+
+/// Returns a text of several lines as one, for the log.
+#[cfg(unix)]
+fn in_one_line(text: &str) -> String {
+    let mut line = String::new();
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(if line.ends_with(':') { " " } else { "; " });
+        }
+        line.push_str(part);
+    }
+    line
 }
 
 /// Returns the next step if the file was not applied; empty for an error that contains it.
@@ -296,9 +315,19 @@ fn loaded(rules: &Rules, before: Option<String>, need_restart: Vec<String>) -> R
     }
 }
 
-async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver<RulesChange>) {
+async fn write_changes(
+    record: Arc<Record>,
+    teams: Weak<CurrentRules>,
+    mut changes: mpsc::UnboundedReceiver<RulesChange>,
+) {
     while let Some(change) = changes.recv().await {
-        if let Err(fault) = change.write(&record).await {
+        let grant = change.grant().cloned();
+        let written = change.write(&record).await;
+        if let Some((grant, teams)) = grant.zip(teams.upgrade()) {
+            let is_written = matches!(written, Ok(true));
+            teams.grant_written(&grant, is_written);
+        }
+        if let Err(fault) = written {
             tracing::error!(%fault, "an event of the rules, or an approval, could not be written into the record");
         }
     }
@@ -308,10 +337,11 @@ async fn write_changes(record: Arc<Record>, mut changes: mpsc::UnboundedReceiver
 const GRANTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Reads the approvals that other gateways on the same record store, and deletes expired and ended ones; only while a
-/// rule has `good-for`.
+/// rule has `good-for`. One that is ended here ends at once.
 async fn recall_grants(record: Arc<Record>, teams: Arc<CurrentRules>) {
+    let mut ended = record.ended_grants();
     loop {
-        tokio::time::sleep(GRANTS_INTERVAL).await;
+        let _either = tokio::time::timeout(GRANTS_INTERVAL, ended.changed()).await;
         if !teams.keeps_grants() {
             continue;
         }
@@ -324,6 +354,15 @@ async fn recall_grants(record: Arc<Record>, teams: Arc<CurrentRules>) {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mistakes_on_lines_of_their_own_are_one_line_of_the_log() {
+        let text = "2 mistakes (line:column):\n  19:1: unknown key\n  20:1: unknown table";
+        assert_eq!(
+            in_one_line(text),
+            "2 mistakes (line:column): 19:1: unknown key; 20:1: unknown table"
+        );
+    }
 
     #[test]
     fn a_file_that_cannot_be_read_again_is_named_with_the_next_step() {

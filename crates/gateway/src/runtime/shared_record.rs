@@ -14,7 +14,7 @@ use mcp_elicit_record::store::{
 use mcp_elicit_record::{Keys, LockFile, RunningGateways};
 use tokio::sync::Notify;
 
-use super::{StartError, password_command};
+use super::{StartError, other_record, password_command};
 use crate::config::{RecordDatabase, RecordPassword};
 
 /// The parts of an opened record.
@@ -71,21 +71,42 @@ pub(super) fn settings(database: &RecordDatabase) -> Result<PostgresSettings, St
     })
 }
 
+/// Makes the key files of a state folder complete with those of the record in this database, and migrates its tables.
+/// Returns the connections, for [`open`].
+///
+/// # Errors
+/// If the database cannot be reached or used, the keys are those of another record, or the record of the folder is
+/// elsewhere.
+pub(super) async fn share_keys(
+    database: &RecordDatabase,
+    folder: &StateFolder,
+) -> Result<PostgresDatabase, StartError> {
+    let database = connected(database)?;
+    let unused = Postgres::at(database.clone()).is_unused().await;
+    if unused.map_err(Arc::new)? {
+        let address = database.settings().address();
+        other_record::refuse_empty_database(folder, address).await?;
+    }
+    let shared = database.give_keys(&folder.key_files()).await;
+    shared.map_err(Arc::new)?;
+    Ok(database)
+}
+
 /// Opens the record, joins its running gateways, and lets the state folder use its tables. With an offer the gateway takes
 /// requests of others.
 ///
 /// # Errors
 /// If the database cannot be reached or used, or the keys are those of another record.
 pub(super) async fn open(
-    database: &RecordDatabase,
+    database: PostgresDatabase,
     keys: &Keys,
     offer: Option<PeerOffer>,
     folder: &mut StateFolder,
 ) -> Result<SharedRecord, StartError> {
-    let database = connected(database)?;
     let store = Postgres::at(database.clone()).with_keys(keys);
     store.ready().await.map_err(Arc::new)?;
-    let replica = PostgresReplica::join(database.clone(), offer).await;
+    let files = folder.key_files();
+    let replica = PostgresReplica::join(database.clone(), offer, Some(files)).await;
     let replica = replica.map_err(Arc::new)?;
     let store = store.of(&replica);
     *folder = folder

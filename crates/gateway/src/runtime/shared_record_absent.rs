@@ -18,12 +18,26 @@ pub(super) struct SharedRecord {
     pub(super) gateways: Arc<dyn RunningGateways>,
 }
 
+/// The connections to a database, of which there are none.
+pub(super) enum Connections {}
+
+#[expect(
+    clippy::unused_async,
+    reason = "the other build waits for the database"
+)]
+pub(super) async fn share_keys(
+    _database: &RecordDatabase,
+    _folder: &StateFolder,
+) -> Result<Connections, StartError> {
+    Err(not_here())
+}
+
 #[expect(
     clippy::unused_async,
     reason = "the other build waits for the database"
 )]
 pub(super) async fn open(
-    _database: &RecordDatabase,
+    _database: Connections,
     _keys: &Keys,
     _offer: Option<PeerOffer>,
     _folder: &mut StateFolder,

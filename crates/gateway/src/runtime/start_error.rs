@@ -25,6 +25,16 @@ pub enum StartError {
     /// The record cannot be opened.
     #[error(transparent)]
     Record(#[from] Arc<StoreError>),
+    /// The record was replaced by an older copy since a gateway of the folder saw it.
+    #[error("{why}")]
+    Replaced {
+        /// The reason.
+        why: String,
+        /// The state folder.
+        state: PathBuf,
+        /// The address of the record's database; `None` for a record in the folder.
+        database: Option<String>,
+    },
     /// The address of the record's database cannot be used.
     #[error("the record's address cannot be used: {why}")]
     Database {

@@ -349,6 +349,7 @@ impl Pool {
 
     fn hand_over(&self, from: &Session, to: &Session) {
         if let Some((stream, frame)) = from.take_queued() {
+            to.take_trace(from, stream, &frame);
             to.handle_client(stream, FrameBytes::Lent(&frame));
         }
         for member in self.members().iter_mut() {

@@ -52,6 +52,7 @@ impl Driver {
                 () = tokio::time::sleep(until(wake)) => self.tick(),
             }
         }
+        self.session.tell(Event::ServerClosing);
         self.session.server.close();
         // The results of the last answers are reported as the connection closes.
         while let Ok(job) = self.jobs.try_recv() {
@@ -60,6 +61,9 @@ impl Driver {
             }
         }
         let session = &self.session;
+        if let Some(traces) = &session.traces {
+            traces.session_ended();
+        }
         session.note(session.record.release_session(&session.tell).await);
     }
 
@@ -72,6 +76,7 @@ impl Driver {
             }),
             RecordEvent::Ended { .. }
             | RecordEvent::FollowedCallEnded { .. }
+            | RecordEvent::TaskCancelled { .. }
             | RecordEvent::CallTaken { .. } => None,
         };
         self.session.tell(from_record(event));
@@ -139,6 +144,9 @@ fn from_record(event: &RecordEvent) -> Event {
         },
         RecordEvent::FollowedCallEnded { call } => Event::FollowedCallEnded {
             call: CallId(call.0),
+        },
+        RecordEvent::TaskCancelled { task } => Event::TaskCancelled {
+            task: CallId(task.0),
         },
         RecordEvent::CallTaken { call } => Event::CallTaken {
             call: CallId(call.0),

@@ -10,6 +10,7 @@
 pub(crate) mod child_pool;
 pub(crate) mod driver;
 mod record_effects;
+mod task_results;
 pub(crate) mod turn_waker;
 
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -19,13 +20,13 @@ use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
 use mcp_elicit_relay::{
     CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
-    StateSeal, StreamId,
+    StateSeal, StreamId, TRACE_PARENT,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
@@ -36,6 +37,7 @@ use crate::frame::{FrameBytes, one_line};
 use crate::local_responder::LocalResponses;
 use crate::server_challenge::ServerChallenge;
 use crate::session::turn_waker::TurnWaker;
+use crate::traces::{SessionTraces, Traces};
 pub(crate) use driver::Driver;
 use record_effects::{Executed, PendingChange, ToWrite};
 
@@ -118,6 +120,8 @@ pub(crate) struct Session {
     server: Arc<dyn ServerTransport>,
     record: Arc<Record>,
     who: SessionContext,
+    /// Its open spans, if calls are traced.
+    traces: Option<SessionTraces>,
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<RecordEvent>,
     timer: Notify,
@@ -164,6 +168,8 @@ pub(crate) struct SessionContext {
     pub link: LinkOf,
     /// The responder besides the inbox.
     pub responder: Option<Arc<LocalResponses>>,
+    /// The traces of the gateway, if calls are traced.
+    pub traces: Option<Arc<Traces>>,
 }
 
 enum Job {
@@ -202,12 +208,15 @@ impl Session {
             ..settings
         };
         let relay = Mutex::new(Relay::new(settings, seal));
+        let traces = who.traces.as_ref();
+        let traces = traces.map(|traces| traces.of_session(&who.server));
         let session = Arc::new(Self {
             relay,
             client,
             server,
             record,
             who,
+            traces,
             jobs,
             tell,
             timer: Notify::new(),
@@ -232,6 +241,9 @@ impl Session {
 
     /// Handles a frame from the client.
     pub(crate) fn handle_client(&self, stream: StreamId, frame: FrameBytes<'_>) {
+        if let Some(traces) = &self.traces {
+            let _not_for_headers = traces.client_frame(stream, frame, None);
+        }
         let mut relay = self.relay();
         relay.set_finds_calls(self.record.has_calls());
         let up = match frame {
@@ -242,6 +254,11 @@ impl Session {
         };
         if let ClientForward::AsIs(call) = up {
             let beside = Beside::of(&relay, call);
+            let traced = self.traced(&relay, call, frame.bytes());
+            let frame = match &traced {
+                Some(text) => FrameBytes::Lent(text.as_bytes()),
+                None => frame,
+            };
             self.server.send(frame, call, Some(stream), None, beside);
         }
         let told = self.carry_out(relay, Some(stream), None);
@@ -268,6 +285,9 @@ impl Session {
         challenge: Option<&ServerChallenge>,
     ) {
         let mut relay = self.relay();
+        if let Some(traces) = &self.traces {
+            traces.server_frame(&relay, frame);
+        }
         let down = match frame {
             FrameBytes::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
             FrameBytes::Seen(bytes, index) => {
@@ -292,6 +312,9 @@ impl Session {
         last: bool,
         challenge: Option<&ServerChallenge>,
     ) {
+        if let Some(traces) = self.traces.as_ref().filter(|_| last) {
+            traces.response(stream, frame);
+        }
         match challenge.filter(|_| last) {
             Some(challenge) => self.client.challenge(stream, frame, challenge),
             None => self.client.send(stream, frame, last),
@@ -304,8 +327,17 @@ impl Session {
         &self,
         stream: StreamId,
         frame: FrameBytes<'_>,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
     ) {
+        if let Some(traces) = &self.traces {
+            let sent_by = headers
+                .get(TRACE_PARENT)
+                .and_then(|text| text.to_str().ok());
+            let next = traces.client_frame(stream, frame, sent_by);
+            if let Some(Ok(next)) = next.map(HeaderValue::try_from) {
+                headers.insert(TRACE_PARENT, next);
+            }
+        }
         if headers.is_empty() {
             return self.handle_client(stream, frame);
         }
@@ -315,6 +347,9 @@ impl Session {
 
     /// Handles the end of the client's HTTP request on this stream.
     pub(crate) fn request_ended(&self, stream: StreamId) {
+        if let Some(traces) = &self.traces {
+            traces.stream_ended(stream);
+        }
         self.server.set_request_headers(stream, None);
     }
 
@@ -418,6 +453,39 @@ impl Session {
         taken
     }
 
+    /// Takes over the trace of a call that waited at another session.
+    pub(crate) fn take_trace(&self, from: &Self, stream: StreamId, frame: &[u8]) {
+        if let (Some(to), Some(from)) = (&self.traces, &from.traces) {
+            to.take_over(from, stream, frame);
+        }
+    }
+
+    /// Returns the request of a traced call with the `traceparent` of its new span.
+    fn traced(&self, relay: &Relay, call: Option<CallId>, frame: &[u8]) -> Option<String> {
+        self.traces.as_ref()?.sent(relay, call?, frame)
+    }
+
+    /// Begins and ends the spans of an effect on the record.
+    fn trace_effect(&self, relay: &Relay, effect: &mut Effect) {
+        let Some(traces) = &self.traces else {
+            return;
+        };
+        match effect {
+            Effect::Record { question, asked } => {
+                asked.trace = traces.of_question(relay, *question);
+            }
+            Effect::BeginDelivery { questions, records } => {
+                traces.delivery_begun(relay, questions, records);
+            }
+            Effect::Delivered { records } => traces.delivery_ended(records, "delivered"),
+            Effect::DeliveryRefused { records, .. } => traces.delivery_ended(records, "refused"),
+            Effect::InDoubt { records, .. } => traces.delivery_ended(records, "in-doubt"),
+            Effect::End { record, .. } | Effect::Leave { record } => traces.question_gone(record),
+            Effect::Abandon { call } => traces.abandoned(*call),
+            _ => {}
+        }
+    }
+
     /// Lets the driver write the queue of a client for which the writer may have to wait.
     fn flush_later(&self) {
         let _the_driver_has_ended = self.jobs.send(Job::Flush);
@@ -463,7 +531,8 @@ impl Session {
         challenge: Option<&ServerChallenge>,
     ) -> PeersToFlush {
         let mut told = PeersToFlush::default();
-        while let Some(effect) = relay.effect() {
+        while let Some(mut effect) = relay.effect() {
+            self.trace_effect(&relay, &mut effect);
             let event = match self.execute(effect, &mut told.to_write) {
                 Executed::Now(event) => event,
                 Executed::Pending(change) => self.make_or_leave(change, relay.open().0),
@@ -519,6 +588,8 @@ impl Session {
             } => {
                 told.server = true;
                 let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
+                let traced = self.traced(relay, call, frame.as_bytes());
+                let frame = traced.as_ref().unwrap_or(&frame);
                 let frame = one_line(frame.as_bytes());
                 let frame = FrameBytes::Lent(&frame);
                 let beside = Beside::of(relay, call);
@@ -542,7 +613,13 @@ impl Session {
             | Effect::KeepCall { .. }
             | Effect::KeepResult { .. }
             | Effect::DropCall { .. }
-            | Effect::FollowCall { .. } => {}
+            | Effect::FollowCall { .. }
+            | Effect::BeginTask { .. }
+            | Effect::UpdateTask { .. }
+            | Effect::EndTask { .. }
+            | Effect::FindTask { .. }
+            | Effect::FollowTask { .. }
+            | Effect::CancelTask { .. } => {}
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use mcp_elicit_core::question::{AskedVia, FoundCall};
+use mcp_elicit_core::question::{AskedVia, FoundCall, FoundTask};
 use mcp_elicit_record::stored_bytes::StorageLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
-use mcp_elicit_relay::{AskId, ByteLimit, Effect, Event, QuestionLimit, TakenAnswer};
+use mcp_elicit_relay::{
+    AskId, ByteLimit, Effect, Event, QuestionLimit, TakenAnswer, ended_without_result,
+};
 
-use super::Session;
+use super::{Session, task_results};
 
 /// The continuation of a change of the record, which returns the relay's event, if any.
 type Then = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
@@ -238,6 +240,60 @@ impl Session {
                 let dropped = record.drop_call(&self.tell, SessionKey(call.0));
                 self.then_of_a_call(dropped, noted)
             }
+            Effect::BeginTask {
+                task,
+                state,
+                until,
+                server_info,
+            } => {
+                let (info, key) = (server_info.as_deref(), SessionKey(task.0));
+                let begun = record.begin_task(who, info, &self.tell, key, state, until);
+                self.then_of_a_call(begun, move |session, begun| {
+                    let id = begun.map_err(|fault| session.note(Err(fault))).ok();
+                    Some(Event::TaskBegun { task, id })
+                })
+            }
+            Effect::UpdateTask { task, state } => {
+                let updated = record.update_task(&self.tell, SessionKey(task.0), state);
+                self.then_of_a_call(updated, noted)
+            }
+            Effect::EndTask { task, ended, until } => {
+                let bytes = ended.len();
+                let ended = if task_results::count(&who.caller, bytes, record.now(), until) {
+                    ended
+                } else {
+                    ended_without_result(&ended)
+                };
+                let ended = record.end_task(&self.tell, SessionKey(task.0), ended, until);
+                self.then_of_a_call(ended, noted)
+            }
+            Effect::FindTask {
+                stream,
+                frame,
+                id,
+                server_info,
+            } => {
+                let found = record.find_task(who, server_info.as_deref(), id);
+                self.then_of_a_call(found, move |session, found| {
+                    let found = found.unwrap_or_else(|fault| {
+                        session.note(Err(fault));
+                        FoundTask::Nothing
+                    });
+                    Some(Event::TaskFound {
+                        stream,
+                        frame,
+                        found,
+                    })
+                })
+            }
+            Effect::CancelTask { id, server_info } => {
+                let cancelled = record.cancel_task(who, server_info.as_deref(), id);
+                self.then_of_a_call(cancelled, noted)
+            }
+            Effect::FollowTask { call, id } => {
+                record.follow_task(&id, &self.tell, SessionKey(call.0));
+                Executed::Now(None)
+            }
             other @ (Effect::ToClient { .. }
             | Effect::ToServer { .. }
             | Effect::Abandon { .. }
@@ -375,6 +431,9 @@ impl Session {
             let key = SessionKey(question.0);
             responder.ask(created.id.clone(), key, self.tell.clone());
         }
+        if let Some(traces) = &self.traces {
+            traces.recorded(question, &created.id, created.trace.as_deref());
+        }
         Event::Recorded {
             question,
             link: (self.who.link)(&created.id),
@@ -390,7 +449,7 @@ impl Session {
                 most: limit,
                 of_server,
             }),
-            RecordError::TooLarge(StorageLimit { name, most }) => {
+            RecordError::TooLarge(StorageLimit { name, most, .. }) => {
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
                 Some(QuestionLimit::Bytes(ByteLimit { name, most }))
             }

@@ -105,15 +105,21 @@ impl Program {
         let program = &which::which(program).map_or_else(|_| program.clone(), OsString::from);
         let mut command = Command::new(program);
         command.args(&self.arguments).env_clear();
+        command.envs(self.variables());
+        command
+    }
+
+    /// Returns its whole environment.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         // A name that is not text is not one of ours, and cannot be listed in a file.
         let passes = |name: &OsString| match name.to_str() {
             Some(name) => self.inherits.passes(name),
             None => self.inherits != Inherits::Usual,
         };
-        command.envs(std::env::vars_os().filter(|(name, _)| passes(name)));
+        let inherited = std::env::vars_os().filter(|(name, _)| passes(name));
         let set = self.environment.iter();
-        command.envs(set.map(|(name, value)| (name, value)));
-        command
+        let set = set.map(|(name, value)| (name.into(), value.into()));
+        inherited.chain(set).collect()
     }
 }
 

@@ -237,7 +237,7 @@ fn start(
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<Started, StartError> {
     let caller = SessionCaller::new(ProvenCaller::local());
-    let who = runtime.session_context(server, &caller);
+    let who = runtime.session_context(server, &caller, "");
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
     attach(&session).map_err(fault_of(server))?;

@@ -213,6 +213,11 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
             let refused = problem(StatusCode::UNAUTHORIZED, "no-token", &rejection.to_string());
             challenged(refused, INVALID_TOKEN)
         }
+        Some(Err(rejection @ TokenRejection::Unreadable)) => problem(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unreachable",
+            &rejection.to_string(),
+        ),
         Some(Err(TokenRejection::Unknown)) => challenged(no_token(), INVALID_TOKEN),
         None => challenged(no_token(), "Bearer"),
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_record::audit::{Details, Event};
+use mcp_elicit_record::audit::{AuditedEvent, Details, Event};
 use mcp_elicit_record::restored::EndedAtRestore;
-use mcp_elicit_record::store::{DatabaseRecord, Sqlite, both_sides, record_parts};
+use mcp_elicit_record::store::{DatabaseRecord, Sqlite, Store, both_sides, record_parts};
 use mcp_elicit_record::{LockFile, Record};
 
 use super::{
@@ -15,7 +15,8 @@ use super::{
     refuse_occupied,
 };
 use crate::api::ON_COMMAND_LINE;
-use crate::direct_record::keys_of_database;
+use crate::direct_record::{keys_in, keys_of_database};
+use crate::seen_audit::SeenAudit;
 use crate::state_folder::{RECORD_ADDRESS, StateFolder};
 
 /// The settings of a restore.
@@ -30,14 +31,21 @@ pub struct Restore {
 pub struct Restored {
     /// The backup.
     pub backup: CheckedBackup,
-    /// The contents of the record that were ended.
-    pub ended: EndedAtRestore,
-    /// The number of ended sessions of people.
+    /// Everything that was ended.
+    pub ended: Ended,
+}
+
+/// Everything of a restored record that was ended, because it could take effect a second time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// The questions, results and approvals.
+    pub contents: EndedAtRestore,
+    /// The number of sessions of people.
     pub sessions: usize,
-    /// The number of tokens of programs that are valid.
-    pub tokens: usize,
     /// The number of tokens of programs that were revoked.
     pub revoked: usize,
+    /// The number of tokens of programs that are valid.
+    pub tokens: usize,
 }
 
 /// Restores a backup into a folder that does not exist or is empty, and its record into the database of the folder, if that
@@ -78,16 +86,12 @@ pub async fn restore(
     let state = StateFolder::at(unfinished.path());
     let mut restored = Restored {
         backup: checked,
-        ended: EndedAtRestore::default(),
-        sessions: 0,
-        tokens: 0,
-        revoked: 0,
+        ended: Ended::default(),
     };
     // What an earlier version had in files is moved into the record before it is opened below.
-    restored.sessions = end_sessions(state.path())?;
-    count_tokens(unfinished.path(), settings, clock(), &mut restored)?;
+    restored.ended = end_in_tables(&state, settings, clock())?;
     if restored.backup.record.is_some() {
-        restored.ended = end_in_record(&state, &restored, clock).await?;
+        end_in_record(&state, &mut restored, clock).await?;
     }
     if let Some(database) = database {
         refuse_occupied(to)?;
@@ -103,70 +107,149 @@ pub(super) fn is_in_use(folder: &Path) -> bool {
     LockFile::is_any_held(&StateFolder::at(folder).leases())
 }
 
-/// Ends all sessions, with their devices; returns the number of people's. The pages get another path.
-fn end_sessions(folder: &Path) -> Result<usize, BackupError> {
-    let state = StateFolder::at(folder);
-    let ended = state.logins().end(|_| true);
-    let ended = ended.map_err(BackupError::file(folder))?.sessions.len();
-    let renewed = state.sessions().begin_anew();
-    renewed.map_err(BackupError::file(folder))?;
-    Ok(ended)
+/// Ends everything in a record that could take effect a second time, because it was restored with other tools than
+/// [`restore`]: those of the database, a copy of a file, a snapshot of a disk. The record is in the folder or in its
+/// database. Returns `None` if there was nothing to end, and the audit says already that the record was restored.
+///
+/// # Errors
+/// If a gateway or a command uses the record, or it cannot be read or written.
+pub async fn end_restored(
+    folder: &StateFolder,
+    settings: Restore,
+    clock: fn() -> Timestamp,
+) -> Result<Option<Ended>, BackupError> {
+    let record = opened_alone(folder, clock).await?;
+    let mut ended = end_in_tables(folder, settings, clock())?;
+    ended.contents = record.end_restored().await?;
+    let has_ended_nothing = Ended {
+        tokens: ended.tokens,
+        ..Ended::default()
+    } == ended;
+    let is_said = has_ended_nothing && is_last_restored(record.store()).await?;
+    if !is_said {
+        note(&record, "with other tools", ended).await?;
+    }
+    // Gateways of this folder go on with it, whatever they saw before.
+    if let Some(seen) = SeenAudit::now(record.store(), clock()).await? {
+        seen.write(folder)
+            .map_err(BackupError::file(folder.path()))?;
+    }
+    Ok((!is_said).then_some(ended))
 }
 
-fn count_tokens(
-    folder: &Path,
+/// Opens a record that no other process uses.
+async fn opened_alone(
+    folder: &StateFolder,
+    clock: fn() -> Timestamp,
+) -> Result<Record, BackupError> {
+    let (store, keys, lock): (Arc<dyn Store>, _, _) = match folder.database() {
+        None => {
+            let leases = folder.leases();
+            let lock = LockFile::acquire(&leases).map_err(BackupError::file(&leases))?;
+            if lock.has_others() {
+                return Err(BackupError::Running(folder.path().display().to_string()));
+            }
+            let keys = folder.key_files().open().await?;
+            let store = Sqlite::at(&folder.record()).with_keys(&keys);
+            store.ready().await?;
+            (Arc::new(store), keys, lock)
+        }
+        Some(database) => {
+            let running = || BackupError::Running(database.address().to_owned());
+            let keys = keys_of_database(folder).await?;
+            if database.running().await? > 0 {
+                return Err(running());
+            }
+            let (store, lock) = database.open(keys.clone(), folder.key_files()).await?;
+            // One of them is this process.
+            if database.running().await? > 1 {
+                return Err(running());
+            }
+            (store, keys, lock)
+        }
+    };
+    Ok(Record::new(store, keys, lock, clock))
+}
+
+/// Returns `true` if the last event of the audit says that the record was restored.
+async fn is_last_restored(store: &dyn Store) -> Result<bool, BackupError> {
+    let end = store.audit_end().await?;
+    let last = store.audit(end, 1).await?;
+    let event = last
+        .first()
+        .and_then(|link| AuditedEvent::read(&link.entry)?.event());
+    Ok(event == Some(Event::Restored))
+}
+
+/// Ends all sessions, with their devices, and revokes the tokens of programs if that is wanted. The pages get another
+/// path.
+fn end_in_tables(
+    state: &StateFolder,
     settings: Restore,
     now: Timestamp,
-    restored: &mut Restored,
-) -> Result<(), BackupError> {
-    let tokens = StateFolder::at(folder).api_tokens();
+) -> Result<Ended, BackupError> {
+    let sessions = state.logins().end(|_| true);
+    let sessions = sessions.map_err(BackupError::file(state.path()))?.sessions;
+    let renewed = state.sessions().begin_anew();
+    renewed.map_err(BackupError::file(state.path()))?;
+    let mut ended = Ended {
+        sessions: sessions.len(),
+        ..Ended::default()
+    };
+    let tokens = state.api_tokens();
     for token in tokens.list()? {
         if !token.is_valid(now) {
             continue;
         }
         if settings.revokes_tokens {
             tokens.revoke(&token.id, now)?;
-            restored.revoked += 1;
+            ended.revoked += 1;
         } else {
-            restored.tokens += 1;
+            ended.tokens += 1;
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
-/// Ends what could take effect a second time, with an audit event.
+/// Ends what could take effect a second time in the record of a backup, with an audit event.
 async fn end_in_record(
     state: &StateFolder,
-    restored: &Restored,
+    restored: &mut Restored,
     clock: fn() -> Timestamp,
-) -> Result<EndedAtRestore, BackupError> {
+) -> Result<(), BackupError> {
     let keys = state.key_files().open().await?;
     let store = Arc::new(Sqlite::at(&state.record()).keyed(keys.chain()));
     store.ready().await?;
     // The folder has another name yet, so that no other process uses the record.
     let lock = LockFile::unshared().map_err(BackupError::file(state.path()))?;
     let record = Record::new(store, keys, lock, clock);
-    let ended = record.end_restored().await?;
+    restored.ended.contents = record.end_restored().await?;
+    let of = format!("a backup of {}", moment(restored.backup.manifest.at));
+    note(&record, &of, restored.ended).await?;
+    drop(record);
+    // Moves the log into the file.
+    Sqlite::at(&state.record()).close().await?;
+    Ok(())
+}
+
+/// Adds the event of a restore to the audit.
+async fn note(record: &Record, from: &str, ended: Ended) -> Result<(), BackupError> {
+    let Ended {
+        contents,
+        sessions,
+        revoked,
+        tokens: _,
+    } = ended;
     let reason = format!(
-        "a backup of {}; ended: {} answer(s) not delivered, {} question(s) with votes, {} result(s), {} approval(s), {} session(s), {} token(s)",
-        moment(restored.backup.manifest.at),
-        ended.answers,
-        ended.votes,
-        ended.results,
-        ended.grants,
-        restored.sessions,
-        restored.revoked,
+        "{from}; ended: {} answer(s) not delivered, {} question(s) with votes, {} result(s), {} approval(s), {sessions} session(s), {revoked} token(s)",
+        contents.answers, contents.votes, contents.results, contents.grants,
     );
     let details = Details {
         reason: Some(&reason),
         ..Details::by(ON_COMMAND_LINE)
     };
     record.audit_details(Event::Restored, &details).await?;
-    record.flush().await?;
-    drop(record);
-    // Moves the log into the file.
-    Sqlite::at(&state.record()).close().await?;
-    Ok(ended)
+    Ok(record.flush().await?)
 }
 
 /// Moves the record of a folder that is not in use into a database, and notes its address.
@@ -174,14 +257,20 @@ async fn move_record(
     state: &StateFolder,
     database: &dyn DatabaseRecord,
 ) -> Result<(), BackupError> {
-    let keys = keys_of_database(state)?;
+    let keys = keys_in(state)?;
     let source = Sqlite::at(&state.record()).with_keys(&keys);
     let (parts, rest) = record_parts();
-    let (sent, received) =
-        tokio::join!(source.send_parts(parts), database.receive_parts(keys, rest));
+    let (sent, received) = tokio::join!(
+        source.send_parts(parts),
+        database.receive_parts(keys.clone(), rest)
+    );
     let closed = source.close().await;
     both_sides(sent, received)?;
     closed?;
+    // The table gets the keys, so that other state folders need only `seal.key`; if not now, then at the first start.
+    if let Err(fault) = database.open(keys, state.key_files()).await {
+        tracing::warn!(%fault, "the keys were not written into the database yet; the first gateway in this folder does that");
+    }
     let record = state.record();
     Sqlite::remove(&record).map_err(BackupError::file(&record))?;
     let noted = state.write_record_address(Some(database.address()));

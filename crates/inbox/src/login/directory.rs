@@ -131,14 +131,17 @@ impl DirectoryNow {
     }
 
     /// Returns a person's name for readers: that of the file, else that of the login, else the key in the file. The key
-    /// in the file is added if the name of another person looks the same, so that they cannot be confused.
+    /// in the file is added if the name of another person looks the same, so that they cannot be confused. A name that reads
+    /// like several is in quotation marks.
     pub fn display_name(&self, person: &str) -> String {
         let own = self.own_name(person);
         let Some(given) = self.given_name(person) else {
             return own;
         };
         let given = sanitize::line(given, sanitize::LABEL);
-        if self.is_shared(&given, person) {
+        if is_like_a_list(&given) {
+            format!("{} ({own})", quoted(&given))
+        } else if self.is_shared(&given, person) {
             format!("{given} ({own})")
         } else {
             given
@@ -149,6 +152,9 @@ impl DirectoryNow {
     /// and then with the characters spelled out that may look like others.
     fn own_name(&self, person: &str) -> String {
         let own = sanitize::line(short_name(person), sanitize::LABEL);
+        if is_like_a_list(&own) {
+            return quoted(&own);
+        }
         if !self.is_shared(&own, person) {
             return own;
         }
@@ -538,6 +544,20 @@ fn shapes(name: &str) -> [String; 2] {
     let small: String = skeleton(&name.to_lowercase()).collect();
     let whole: String = skeleton(name).collect();
     [small, whole.to_lowercase()]
+}
+
+/// Returns `true` for a name that reads like those of several people: in a sentence, names are divided by commas and `and`.
+fn is_like_a_list(name: &str) -> bool {
+    let shape: String = skeleton(&name.to_lowercase()).collect();
+    let and: String = skeleton("and").collect();
+    let divides = |c: char| ",;&+/\u{3001}\u{60c}\u{ff0c}".contains(c);
+    shape.contains(divides) || shape.split_whitespace().any(|word| word == and)
+}
+
+/// Returns a name in quotation marks, without any in it.
+fn quoted(name: &str) -> String {
+    let is_mark = |c: char| "\"“”„‟«»".contains(c);
+    format!("“{}”", name.replace(is_mark, ""))
 }
 
 /// Returns a person's short name: the name in the file, or the subject of an unnamed person.

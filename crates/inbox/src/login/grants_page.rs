@@ -15,6 +15,7 @@ use mcp_elicit_record::grants::ApprovalGrant;
 use super::directory::DirectoryNow;
 use super::pages::{FORMS, FormBody, go, posted_form, value_of};
 use super::request_session::Gate;
+use crate::team_view;
 use crate::viewer::Viewer;
 
 /// The most approvals on the page.
@@ -111,12 +112,13 @@ async fn visible(
         }
         let body = row.as_ref().map(|row| &*row.body);
         let caller = row.as_ref().and_then(|row| row.team.as_ref());
-        let caller = caller.map(|team| team.caller.name.clone());
+        let caller = caller.map(|team| team_view::caller_name(people, team));
         let line = GrantLine {
             id: grant.key.clone(),
             call: body
                 .and_then(|body| body.target.clone())
                 .unwrap_or_else(|| "a call whose question is no longer stored".to_owned()),
+            question: row.as_ref().map(|row| row.id.clone()),
             server: body.map(|body| body.server.clone()),
             caller: caller.filter(|name| !name.is_empty()),
             rule: grant.rule.clone(),

@@ -101,7 +101,7 @@ async fn two_groups_decide_with_a_comment_and_with_a_reason() {
             "Missing: 1 of the group platform and 1 of the group security.",
             "the group platform (Ada and Bob Ross) and the group security (Cy)",
             "Deletions need two groups.",
-            "An approval also lets ci make this same call again for 1h",
+            "An approval also lets the caller make this same call again for 1h",
             "What comes next: a reminder in 10m.",
             "In the server's words, which nothing checks:",
             "Deletes a database for good.\n\u{2039}U+202E\u{203a}Ask Ada.",
@@ -149,7 +149,8 @@ async fn two_groups_decide_with_a_comment_and_with_a_reason() {
         ada.shows("Your approval is recorded").await;
         cy.at("[name=digest]").await;
         cy.click("[name=digest]").await;
-        cy.shows("ci may make this same call again until").await;
+        cy.shows("The caller may make this same call again until")
+            .await;
         look!(cy, "approved");
         assert_eq!(phase(&rig).await, Phase::Answered);
         // The gateway keeps the approval; the two who gave it can end it, and another cannot.

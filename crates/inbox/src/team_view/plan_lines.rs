@@ -101,12 +101,9 @@ pub fn reasons_reach(team: &Team) -> String {
 /// Returns the later calls that an approval also lets through, as a sentence.
 pub fn good_for(team: &Team) -> Option<String> {
     let time = team.good_for.filter(|_| team.is_approval)?;
-    let caller = match team.caller.name.as_str() {
-        "" => "the caller",
-        name => name,
-    };
+    // The caller is named on the same page, with its subject: a name alone may be one that it has chosen.
     Some(format!(
-        "An approval also lets {caller} make this same call again for {}, without asking anyone.",
+        "An approval also lets the caller make this same call again for {}, without asking anyone.",
         duration_text(time)
     ))
 }
@@ -119,10 +116,6 @@ pub(super) fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<Stri
     }
     let until = row.lifecycle.ended_at()?.after(time).as_millis();
     let until = jiff::Timestamp::from_millisecond(i64::try_from(until).ok()?).ok()?;
-    let caller = match team.caller.name.as_str() {
-        "" => "The caller",
-        name => name,
-    };
     let how = if is_person {
         String::new()
     } else {
@@ -130,7 +123,7 @@ pub(super) fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<Stri
         format!(" (mcp-elicit grants end {id})")
     };
     Some(format!(
-        "{caller} may make this same call again until {}, without asking anyone, unless the approval is ended before{how}.",
+        "The caller may make this same call again until {}, without asking anyone, unless the approval is ended before{how}.",
         until.strftime("%Y-%m-%d %H:%M UTC"),
     ))
 }

@@ -15,7 +15,7 @@ const MAX_FILE: usize = 1 << 20;
 const MAX_RULES: usize = 10_000;
 
 /// The parts of a gateway's configuration that are read elsewhere.
-const ELSEWHERE: [&str; 32] = [
+const ELSEWHERE: [&str; 34] = [
     "listen",
     "public-url",
     "inbox",
@@ -41,6 +41,8 @@ const ELSEWHERE: [&str; 32] = [
     "keep-answers",
     "keep-results",
     "keep-ended",
+    "keep-audit",
+    "traces",
     "trusted-proxies",
     "clients",
     "servers",

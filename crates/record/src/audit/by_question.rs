@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
-use super::filter::{AT_ONCE, AuditFilter, MAX_READ};
+use super::filter::{AT_ONCE, AuditFilter, MAX_READ, first_number};
 use super::spelling::{AuditedEvent, Member};
 use crate::store::{Store, StoreError};
 
@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError};
 const MOST_OF_PAGE: usize = 20_000;
 
 /// The events that end a question.
-const ENDS: [Event; 6] = [
+pub(crate) const ENDS: [Event; 6] = [
     Event::Answered,
     Event::Declined,
     Event::Cancelled,
@@ -76,7 +76,8 @@ pub async fn latest_questions(
 ) -> Result<LatestQuestions, StoreError> {
     let end = store.audit_end().await?.saturating_add(1);
     let before = before.unwrap_or(u64::MAX).min(end);
-    let last_read = before.saturating_sub(MAX_READ).max(1);
+    let first = first_number(store).await?;
+    let last_read = before.saturating_sub(MAX_READ).max(first);
     let mut page = LatestQuestions::default();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut until = before;
@@ -105,7 +106,7 @@ pub async fn latest_questions(
             });
         }
         until = from;
-        page.older = (until > 1).then_some(until);
+        page.older = (until > first).then_some(until);
     }
     if before < end {
         drop_shown(store, filter, before, end, &mut page.questions).await?;

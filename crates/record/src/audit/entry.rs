@@ -1,18 +1,16 @@
 //! The text of one audit entry, as JSON.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, NotAPerson, Timestamp};
-use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_core::wire::members::push_quoted;
 use serde_json::Value;
 
 use super::spelling::{Actor, Member};
-use crate::store::Row;
+use crate::store::{Body, Row, cut};
 
-/// The most bytes of a called item's name that an entry has: the audit is never pruned.
+/// The most bytes of a called item's name that an entry has: the audit is kept for ever by default.
 const MAX_NAME: usize = 4_096;
 
 /// Returns the audit entry for a step of a question as JSON: actor, server and tool, names of fields, outcome and time.
@@ -27,16 +25,14 @@ pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     }
     let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
     let team = row.team.as_deref();
-    // The gateway asks it, before a call.
-    let is_approval = team.is_some_and(|team| team.is_approval);
-    let others = cut_all(&body.others);
+    let others = Body::beginnings_of(&body.others, MAX_NAME);
     Entry::new(event, now)
         .about_question(row)
         .with_some(Member::Kind, body.kind.map(CallKind::word))
         .with_target(body.target.as_deref())
         .with_some(Member::Others, some(&others))
         .with_some(Member::Rule, team.map(|team| team.rule.as_str()))
-        .with_some(Member::Approval, is_approval.then_some(true))
+        .with_some(Member::Approval, row.is_approval().then_some(true))
         .with_some(Member::By, row.lifecycle.ended_by())
         .with_some(Member::Reason, reason)
         .with_some(Member::Fields, some(&body.fields))
@@ -57,22 +53,6 @@ fn client_name(info: &str) -> Option<String> {
         Some(version) => format!("{name} {version}"),
         None => name.to_owned(),
     })
-}
-
-/// Returns a name, or the beginning of one that is longer than [`MAX_NAME`] bytes with an ellipsis.
-fn cut(name: &str) -> Cow<'_, str> {
-    if name.len() <= MAX_NAME {
-        return Cow::Borrowed(name);
-    }
-    Cow::Owned(format!("{}…", beginning(name, MAX_NAME)))
-}
-
-/// Returns names of which none is longer than [`MAX_NAME`] bytes.
-fn cut_all(names: &[String]) -> Cow<'_, [String]> {
-    if names.iter().all(|name| name.len() <= MAX_NAME) {
-        return Cow::Borrowed(names);
-    }
-    Cow::Owned(names.iter().map(|name| cut(name).into_owned()).collect())
 }
 
 /// Returns a list that is not empty.
@@ -140,7 +120,10 @@ impl Entry {
 
     /// Adds the name of a tool or prompt, or the beginning of a long URI.
     fn with_target(self, target: Option<&str>) -> Self {
-        self.with_some(Member::Target, target.map(cut).as_deref())
+        self.with_some(
+            Member::Target,
+            target.map(|name| cut(name, MAX_NAME)).as_deref(),
+        )
     }
 
     /// Adds a member that the entry does not have yet.
@@ -269,7 +252,7 @@ impl ActEvent {
             .with_some(Member::To, self.to.as_ref())
             .with_some(Member::Person, self.dropped.as_deref())
             .with_some(Member::Reason, reason)
-            .with_some(Member::Fields, some(&self.fields))
+            .with_some(Member::Fields, some(&Body::short_names(&self.fields)))
             .with_some(Member::Edited, some(&self.edited))
             .with_some(Member::By, self.by.as_ref())
             .with_some(Member::Channel, self.channel.as_deref())

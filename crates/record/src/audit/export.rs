@@ -117,7 +117,8 @@ fn guarded(value: &str) -> Cow<'_, str> {
 }
 
 fn spelled_out(value: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| matches!(c, '\t' | '\r' | '\n') || !acts_on_a_screen(c);
+    // A terminal writes over the line after `\r`.
+    let is_plain = |c: char| matches!(c, '\t' | '\n') || !acts_on_a_screen(c);
     if value.chars().all(is_plain) {
         return Cow::Borrowed(value);
     }
@@ -155,10 +156,10 @@ mod tests {
             ("a;=1+1;b", "\"a;'=1+1;b\""),
             ("a; @b;c-d", "\"a; '@b;c-d\""),
             ("a\t+1", "\"a\t'+1\""),
-            ("a\r\n-1", "\"a\r\n'-1\""),
+            ("a\r\n-1", "\"a\\u{d}\n'-1\""),
             ("a;\"=1", "\"a;\"\"'=1\""),
             ("a=1-2@b", "a=1-2@b"),
-            ("a\r\nb", "\"a\r\nb\""),
+            ("a\r\nb", "\"a\\u{d}\nb\""),
             ("a\u{202e}b\u{2028}é\u{ad}", "a\\u{202e}b\\u{2028}é\\u{ad}"),
             ("a\u{1b}]0;x\u{7},", "\"a\\u{1b}]0;x\\u{7},\""),
             ("", ""),

@@ -117,7 +117,8 @@ pub async fn latest_events(
 ) -> Result<LatestEvents, StoreError> {
     let end = store.audit_end().await?.saturating_add(1);
     let mut until = before.unwrap_or(u64::MAX).min(end);
-    let last_read = until.saturating_sub(MAX_READ).max(1);
+    let first = first_number(store).await?;
+    let last_read = until.saturating_sub(MAX_READ).max(first);
     let mut page = LatestEvents::default();
     while until > last_read {
         let from = until.saturating_sub(AT_ONCE).max(last_read);
@@ -127,12 +128,18 @@ pub async fn latest_events(
             .await?;
         page.links.extend(found);
         if page.links.len() >= most {
-            let last = page.links.last().map_or(1, |link| link.number);
-            page.older = (last > 1).then_some(last);
+            let last = page.links.last().map_or(first, |link| link.number);
+            page.older = (last > first).then_some(last);
             return Ok(page);
         }
         until = from;
     }
-    page.older = (until > 1).then_some(until);
+    page.older = (until > first).then_some(until);
     Ok(page)
+}
+
+/// Returns the number of the first event that was not deleted; 1 if there is none.
+pub(super) async fn first_number(store: &dyn Store) -> Result<u64, StoreError> {
+    let first = store.audit(1, 1).await?;
+    Ok(first.first().map_or(1, |link| link.number))
 }

@@ -229,6 +229,12 @@ members! {
     Need = "need",
     /// The number of omitted similar events before it.
     LeftOut = "leftOut",
+    /// The number of the last event that was deleted.
+    PurgedUpTo = "purgedUpTo",
+    /// The hash of that event.
+    PurgedHash = "purgedHash",
+    /// The time of that event.
+    PurgedAt = "purgedAt",
 }
 
 /// An entry of the audit, read. Members and words that this version does not know stay in it.
@@ -372,7 +378,7 @@ mod tests {
             names.join(" "),
             "at event id server principal mode kind target others rule approval by act to person of session device \
              client evidence channel message reason fields edited unchecked digest before restart rules grants call \
-             until comment votes need leftOut"
+             until comment votes need leftOut purgedUpTo purgedHash purgedAt"
         );
     }
 

@@ -114,8 +114,16 @@ pub fn in_words(entry: &AuditedEvent, moment: impl Fn(i64) -> String) -> String 
     }
     let until = entry.number(Member::Until);
     let until = until.and_then(|until| i64::try_from(until).ok());
-    if let Some(until) = until.map(moment) {
+    if let Some(until) = until.map(&moment) {
         said.extend(["  good until ", &*until]);
+    }
+    if let Some(number) = entry.number(Member::PurgedUpTo) {
+        said.extend(["  up to event ", &*number.to_string()]);
+        let of = entry.number(Member::PurgedAt);
+        let of = of.and_then(|of| i64::try_from(of).ok());
+        if let Some(of) = of.map(&moment) {
+            said.extend([" of ", &*of]);
+        }
     }
     if is_there(Member::By) {
         let who = word(Member::By);

@@ -10,6 +10,9 @@ pub struct Purge {
     pub before: Timestamp,
     /// Only those of this caller ([`Body::principal`](super::Body::principal)).
     pub principal: Option<String>,
+    /// Only those that this server asked ([`Body::server_address`](super::Body::server_address)) and on which nobody acted;
+    /// none of a rule, in which people may have agreed or commented.
+    pub unanswered_of: Option<String>,
 }
 
 impl Purge {
@@ -18,16 +21,29 @@ impl Purge {
         Self {
             before,
             principal: None,
+            unanswered_of: None,
         }
     }
 
     /// Deletes what has ended, of this caller alone.
     pub fn of(principal: String) -> Self {
         Self {
-            before: Timestamp::from_millis(i64::MAX.unsigned_abs()),
             principal: Some(principal),
+            ..Self::before(Timestamp::from_millis(i64::MAX.unsigned_abs()))
         }
     }
+}
+
+/// The bytes that the questions of one caller and one server keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredOf {
+    /// The caller ([`Body::principal`](super::Body::principal)).
+    pub caller: String,
+    /// The server that asked ([`Body::server_address`](super::Body::server_address)); `None` for approvals, for which the
+    /// gateway asks.
+    pub server: Option<String>,
+    /// The bytes.
+    pub bytes: u64,
 }
 
 /// The contents of a record in numbers.

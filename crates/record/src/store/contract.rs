@@ -6,11 +6,13 @@ mod lists;
 mod outbox;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
+mod sealed;
 mod shared_rows;
 mod used;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
+use mcp_elicit_core::question::Ending;
 use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_policy::rules::{Decision, Rules};
@@ -52,6 +54,7 @@ pub(super) fn row(id: &str, at: u64) -> Row {
             at_client: false,
             unchecked: None,
             arguments_left_out: None,
+            trace: None,
         }),
         arguments: Some(vec![1, 2]),
         content: None,
@@ -373,6 +376,116 @@ async fn sweeps(store: &dyn Store) {
 }
 
 /// A result is kept for its time, and returned once.
+/// Adds up bytes by caller and server, and deletes the ended questions of one server on which nobody acted.
+async fn makes_room(store: &dyn Store) {
+    let withdrawn = |row: &Row| {
+        let step = Ending::WithdrawnByServer.transition();
+        let at = Timestamp::from_millis(2_000);
+        let lifecycle = row.lifecycle.step(&step, at).unwrap();
+        Row {
+            lifecycle,
+            ..row.clone()
+        }
+    };
+    let of = |id: &str, server: &str, caller: &str| {
+        let mut row = row(id, 1_000);
+        let body = Arc::make_mut(&mut row.body);
+        body.address = Some(server.to_owned());
+        body.principal = caller.to_owned();
+        row
+    };
+    let with_rule = |id: &str, is_approval| {
+        let mut row = team_row(id, 1_000, "ops", "ann");
+        row.team.as_mut().unwrap().is_approval = is_approval;
+        Row {
+            body: of(id, "a", "key-1").body,
+            params: Some(" ".repeat(20_000)),
+            ..row
+        }
+    };
+    let large = Row {
+        params: Some(" ".repeat(20_000)),
+        ..of("large", "c", "key-3")
+    };
+    for (row, ended) in [
+        (of("open", "a", "key-1"), None),
+        (of("declined", "a", "key-1"), Some(true)),
+        (of("taken back", "a", "key-1"), Some(false)),
+        (of("taken back too", "a", "key-2"), Some(false)),
+        (of("of another server", "b", "key-1"), Some(false)),
+        (with_rule("approval", true), Some(false)),
+        (with_rule("of a rule", false), Some(false)),
+        (large.clone(), Some(false)),
+        (
+            Row {
+                id: "large, declined".to_owned(),
+                ..large
+            },
+            Some(true),
+        ),
+    ] {
+        store.insert(row.clone(), "asked".to_owned()).await.unwrap();
+        let next = match ended {
+            None => continue,
+            Some(false) => withdrawn(&row),
+            Some(true) => {
+                let mut row = acted(&row);
+                let given = Timestamp::from_millis(3_000);
+                row.lifecycle = row.lifecycle.step(&Transition::Deliver, given).unwrap();
+                row
+            }
+        };
+        assert!(store.change(vec![change(next, 0)]).await.unwrap());
+    }
+    let mut stored = store.stored_bytes().await.unwrap();
+    stored.sort_by_key(|of| (of.caller.clone(), of.server.clone()));
+    let of_whom: Vec<_> = stored
+        .iter()
+        .map(|of| (of.caller.as_str(), of.server.as_deref(), of.bytes >= 1_024))
+        .collect();
+    assert_eq!(
+        of_whom,
+        [
+            ("key-1", None, true),
+            ("key-1", Some("a"), true),
+            ("key-1", Some("b"), true),
+            ("key-2", Some("a"), true),
+            ("key-3", Some("c"), true),
+        ]
+    );
+    let params = async |id: &str| {
+        let row = store.find(id.to_owned()).await.unwrap().unwrap();
+        row.params.map(|params| params.len())
+    };
+    assert_eq!(params("large").await, None, "nobody will answer it");
+    assert_eq!(params("taken back").await, Some(2));
+    for id in ["large, declined", "approval"] {
+        assert_eq!(params(id).await, Some(20_000), "{id}");
+    }
+    assert!(stored[1].bytes >= 3 * 1_024, "{stored:?}");
+    let unanswered = |principal: Option<&str>| Purge {
+        principal: principal.map(str::to_owned),
+        unanswered_of: Some("a".to_owned()),
+        ..Purge::before(Timestamp::from_millis(9_000))
+    };
+    let count = async |purge: Purge| store.purgeable(purge).await.unwrap();
+    assert_eq!(count(unanswered(None)).await, 2);
+    assert_eq!(count(unanswered(Some("key-1"))).await, 1);
+    assert_eq!(store.purge(unanswered(Some("key-1"))).await.unwrap(), 1);
+    for (id, is_there) in [
+        ("open", true),
+        ("declined", true),
+        ("taken back", false),
+        ("taken back too", true),
+        ("of another server", true),
+        ("approval", true),
+        ("of a rule", true),
+    ] {
+        let found = store.find(id.to_owned()).await.unwrap();
+        assert_eq!(found.is_some(), is_there, "{id}");
+    }
+}
+
 async fn keeps_results(store: &dyn Store) {
     let at = Timestamp::from_millis;
     let call = |id: &str, until: u64| super::FinishedCall {
@@ -498,7 +611,7 @@ async fn writes_groups(store: &dyn Store) {
             match write {
                 Write::Insert { audit, .. } => links.extend(audit.clone()),
                 Write::Change(changes) => links.extend(changes[0].audit.clone()),
-                Write::Note(entry) => links.push(entry.clone()),
+                Write::Note(entry) | Write::PurgeAudit { entry, .. } => links.push(entry.clone()),
             }
         }
         let audit = store.audit(count + 1, 2_000).await.unwrap();
@@ -536,6 +649,14 @@ async fn every_store_is_swept() {
     sweeps(&Writer::new(Arc::new(Memory::default()))).await;
     let folder = tempfile::tempdir().unwrap();
     sweeps(&Sqlite::at(&folder.path().join("sweep.sqlite"))).await;
+}
+
+#[tokio::test]
+async fn every_store_makes_room() {
+    makes_room(&Memory::default()).await;
+    makes_room(&Writer::new(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    makes_room(&Sqlite::at(&folder.path().join("room.sqlite"))).await;
 }
 
 #[tokio::test]
@@ -809,7 +930,8 @@ async fn keeps_grants(store: &dyn Store) {
         until: at(until),
     };
     for (key, until) in [("a", 2_000), ("b", 3_000), ("c", 4_000), ("b", 5_000)] {
-        store.keep_grant(grant(key, until)).await.unwrap();
+        let is_stored = store.keep_grant(grant(key, until), at(1_000));
+        assert!(is_stored.await.unwrap());
     }
     let sorted = async |now| {
         let mut grants = store.grants(at(now)).await.unwrap();
@@ -827,6 +949,13 @@ async fn keeps_grants(store: &dyn Store) {
         .await
         .unwrap();
     assert_eq!(sorted(0).await, [grant("c", 4_000)]);
+    // One that was given before another of its key began does not replace it.
+    let earlier = grant("c", 6_000);
+    assert!(!store.keep_grant(earlier, at(999)).await.unwrap());
+    assert_eq!(sorted(0).await, [grant("c", 4_000)]);
+    // The same one may be stored twice: after the first time, the connection may break.
+    let again = store.keep_grant(grant("c", 4_000), at(999));
+    assert!(again.await.unwrap());
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::api_tokens::ApiTokenStore;
 use super::shared_rows::SharedRowStore;
 use super::{PartReceiver, PartSender, Store, Stored};
-use crate::encryption::SealedWith;
-use crate::{Keys, LockFile};
+use crate::encryption::{KeyId, SealedWith};
+use crate::{KeyFiles, Keys, LockFile};
 
 /// A record that is in a database instead of a state folder.
 pub trait DatabaseRecord: fmt::Debug + Send + Sync {
@@ -17,8 +17,25 @@ pub trait DatabaseRecord: fmt::Debug + Send + Sync {
     fn recognize(&self) -> Stored<'_, ()>;
     /// Returns the store for reading, whatever keys its values and the audit's links were made with.
     fn to_read(&self) -> Arc<dyn Store>;
-    /// Opens the record with its keys. This process counts as one of the running gateways while it holds the lock file.
-    fn open(&self, keys: Keys) -> Stored<'_, (Arc<dyn Store>, LockFile)>;
+    /// Opens the record with its keys, which the files have. This process counts as one of the running gateways while it holds the lock file.
+    fn open(&self, keys: Keys, files: KeyFiles) -> Stored<'_, (Arc<dyn Store>, LockFile)>;
+    /// Makes the key files of a state folder complete with the keys of the record, which the master key in its `seal.key`
+    /// unwraps. Without effect on a record of an earlier version. Returns the ids of the master keys.
+    ///
+    /// # Errors
+    /// If the folder has no master key of the record, or has another key of identities.
+    fn share_keys(&self, files: KeyFiles) -> Stored<'_, Vec<String>>;
+    /// Adds a data key, which seals new values once every running gateway has it.
+    ///
+    /// # Errors
+    /// Those of [`share_keys`](Self::share_keys), and if a running gateway does not read it in time.
+    fn rotate_keys(&self, files: KeyFiles) -> Stored<'_, ()>;
+    /// Removes the data keys that no value needs from the record, and from these files. Returns their ids.
+    fn retire_keys(&self, files: KeyFiles, needed: SealedWith) -> Stored<'_, Vec<KeyId>>;
+    /// Wraps the keys by another master key too, which these files get.
+    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, ()>;
+    /// Removes what other master keys than this one wrap. Returns `false` if there is none.
+    fn finish_rewrap(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, bool>;
     /// Returns the keys that sealed values need.
     fn sealed_with(&self) -> Stored<'_, SealedWith>;
     /// Returns the number of running gateways, and of commands that have the record open.

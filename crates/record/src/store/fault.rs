@@ -12,6 +12,8 @@ pub enum DatabaseFault {
     Busy,
     /// The database takes no writes.
     ReadOnly,
+    /// The disk of the database is full.
+    Full,
     /// The file is no database.
     NotADatabase,
     /// Any other.
@@ -53,6 +55,18 @@ impl DatabaseError {
     /// Returns the part on which a decision depends.
     pub fn fault(&self) -> DatabaseFault {
         self.fault
+    }
+
+    /// Returns what it means for the record, in words.
+    pub(super) fn in_words(&self) -> &'static str {
+        match self.fault {
+            DatabaseFault::Full => "the disk of the record is full",
+            DatabaseFault::ReadOnly => "the record takes no writes",
+            DatabaseFault::Away
+            | DatabaseFault::Busy
+            | DatabaseFault::NotADatabase
+            | DatabaseFault::Other => "the record cannot be reached",
+        }
     }
 }
 

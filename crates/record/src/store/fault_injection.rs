@@ -10,7 +10,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Purge, RecordContents,
-    Row, RunningCall, Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
+    ResealedRow, Row, RunningCall, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant,
+    StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -72,7 +73,7 @@ impl Store for Failing {
         self.below.waiting_of(principal, server)
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
         self.below.stored_bytes()
     }
 
@@ -102,6 +103,10 @@ impl Store for Failing {
 
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         self.below.take_call(id)
+    }
+
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        self.below.stored_call(id)
     }
 
     fn begin_call(
@@ -138,8 +143,8 @@ impl Store for Failing {
         self.below.learned(server)
     }
 
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
-        self.below.keep_grant(grant)
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+        self.below.keep_grant(grant, given)
     }
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
@@ -156,6 +161,14 @@ impl Store for Failing {
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
         self.below.drop_grants(keys)
+    }
+
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+        self.below.sealed_rows(query)
+    }
+
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+        failing(&self.writes).unwrap_or_else(|| self.below.reseal(rows))
     }
 
     fn audit_end(&self) -> Stored<'_, u64> {

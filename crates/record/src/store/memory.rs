@@ -2,6 +2,7 @@
 
 mod api_tokens;
 mod outbox;
+mod sealed;
 mod shared_rows;
 
 use std::cmp::Ordering;
@@ -18,10 +19,12 @@ use self::shared_rows::Shared;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
-    Stored, StoredGrant, UnattendedCall, UsedValue, Write, chained,
+    OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall, SERVERS_LEARNED,
+    SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf, UnattendedCall,
+    UsedValue, Write, chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
+use crate::stored_bytes::PARAMS_AFTER_END;
 use crate::used::UsedKind;
 
 #[derive(Default)]
@@ -79,6 +82,9 @@ fn is_purged(row: &Row, purge: &Purge) -> bool {
             .principal
             .as_ref()
             .is_none_or(|of| row.body.principal == *of)
+        && purge.unanswered_of.as_deref().is_none_or(|server| {
+            row.team.is_none() && row.body.server_address() == server && !row.has_acted()
+        })
 }
 
 fn counted(number: usize) -> u64 {
@@ -107,6 +113,21 @@ impl Inner {
                 }
             }
             Write::Note(entry) => self.append(entry.clone()),
+            Write::PurgeAudit {
+                number,
+                hash,
+                entry,
+            } => {
+                let is_base = |link: &AuditEntry| link.number == *number && link.hash == *hash;
+                let Some(base) = self.audit.iter().position(is_base) else {
+                    return false;
+                };
+                if base + 1 == self.audit.len() {
+                    return false;
+                }
+                self.audit.drain(..=base);
+                self.append(entry.clone());
+            }
             Write::Change(changes) => {
                 let seen = |change: &Change| {
                     let row = self.rows.get(&change.row.id);
@@ -117,7 +138,11 @@ impl Inner {
                 }
                 for change in changes {
                     self.outbox.note(&change.row);
-                    self.rows.insert(change.row.id.clone(), change.row.clone());
+                    let mut row = change.row.clone();
+                    if row.ended_unanswered() {
+                        row.params = row.params.filter(|params| params.len() <= PARAMS_AFTER_END);
+                    }
+                    self.rows.insert(row.id.clone(), row);
                     for entry in &change.audit {
                         self.append(entry.clone());
                     }
@@ -128,10 +153,11 @@ impl Inner {
     }
 
     fn append(&mut self, entry: String) {
-        let before = self.audit.last().map_or("", |last| last.hash.as_str());
+        let last = self.audit.last();
+        let (number, before) = last.map_or((0, ""), |last| (last.number, &*last.hash));
         let hash = chained(self.key.as_ref(), before, &entry);
         self.audit.push(AuditEntry {
-            number: self.audit.len() as u64 + 1,
+            number: number.saturating_add(1),
             entry,
             hash,
         });
@@ -229,15 +255,24 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
         let sums = self.with(|inner| {
-            let mut sums = std::collections::HashMap::<String, u64>::new();
+            let mut sums = std::collections::HashMap::<_, u64>::new();
             for row in inner.rows.values() {
-                *sums.entry(row.body.principal.clone()).or_default() += row.stored_bytes();
+                let server = row.asking_server().map(str::to_owned);
+                *sums
+                    .entry((row.body.principal.clone(), server))
+                    .or_default() += row.stored_bytes();
             }
             sums
         });
-        async move { Ok(sums.into_iter().collect()) }.boxed()
+        let sums = sums.into_iter().map(|((caller, server), bytes)| StoredOf {
+            caller,
+            server,
+            bytes,
+        });
+        let sums = sums.collect();
+        async move { Ok(sums) }.boxed()
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
@@ -316,6 +351,11 @@ impl Store for Memory {
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         let taken = self.with(|inner| inner.calls.remove(&id));
         async { Ok(taken) }.boxed()
+    }
+
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        let stored = self.with(|inner| inner.calls.get(&id).cloned());
+        async { Ok(stored) }.boxed()
     }
 
     fn begin_call(
@@ -404,9 +444,16 @@ impl Store for Memory {
         async { Ok(learned) }.boxed()
     }
 
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
-        self.with(|inner| inner.grants.insert(grant.key.clone(), grant));
-        async { Ok(()) }.boxed()
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+        let is_stored = self.with(|inner| {
+            let known = inner.grants.get(&grant.key);
+            if known.is_some_and(|known| given < known.at && !grant.has_times_of(known)) {
+                return false;
+            }
+            inner.grants.insert(grant.key.clone(), grant);
+            true
+        });
+        async move { Ok(is_stored) }.boxed()
     }
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
@@ -438,6 +485,22 @@ impl Store for Memory {
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
         self.with(|inner| inner.grants.retain(|key, _| !keys.contains(key)));
         async { Ok(()) }.boxed()
+    }
+
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+        let found = self.with(|inner| inner.sealed_rows(&query));
+        async { found }.boxed()
+    }
+
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+        let changed = self.with(|inner| {
+            let mut changed = 0;
+            for row in &rows {
+                changed += usize::from(inner.reseal(row)?);
+            }
+            Ok(changed)
+        });
+        async { changed }.boxed()
     }
 
     fn audit_end(&self) -> Stored<'_, u64> {

@@ -5,6 +5,7 @@
 //! read (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values
 //! that a person entered reach it sealed.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
+use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,7 @@ mod moved;
 pub mod outbox;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod sealed;
 pub mod shared_rows;
 pub mod sqlite;
 pub mod writer;
@@ -45,7 +48,7 @@ pub(crate) mod fault_injection;
 #[cfg(test)]
 mod inline_tests;
 
-pub use contents::{Purge, RecordContents};
+pub use contents::{Purge, RecordContents, StoredOf};
 pub use database_record::DatabaseRecord;
 pub use fault::{DatabaseError, DatabaseFault};
 pub use list::{Filter, ListKeys, ListQuery, Matching, Page, SearchWord};
@@ -56,6 +59,7 @@ pub use postgres::{
     AddressError, PasswordSource, Postgres, PostgresDatabase, PostgresRecord, PostgresReplica,
     PostgresSettings, PostgresTables,
 };
+pub use sealed::{ResealedRow, SealedQuery, SealedRow, SealedTable};
 pub use sqlite::{CopiedRecord, EarlierFile, Sqlite, StateTables};
 pub use writer::Writer;
 
@@ -146,11 +150,71 @@ impl Row {
 
 /// The longest beginning of a message that lists show, in characters.
 pub const MAX_MESSAGE: usize = 1_000;
+/// The most bytes of one name of a list that a server wrote.
+const MAX_NAME: usize = 256;
+/// The most bytes of one sentence of such a list.
+const MAX_SENTENCE: usize = 1_000;
+/// The most bytes of such a list.
+const MAX_LIST: usize = 16 * 1024;
+/// The most bytes of the description that a server or a client gives of itself.
+const MAX_INFO: usize = 4_096;
+
+/// Returns the text, or the beginning of one with more than `most` bytes with an ellipsis.
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    format!("{}…", beginning(text, most)).into()
+}
 
 impl Body {
     /// Returns the beginning of a message that lists show.
     pub fn beginning_of(message: &str) -> String {
         message.chars().take(MAX_MESSAGE).collect()
+    }
+
+    /// Returns the names that a row and the audit have of a list that a server wrote: each up to its first 256 bytes, and
+    /// `…` in place of those beyond 16 KiB together.
+    pub(crate) fn short_names(list: &[String]) -> Vec<String> {
+        Self::beginnings_of(list, MAX_NAME)
+    }
+
+    /// Returns the sentences likewise, each up to its first 1,000 bytes.
+    pub(crate) fn short_sentences(list: &[String]) -> Vec<String> {
+        Self::beginnings_of(list, MAX_SENTENCE)
+    }
+
+    /// Returns the texts, each up to its first `most` bytes, and `…` in place of those beyond 16 KiB together.
+    pub(crate) fn beginnings_of(list: &[String], most: usize) -> Vec<String> {
+        let mut left = MAX_LIST;
+        let mut all = Vec::new();
+        for text in list {
+            let text = cut(text, most);
+            let Some(rest) = left.checked_sub(text.len()) else {
+                all.push("…".to_owned());
+                break;
+            };
+            left = rest;
+            all.push(text.into_owned());
+        }
+        all
+    }
+
+    /// Returns the description that a server or a client gave of itself; of one with more than [`MAX_INFO`] bytes the
+    /// name, the title and the version.
+    pub(crate) fn short_info(info: &str) -> Option<String> {
+        if info.len() <= MAX_INFO {
+            return Some(info.to_owned());
+        }
+        let read: serde_json::Value = serde_json::from_str(info).ok()?;
+        let short = ["name", "title", "version"]
+            .into_iter()
+            .filter_map(|member| {
+                let text = cut(read.get(member)?.as_str()?, MAX_NAME);
+                Some((member.to_owned(), text.into_owned().into()))
+            });
+        let short: serde_json::Map<_, _> = short.collect();
+        serde_json::to_string(&short).ok()
     }
 
     /// Returns the text that distinguishes the servers of questions: the operator's name, else the command or URL.
@@ -206,6 +270,9 @@ pub struct Body {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_left_out: Option<usize>,
+    /// The `traceparent` of the span in which it was asked. Absent if its call is not traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// A change of a row: the next row, and the version that was read.
@@ -262,7 +329,7 @@ pub struct UnattendedCall {
 pub struct RunningCall {
     /// The running gateway.
     pub owner: String,
-    /// The address at which a person can answer the question that it waits for.
+    /// The address at which a person can answer the question that it waits for; the state of a task, as its session wrote it.
     pub link: Option<String>,
 }
 
@@ -303,6 +370,13 @@ pub struct StoredGrant {
     pub until: Timestamp,
 }
 
+impl StoredGrant {
+    /// Returns `true` if the other began at the same time and expires at the same time: it is this one, stored twice.
+    fn has_times_of(&self, other: &Self) -> bool {
+        (self.at, self.until) == (other.at, other.until)
+    }
+}
+
 /// A value that was used, and counts once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedValue {
@@ -328,6 +402,16 @@ pub enum Write {
     Change(Vec<Change>),
     /// Only an audit entry.
     Note(String),
+    /// The oldest links are deleted, and an audit entry is added. It is not made unless the last one to be deleted has
+    /// this hash, and another one follows it.
+    PurgeAudit {
+        /// The number of the last link to be deleted.
+        number: u64,
+        /// Its hash.
+        hash: String,
+        /// The audit entry.
+        entry: String,
+    },
 }
 
 impl Write {
@@ -335,6 +419,8 @@ impl Write {
     pub fn survives(&self) -> Crash {
         match self {
             Self::Insert { .. } | Self::Note(_) => Crash::Process,
+            // Not on the thread of a session.
+            Self::PurgeAudit { .. } => Crash::Machine,
             Self::Change(changes) => {
                 let all = changes.iter().map(|change| change.survives);
                 all.max().unwrap_or_default()
@@ -346,7 +432,7 @@ impl Write {
 /// One link of the audit chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// Counts from 1 without gaps.
+    /// Counts from 1 without gaps. The first ones may have been deleted.
     pub number: u64,
     /// The event, JSON.
     pub entry: String,
@@ -372,7 +458,7 @@ fn addressee_key(to: &Addressee) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database failed.
-    #[error("the record cannot be reached")]
+    #[error("{}", .0.in_words())]
     Database(#[from] DatabaseError),
     /// The file of the database cannot be opened.
     #[error("the record cannot be opened")]
@@ -434,6 +520,22 @@ impl StoreError {
         }
     }
 
+    /// Returns `true` if the disk of the record is full.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Database(error) => error.fault() == DatabaseFault::Full,
+            Self::File(error) => error.kind() == std::io::ErrorKind::StorageFull,
+            Self::Closed
+            | Self::Unreadable(_)
+            | Self::OtherKey
+            | Self::OtherSealKey
+            | Self::OldFile(_)
+            | Self::NotRecord(_)
+            | Self::Refused { .. }
+            | Self::Newer { .. } => false,
+        }
+    }
+
     /// Returns `true` if the file is another program's, or damaged so that it is no database.
     pub fn is_no_record(&self) -> bool {
         match self {
@@ -481,6 +583,10 @@ pub trait Store: Send + Sync + 'static {
     fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
         None
     }
+    /// Makes everything that is committed survive a loss of power.
+    fn sync(&self) -> Stored<'_, ()> {
+        async { Ok(()) }.boxed()
+    }
     /// Returns the row of this id.
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// Returns the undelivered rows of the same question, oldest first.
@@ -498,8 +604,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the number of waiting rows of this caller ([`Body::principal`]), and of those the number of this server
     /// ([`Body::server_address`]).
     fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount>;
-    /// Returns the bytes that rows keep, by caller ([`Body::principal`]).
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>>;
+    /// Returns the bytes that rows keep, by caller and server.
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>>;
     /// Returns the deduplication keys (`Row::binding`) of rows that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Returns at most `most` rows that need an action: those that are due, waiting ones that cannot be found again,
@@ -512,7 +618,7 @@ pub trait Store: Send + Sync + 'static {
     fn purgeable(&self, purge: Purge) -> Stored<'_, usize>;
     /// Returns the contents in numbers.
     fn contents(&self) -> Stored<'_, RecordContents>;
-    /// Stores a call in progress, unless the result of the call of this id is stored.
+    /// Stores a call in progress, or its new link, unless the result of the call of this id is stored.
     fn begin_call(
         &self,
         id: String,
@@ -526,6 +632,8 @@ pub trait Store: Send + Sync + 'static {
     fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
     /// Deletes the result of a call and returns it, which survives a loss of power; `None` if another gateway was first.
     fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
+    /// Returns the result of a call, which stays stored.
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
     /// Returns the calls without a waiting client that have not expired, of one deduplication key or all.
     fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>>;
     /// Deletes expired calls.
@@ -536,12 +644,18 @@ pub trait Store: Send + Sync + 'static {
     fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
         async { Ok(true) }.boxed()
     }
-    /// Stores an approval that is valid for a while, replacing one of the same key.
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()>;
+    /// Stores an approval that is valid for a while, and was given at this time. It replaces one of the same key, unless
+    /// that began later. Returns `true` if it is stored.
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool>;
     /// Deletes expired approvals, and returns the others.
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>>;
     /// Deletes the approvals of these keys.
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
+    /// Returns the sealed values of rows, in the order of their ids or keys.
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>>;
+    /// Replaces the sealed values of the rows that are as before, and erases the earlier ones from the disk. Their versions
+    /// stay, and nobody is told. Returns the number of rows.
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize>;
     /// Deletes expired uses, and stores this one, which survives a loss of power. Returns `false` if the value was used
     /// before, or if the store holds [`MOST_USED`] values of its kind.
     fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool>;

@@ -9,8 +9,10 @@
 //! | `questions` | batches of writes |
 //! | `record` | the record as the commands use it |
 //! | `keys` | the check that the keys are those of the record |
+//! | `record_keys` | the keys in the table, wrapped, and the copies in state folders |
 //! | `replica` | the running gateways, and notices between them |
 //! | `outbox` | messages to people |
+//! | `sealed` | values that are sealed anew |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
 mod answered;
@@ -26,7 +28,9 @@ mod proven;
 mod public_schema_tests;
 mod questions;
 mod record;
+mod record_keys;
 mod replica;
+mod sealed;
 mod settings;
 mod state_tables;
 mod statements;
@@ -43,7 +47,7 @@ use tokio_postgres::Row as Columns;
 use tokio_postgres::types::ToSql;
 
 pub use self::database::PostgresDatabase;
-use self::questions::WriterState;
+use self::questions::{FoundBy, WriterState};
 pub use self::record::PostgresRecord;
 pub use self::replica::PostgresReplica;
 pub use self::settings::{AddressError, PasswordSource, PostgresSettings};
@@ -51,8 +55,9 @@ pub use self::state_tables::PostgresTables;
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED, Store, StoreError,
-    Stored, StoredGrant, UnattendedCall, UsedValue, Write, tell_left_out,
+    OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall, SERVERS_LEARNED,
+    SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf, UnattendedCall,
+    UsedValue, Write, tell_left_out,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::encryption::{Encryption, random_id};
@@ -154,6 +159,24 @@ impl Postgres {
         migrations::planned(&client, self.database.settings().address()).await
     }
 
+    /// Returns `true` if the database has no record, or one without an event. Nothing is written.
+    ///
+    /// # Errors
+    /// If the database cannot be reached or used.
+    pub async fn is_unused(&self) -> Result<bool, StoreError> {
+        let client = self.database.connect().await?;
+        let address = self.database.settings().address();
+        if migrations::is_new(&client, address).await? {
+            return Ok(true);
+        }
+        // A role without the rights gets the error of the next step.
+        let Ok(end) = database::query(&client, &statements::AUDIT_END, &[]).await else {
+            return Ok(false);
+        };
+        let end = end.first().map(|row| unsigned(row, 0)).transpose()?;
+        Ok(end == Some(0))
+    }
+
     async fn opened(&self) -> Result<&PostgresDatabase, StoreError> {
         self.ready().await?;
         Ok(&self.database)
@@ -222,6 +245,22 @@ fn read_link(row: &Columns) -> Result<AuditEntry, StoreError> {
         entry: row.try_get(1)?,
         hash: row.try_get(2)?,
     })
+}
+
+/// Reads a link with the columns by which it is found. If they are not those of its entry, its hash is wrong too: whoever has
+/// changed them hides it from a search, and the verification of the chain says so.
+fn read_whole_link(row: &Columns) -> Result<AuditEntry, StoreError> {
+    let link = read_link(row)?;
+    let found_by = FoundBy {
+        at: row.try_get(3)?,
+        event: row.try_get(4)?,
+        question: row.try_get(5)?,
+    };
+    if found_by == FoundBy::of(&link.entry) {
+        return Ok(link);
+    }
+    let hash = format!("changed columns {}", link.hash);
+    Ok(AuditEntry { hash, ..link })
 }
 
 fn unsigned(row: &Columns, at: usize) -> Result<u64, StoreError> {
@@ -359,12 +398,18 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
         async move {
             let each = signed(stored_bytes::ROW);
             let database = self.opened().await?;
             let rows = database.rows(&statements::STORED_BYTES, &[&each]).await?;
-            let sum = |row: &Columns| Ok((row.try_get(0)?, unsigned(row, 1)?));
+            let sum = |row: &Columns| {
+                Ok(StoredOf {
+                    caller: row.try_get(0)?,
+                    server: row.try_get(1)?,
+                    bytes: unsigned(row, 2)?,
+                })
+            };
             rows.iter().map(sum).collect()
         }
         .boxed()
@@ -396,13 +441,18 @@ impl Store for Postgres {
             database
                 .execute(
                     &statements::PURGE_NOTIFICATIONS,
-                    &[&before, &purge.principal],
+                    &[&before, &purge.principal, &purge.unanswered_of],
                 )
                 .await?;
             // In parts: a long transaction would hold locks, and rows that vacuum cannot remove.
             let mut all = 0;
             loop {
-                let values: &[&(dyn ToSql + Sync)] = &[&before, &purge.principal, &PURGED_AT_ONCE];
+                let values: &[&(dyn ToSql + Sync)] = &[
+                    &before,
+                    &purge.principal,
+                    &purge.unanswered_of,
+                    &PURGED_AT_ONCE,
+                ];
                 let count = database.execute(&statements::PURGE, values).await?;
                 all += count;
                 if count < PURGED_AT_ONCE.unsigned_abs() {
@@ -418,7 +468,10 @@ impl Store for Postgres {
             let before = millis(purge.before);
             let database = self.opened().await?;
             let row = database
-                .row(&statements::PURGEABLE, &[&before, &purge.principal])
+                .row(
+                    &statements::PURGEABLE,
+                    &[&before, &purge.principal, &purge.unanswered_of],
+                )
                 .await?;
             Ok(usize::try_from(unsigned(&row, 0)?).unwrap_or(usize::MAX))
         }
@@ -478,6 +531,15 @@ impl Store for Postgres {
                 tracing::warn!(%fault, "a result that was taken could not be deleted yet");
             }
             Ok(Some(call))
+        }
+        .boxed()
+    }
+
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        async move {
+            let database = self.opened().await?;
+            let rows = database.rows(&statements::STORED_CALL, &[&id]).await?;
+            rows.first().map(read_call).transpose()
         }
         .boxed()
     }
@@ -573,9 +635,10 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
         async move {
             let (at, until) = (millis(grant.at), millis(grant.until));
+            let given = millis(given);
             let values: database::Values<'_> = &[
                 &grant.key,
                 &grant.question,
@@ -584,10 +647,11 @@ impl Store for Postgres {
                 &grant.answers,
                 &at,
                 &until,
+                &given,
             ];
             let database = self.opened().await?;
-            database.execute(&statements::KEEP_GRANT, values).await?;
-            Ok(())
+            let stored = database.execute(&statements::KEEP_GRANT, values).await?;
+            Ok(stored == 1)
         }
         .boxed()
     }
@@ -611,6 +675,14 @@ impl Store for Postgres {
             Ok(())
         }
         .boxed()
+    }
+
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+        async move { sealed::sealed_rows(self.opened().await?, &query).await }.boxed()
+    }
+
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+        async move { sealed::reseal(self.opened().await?, &rows).await }.boxed()
     }
 
     fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
@@ -641,7 +713,7 @@ impl Store for Postgres {
             let (from, most) = (signed(from), counted(most));
             let database = self.opened().await?;
             let rows = database.rows(&statements::AUDIT, &[&from, &most]).await?;
-            rows.iter().map(read_link).collect()
+            rows.iter().map(read_whole_link).collect()
         }
         .boxed()
     }

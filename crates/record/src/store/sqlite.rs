@@ -4,6 +4,14 @@
 //! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling
 //! thread makes it if it takes some tens of microseconds, less than a thread switch.
 
+/// The questions that this server asked without a rule, and on which nobody acted.
+macro_rules! unanswered_of {
+    () => {
+        "coalesce(address, server) = ?3 AND team IS NULL \
+         AND json_extract(exchange, '$.ending.phase') NOT IN ('answered', 'declined', 'cancelled')"
+    };
+}
+
 mod audit;
 mod calls;
 mod copy;
@@ -21,6 +29,7 @@ mod outbox;
 mod questions;
 mod recognize;
 mod seal_check;
+mod sealed;
 mod state_tables;
 mod used;
 
@@ -38,8 +47,9 @@ pub use self::state_tables::{EarlierFile, StateTables};
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
-    ListQuery, OpenCount, OpenFigures, Purge, RecordContents, Row, RunningCall, SERVERS_LEARNED,
-    Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write, tell_left_out,
+    ListQuery, OpenCount, OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall,
+    SERVERS_LEARNED, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf,
+    UnattendedCall, UsedValue, Write, tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -51,22 +61,33 @@ const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, cont
 pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 IS NOT NULL AND address = ?2 AND approval = 0) \
     FROM question WHERE open = 1 AND principal = ?1";
 
-/// The bytes that rows keep, by caller. The lengths are read from the rows' heads, without the values.
-const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), sum(max(octet_length(body), ?1) + coalesce(octet_length(params), 0) \
-    + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1";
+/// The bytes that rows keep, by caller and server. The lengths are read from the rows' heads, without the values.
+const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), iif(approval = 1, NULL, coalesce(address, server)), sum(max(octet_length(body), ?1) + coalesce(octet_length(params), 0) \
+    + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1, 2";
 
 /// The rows that need an action.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
     UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) LIMIT ?2";
 
-/// The rows that ended long ago, of one caller or all; an answer that may still be delivered has not ended.
+/// The rows that ended long ago, of one caller or all, and of those perhaps only the ones that one server asked and on
+/// which nobody acted; an answer that may still be delivered has not ended.
 macro_rules! purged {
     () => {
-        "FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL AND (?2 IS NULL OR principal = ?2)"
+        concat!(
+            "FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL AND (?2 IS NULL OR principal = ?2) AND (?3 IS NULL OR ",
+            unanswered_of!(),
+            ")"
+        )
     };
 }
-const PURGE: &str = concat!("DELETE ", purged!());
+const PURGE: &str = concat!(
+    "DELETE FROM question WHERE number IN (SELECT number ",
+    purged!(),
+    " ORDER BY ended_at LIMIT ?4)"
+);
+/// The most rows that are deleted in one step.
+const PURGED_AT_ONCE: i64 = 64;
 const PURGEABLE: &str = concat!("SELECT count(*) ", purged!());
 /// The contents in numbers, in the order of [`RecordContents`].
 const CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE open = 1), \
@@ -233,6 +254,8 @@ impl From<rusqlite::Error> for StoreError {
         let fault = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy) => DatabaseFault::Busy,
             Some(ErrorCode::NotADatabase) => DatabaseFault::NotADatabase,
+            Some(ErrorCode::DiskFull) => DatabaseFault::Full,
+            Some(ErrorCode::ReadOnly) => DatabaseFault::ReadOnly,
             Some(_) | None => DatabaseFault::Other,
         };
         Self::Database(DatabaseError::new(fault, error))
@@ -317,11 +340,19 @@ impl Store for Sqlite {
         file.unless_busy(|file| file.write_group(wanted))
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+    fn sync(&self) -> Stored<'_, ()> {
+        self.on_file(File::sync_log)
+    }
+
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
         self.on_file(|file| {
             all(file, STORED_BYTES, [signed(stored_bytes::ROW)], |row| {
-                let bytes: i64 = row.get(1)?;
-                Ok((row.get(0)?, u64::try_from(bytes).unwrap_or(0)))
+                let bytes: i64 = row.get(2)?;
+                Ok(StoredOf {
+                    caller: row.get(0)?,
+                    server: row.get(1)?,
+                    bytes: u64::try_from(bytes).unwrap_or(0),
+                })
             })
         })
     }
@@ -381,18 +412,34 @@ impl Store for Sqlite {
     }
 
     fn purge(&self, purge: Purge) -> Stored<'_, usize> {
-        self.on_file(move |file| {
-            file.purge_notifications(&purge)?;
-            let values = (millis(purge.before), purge.principal);
-            let count = file.connection()?.execute(PURGE, values)?;
-            file.cut_log()?;
-            Ok(count)
-        })
+        async move {
+            let messages = purge.clone();
+            let deleted = self.on_file(move |file| file.purge_notifications(&messages));
+            deleted.await?;
+            // In parts: people and other questions wait while the file is in use.
+            let mut all = 0;
+            loop {
+                let of = purge.clone();
+                let part = self.on_file(move |file| {
+                    let before = millis(of.before);
+                    let values = (before, of.principal, of.unanswered_of, PURGED_AT_ONCE);
+                    let count = file.connection()?.execute(PURGE, values)?;
+                    file.cut_log()?;
+                    Ok(count)
+                });
+                let count = part.await?;
+                all += count;
+                if counted(count) < PURGED_AT_ONCE {
+                    return Ok(all);
+                }
+            }
+        }
+        .boxed()
     }
 
     fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
         self.on_file(move |file| {
-            let values = (millis(purge.before), purge.principal);
+            let values = (millis(purge.before), purge.principal, purge.unanswered_of);
             let count = |row: &Columns<'_>| row.get::<_, i64>(0);
             let count = file.connection()?.query_row(PURGEABLE, values, count)?;
             Ok(usize::try_from(count).unwrap_or(0))
@@ -446,6 +493,10 @@ impl Store for Sqlite {
         self.on_file(move |file| file.take_call(&id))
     }
 
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        self.on_file(move |file| file.stored_call(&id))
+    }
+
     fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
         self.on_file(move |file| file.calls(binding.as_deref(), now))
     }
@@ -486,8 +537,8 @@ impl Store for Sqlite {
         })
     }
 
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
-        self.on_file(move |file| file.keep_grant(&grant))
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+        self.on_file(move |file| file.keep_grant(&grant, given))
     }
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
@@ -504,6 +555,14 @@ impl Store for Sqlite {
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
         self.on_file(move |file| file.drop_grants(&keys))
+    }
+
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+        self.on_file(move |file| file.sealed_rows(&query))
+    }
+
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+        self.on_file(move |file| file.reseal(&rows))
     }
 
     fn audit_end(&self) -> Stored<'_, u64> {

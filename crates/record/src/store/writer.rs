@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -22,10 +22,12 @@ use tokio::sync::{Notify, oneshot};
 
 use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
 use super::{
-    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents, Row,
-    RunningCall, Store, StoreError, Stored, StoredGrant, UnattendedCall, UsedValue, Write,
+    AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents,
+    ResealedRow, Row, RunningCall, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant,
+    StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
+use crate::ended_question::{self, EndObserver};
 use crate::step_log::log_written;
 use crate::used::UsedKind;
 
@@ -51,6 +53,7 @@ struct Shared {
     news: Notify,
     /// `true` once nothing more is queued.
     closed: AtomicBool,
+    ends: OnceLock<EndObserver>,
 }
 
 #[derive(Default)]
@@ -84,9 +87,15 @@ impl Writer {
             queue: Mutex::default(),
             news: Notify::new(),
             closed: AtomicBool::new(false),
+            ends: OnceLock::new(),
         });
         tokio::spawn(run(shared.clone()));
         Self { shared }
+    }
+
+    /// Reports each traced question whose end is written. Set once.
+    pub fn observe_ends(&self, observer: EndObserver) {
+        let _set_once = self.shared.ends.set(observer);
     }
 
     /// Returns `true` if new work may begin with a write that is not awaited.
@@ -164,7 +173,7 @@ impl Entry {
                 [change] if change.row.id == id => Some((&mut change.row, &mut change.audit)),
                 _ => None,
             },
-            Write::Insert { .. } | Write::Note(_) => None,
+            Write::Insert { .. } | Write::Note(_) | Write::PurgeAudit { .. } => None,
         }
     }
 }
@@ -172,6 +181,14 @@ impl Entry {
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs and reports the writes that were made.
+    fn tell_written(&self, writes: &[Write], done: &[bool]) {
+        log_written(writes, done);
+        if let Some(observer) = self.ends.get() {
+            ended_question::report(writes, done, observer);
+        }
     }
 
     /// Queues writes that are awaited.
@@ -220,7 +237,7 @@ impl Shared {
         if let Some((writes, waits)) = self.take_head(fits) {
             match self.store.write_inline(&writes) {
                 Some(Ok(done)) => {
-                    log_written(&writes, &done);
+                    self.tell_written(&writes, &done);
                     self.put_back(Vec::new());
                     tell_all(done, waits);
                 }
@@ -241,7 +258,7 @@ impl Shared {
         let writes = Arc::new(writes);
         let left = match self.store.write(writes.clone()).await {
             Ok(done) => {
-                log_written(&writes, &done);
+                self.tell_written(&writes, &done);
                 tell_all(done, waits);
                 Vec::new()
             }
@@ -262,7 +279,7 @@ impl Shared {
             let write = Arc::new(vec![write]);
             match (self.store.write(write.clone()).await, waits) {
                 (Ok(done), waits) => {
-                    log_written(&write, &done);
+                    self.tell_written(&write, &done);
                     tell(waits, Ok(done == [true]));
                 }
                 (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
@@ -363,6 +380,10 @@ impl Store for Writer {
         .boxed()
     }
 
+    fn sync(&self) -> Stored<'_, ()> {
+        self.shared.store.sync()
+    }
+
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
         async move {
             self.flush().await?;
@@ -403,7 +424,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<(String, u64)>> {
+    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
         async move {
             self.flush().await?;
             self.shared.store.stored_bytes().await
@@ -459,6 +480,10 @@ impl Store for Writer {
         self.shared.store.take_call(id)
     }
 
+    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+        self.shared.store.stored_call(id)
+    }
+
     fn begin_call(
         &self,
         id: String,
@@ -501,8 +526,8 @@ impl Store for Writer {
         self.shared.store.learned(server)
     }
 
-    fn keep_grant(&self, grant: StoredGrant) -> Stored<'_, ()> {
-        self.shared.store.keep_grant(grant)
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+        self.shared.store.keep_grant(grant, given)
     }
 
     fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
@@ -519,6 +544,22 @@ impl Store for Writer {
 
     fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
         self.shared.store.drop_grants(keys)
+    }
+
+    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.sealed_rows(query).await
+        }
+        .boxed()
+    }
+
+    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+        async move {
+            self.flush().await?;
+            self.shared.store.reseal(rows).await
+        }
+        .boxed()
     }
 
     fn audit_end(&self) -> Stored<'_, u64> {

@@ -20,7 +20,7 @@ use crate::{Record, RecordError, associated_data};
 pub(super) struct Retained {
     /// The arguments as the call was made.
     arguments: String,
-    /// The answers, which may change them.
+    /// The answers to an approval, which may change them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     until: Timestamp,
@@ -31,7 +31,8 @@ pub(super) struct Retained {
 pub struct RetainedCall {
     /// The arguments as the call was made, JSON.
     pub arguments: String,
-    /// The answers of the people who were asked, JSON: values by JSON Pointer or by field, some of which may be changes.
+    /// The answers to an approval, JSON: values by JSON Pointer, some of which may be changes. Those to a question of the
+    /// server are never kept.
     pub answers: Option<String>,
     /// The time at which they are erased.
     pub until: Timestamp,
@@ -150,7 +151,7 @@ impl Record {
             let data = associated_data(&row.id, place);
             Ok::<_, RecordError>(self.keys.encryption.open(&data, &bytes)?)
         };
-        let answers = kept.content.as_deref();
+        let answers = kept.content.as_deref().filter(|_| row.is_approval());
         Ok(Some(RetainedCall {
             arguments: open("arguments", &kept.arguments)?,
             answers: answers.map(|text| open("content", text)).transpose()?,

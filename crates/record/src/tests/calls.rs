@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{RecordEvent, SessionKey};
-use mcp_elicit_core::question::FoundCall;
+use mcp_elicit_core::question::{FoundCall, FoundTask};
 use tokio::sync::mpsc;
 
 const INFO: Option<&str> = Some(r#"{"name":"s","version":"1"}"#);
@@ -274,4 +274,77 @@ async fn a_call_whose_gateway_has_ended_is_made_anew() {
     assert_eq!(find(&two.second, &local()).await, FoundCall::Nothing);
     two.second.sweep().await.unwrap();
     assert_eq!(two.below.calls(None, clock()).await.unwrap(), []);
+}
+
+const STATE: &str = r#"{"status":"working"}"#;
+
+/// Begins a task of a session. Returns its id.
+async fn begun(record: &Arc<Record>, tell: &mpsc::UnboundedSender<RecordEvent>) -> String {
+    let until = clock().after(Duration::from_secs(60));
+    let state = STATE.to_owned();
+    let begun = record.begin_task(&local(), INFO, tell, SessionKey(1), state, until);
+    begun.await.unwrap()
+}
+
+async fn task(record: &Arc<Record>, who: &SessionIdentity, id: &str) -> FoundTask {
+    record.find_task(who, INFO, id.to_owned()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_is_found_by_every_gateway_for_its_caller_until_its_time_is_over() {
+    let below: Arc<Memory> = Arc::default();
+    let keys = Keys::random().unwrap();
+    let open = || {
+        let lock_file = LockFile::unshared().unwrap();
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
+    };
+    let (first, second) = (open(), open());
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = begun(&first, &tell).await;
+    let running = FoundTask::Running(STATE.to_owned());
+    assert_eq!(task(&first, &local(), &id).await, running);
+    for other in [of("s", "caller-1"), of("s --env production", "local")] {
+        assert_eq!(task(&first, &other, &id).await, FoundTask::Nothing);
+    }
+    // The lock of an unshared gateway is never held.
+    let lost = FoundTask::Lost(STATE.to_owned());
+    assert_eq!(task(&second, &local(), &id).await, lost);
+    second.load_calls().await.unwrap();
+    let asks = r#"{"status":"input_required"}"#;
+    let updated = first.update_task(&tell, SessionKey(1), asks.to_owned());
+    updated.await.unwrap();
+    let running = FoundTask::Running(asks.to_owned());
+    assert_eq!(task(&first, &local(), &id).await, running);
+    let (follower, mut told) = mpsc::unbounded_channel();
+    first.follow_task(&id, &follower, SessionKey(7));
+    let until = clock().after(Duration::from_secs(60));
+    let ended = first.end_task(&tell, SessionKey(1), RESULT.to_owned(), until);
+    ended.await.unwrap();
+    assert!(matches!(
+        told.try_recv(),
+        Ok(RecordEvent::FollowedCallEnded {
+            call: SessionKey(7)
+        })
+    ));
+    let finished = FoundTask::Finished(RESULT.to_owned());
+    first.release_session(&tell).await.unwrap();
+    for record in [&first, &second, &first] {
+        assert_eq!(task(record, &local(), &id).await, finished);
+    }
+    assert_eq!(
+        task(&second, &of("s", "caller-1"), &id).await,
+        FoundTask::Nothing
+    );
+}
+
+#[tokio::test]
+async fn a_task_whose_session_is_gone_keeps_its_last_state() {
+    let (_, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = begun(&record, &tell).await;
+    record.release_session(&tell).await.unwrap();
+    let lost = FoundTask::Lost(STATE.to_owned());
+    assert_eq!(task(&record, &local(), &id).await, lost);
+    record.load_calls().await.unwrap();
+    assert_eq!(task(&record, &local(), &id).await, lost);
 }

@@ -20,7 +20,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
     let note = record.audit_event(audit::Event::CredentialAllowed, Some(&id), Some("page"));
     note.await.unwrap();
     let links = audit::read(&*store).await.unwrap();
-    let whole = audit::ChainCheck::Whole { links: 3 };
+    let whole = audit::ChainCheck::Whole { links: 3, since: 1 };
     assert_eq!(audit::verify(&links, Some(&key)), whole);
     assert!(links[2].entry.contains("insisted") && links[2].entry.contains(&id));
     let broken = |number| audit::ChainCheck::BrokenAt { number };
@@ -67,7 +67,7 @@ async fn a_chain_of_an_older_version_goes_on_with_a_key() {
     let key = key();
     let store = note(Sqlite::at(&path).keyed(key.clone())).await;
     let links = audit::read(&store).await.unwrap();
-    let whole = audit::ChainCheck::Whole { links: 3 };
+    let whole = audit::ChainCheck::Whole { links: 3, since: 1 };
     assert_eq!(audit::verify(&links, Some(&key)), whole);
     assert!(links[1].entry.contains("chain-keyed"));
     let again = Sqlite::at(&path).keyed(key.clone());

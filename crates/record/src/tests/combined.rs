@@ -123,6 +123,7 @@ async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_who
         id: left,
         answered: true,
         refused: false,
+        trace: None,
     };
     assert_eq!(again.await.unwrap(), expected, "found by the same call");
 }

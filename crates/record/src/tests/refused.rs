@@ -52,6 +52,7 @@ async fn taken_again(record: &Arc<Record>, asked: &NewQuestion, id: &str) -> Vec
         id: id.to_owned(),
         answered: true,
         refused: true,
+        trace: None,
     };
     assert_eq!(again.unwrap(), expected);
     record.deliver(&[id.to_owned()]).await.unwrap().unwrap()

@@ -1,11 +1,13 @@
 //! The limits on the bytes of stored questions, over all sessions and kinds of stores.
 
 use super::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::store::Sqlite;
 use crate::stored_bytes::{StorageLimit, StorageLimits};
 
 /// The most bytes of a caller: ten questions with arguments of 10,000 bytes.
-const OF_CALLER: u64 = 115_000;
+const OF_CALLER: u64 = 118_000;
 
 fn bounded(store: Arc<dyn Store>, clock: fn() -> Timestamp) -> Arc<Record> {
     let keys = Keys::random().unwrap();
@@ -16,6 +18,12 @@ fn bounded(store: Arc<dyn Store>, clock: fn() -> Timestamp) -> Arc<Record> {
         of_all: 2 * OF_CALLER,
         arguments: 10_100,
     }))
+}
+
+/// Returns an empty store of each kind that is in one process.
+async fn stores(folder: &tempfile::TempDir) -> [Arc<dyn Store>; 2] {
+    let sqlite = Sqlite::open(&folder.path().join("record.db")).await;
+    [Arc::new(Memory::default()), Arc::new(sqlite.unwrap())]
 }
 
 /// A question of a call with arguments of this length.
@@ -33,10 +41,27 @@ async fn ask(
     number: usize,
     durability: Durability,
 ) -> Result<String, RecordError> {
+    let server = format!("s{number}");
+    ask_from(record, &server, caller, number, durability).await
+}
+
+/// Asks a question of this server.
+async fn ask_from(
+    record: &Arc<Record>,
+    server: &str,
+    caller: &str,
+    number: usize,
+    durability: Durability,
+) -> Result<String, RecordError> {
     let (tell, _told) = mpsc::unbounded_channel();
     let session = SessionKey(number as u64);
-    let question = large(10_000, number);
-    let created = record.create(&of("s", caller), &question, session, &tell, durability);
+    let question = NewQuestion {
+        until: Timestamp::from_millis(10_000_000),
+        ..large(10_000, number)
+    };
+    let mut who = of(server, caller);
+    who.server.name = server.to_owned();
+    let created = record.create(&who, &question, session, &tell, durability);
     created.await.map(|recorded| recorded.id)
 }
 
@@ -55,6 +80,7 @@ async fn is_bounded(store: Arc<dyn Store>, durability: Durability) {
     let of_caller = StorageLimit {
         name: "caller-question-bytes",
         most: OF_CALLER,
+        of_server: false,
     };
     let refused = ask(&record, "key-1", 10, durability).await;
     assert_eq!(limit_of(&refused), Some(of_caller));
@@ -62,22 +88,17 @@ async fn is_bounded(store: Arc<dyn Store>, durability: Durability) {
     for number in 20..30 {
         ask(&record, "key-2", number, durability).await.unwrap();
     }
-    let of_all = StorageLimit {
-        name: "all-question-bytes",
-        most: 2 * OF_CALLER,
-    };
+    let name_of = |asked: &_| limit_of(asked).map(|limit| limit.name);
+    let of_all = Some("all-question-bytes");
     for caller in ["key-3", "local"] {
         let refused = ask(&record, caller, 30, durability).await;
-        assert_eq!(limit_of(&refused), Some(of_all), "{caller}");
+        assert_eq!(name_of(&refused), of_all, "{caller}");
     }
     record.flush().await.unwrap();
     // A gateway that starts adds up what is stored.
     let later = bounded(store, || Timestamp::from_millis(1_500));
     later.sweep().await.unwrap();
-    assert_eq!(
-        limit_of(&ask(&later, "key-1", 40, durability).await),
-        Some(of_all)
-    );
+    assert_eq!(name_of(&ask(&later, "key-1", 40, durability).await), of_all);
 }
 
 #[tokio::test]
@@ -97,13 +118,7 @@ async fn the_bytes_of_questions_are_bounded_for_each_caller_and_for_all() {
 #[tokio::test]
 async fn a_name_of_a_call_and_an_id_of_a_visit_count() {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = Sqlite::open(&folder.path().join("record.db"))
-        .await
-        .unwrap();
-    for store in [
-        Arc::new(Memory::default()) as Arc<dyn Store>,
-        Arc::new(sqlite),
-    ] {
+    for store in stores(&folder).await {
         let ask_named = async |record: &Arc<Record>, number: usize| {
             let (tell, _told) = mpsc::unbounded_channel();
             let mut question = large(10, number);
@@ -126,13 +141,7 @@ async fn a_name_of_a_call_and_an_id_of_a_visit_count() {
 #[tokio::test]
 async fn questions_that_were_deleted_make_room() {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = Sqlite::open(&folder.path().join("record.db"))
-        .await
-        .unwrap();
-    for store in [
-        Arc::new(Memory::default()) as Arc<dyn Store>,
-        Arc::new(sqlite),
-    ] {
+    for store in stores(&folder).await {
         let record = bounded(store.clone(), clock);
         for number in 0..10 {
             let id = ask(&record, "key-1", number, Durability::BeforeSeen)
@@ -163,6 +172,67 @@ async fn questions_that_were_deleted_make_room() {
             Durability::BeforeSeen,
         );
         created.await.unwrap();
+    }
+}
+
+/// A server has three quarters of what others leave, open or ended, for one caller and for all.
+#[tokio::test]
+async fn a_server_leaves_room_for_the_questions_of_others() {
+    for (caller, name, most) in [
+        ("key-1", "caller-question-bytes", OF_CALLER),
+        ("local", "all-question-bytes", 2 * OF_CALLER),
+    ] {
+        let record = bounded(Arc::new(Memory::default()), clock);
+        let mut number = 0;
+        let refused = loop {
+            let asked = ask_from(&record, "hostile", caller, number, Durability::Behind).await;
+            number += 1;
+            if asked.is_err() {
+                break limit_of(&asked);
+            }
+        };
+        let share = StorageLimit {
+            name,
+            most: most / 4 * 3,
+            of_server: true,
+        };
+        assert_eq!(refused, Some(share));
+        ask(&record, caller, 100, Durability::Behind).await.unwrap();
+    }
+}
+
+/// The ended questions of a server whose share is full make room for its next ones: those that people answered stay, and
+/// so do the approvals of calls to it, and the questions of others.
+#[tokio::test]
+async fn a_server_that_takes_its_questions_back_fills_nobodys_record() {
+    static NOW: AtomicU64 = AtomicU64::new(1_000);
+    let folder = tempfile::tempdir().unwrap();
+    for store in stores(&folder).await {
+        let now = || Timestamp::from_millis(NOW.fetch_add(10_000, Ordering::Relaxed));
+        let record = bounded(store.clone(), now);
+        let durability = Durability::BeforeSeen;
+        let others = ask(&record, "key-1", 100, durability).await.unwrap();
+        record
+            .end(&others, Ending::WithdrawnByServer)
+            .await
+            .unwrap();
+        let answered = ask_from(&record, "hostile", "key-1", 101, durability).await;
+        let answered = answered.unwrap();
+        let declined = record.submit(&answered, &Outcome::Decline, "p", durability);
+        assert_eq!(declined.await.unwrap(), Verdict::Won);
+        for number in 0..40 {
+            let id = ask_from(&record, "hostile", "key-1", number, durability).await;
+            record
+                .end(&id.unwrap(), Ending::WithdrawnByServer)
+                .await
+                .unwrap();
+        }
+        let contents = store.contents().await.unwrap();
+        assert!(contents.ended + contents.undelivered < 12, "{contents:?}");
+        for id in [others, answered] {
+            assert!(record.find(&id).await.unwrap().is_some(), "{id}");
+        }
+        ask(&record, "key-1", 102, durability).await.unwrap();
     }
 }
 
@@ -223,4 +293,51 @@ async fn arguments_that_are_too_long_are_left_out_and_their_length_is_kept() {
         .unwrap()
         .unwrap();
     assert_eq!(record.arguments(&row).unwrap().unwrap().len(), 20_000);
+}
+
+/// Neither a list entry nor the audit has the long names of fields, or the long description that a server gives of itself.
+#[tokio::test]
+async fn long_names_of_fields_and_long_descriptions_are_cut() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let keys = Keys::random().unwrap();
+    let record = Arc::new(Record::new(
+        store.clone(),
+        keys,
+        LockFile::unshared().unwrap(),
+        clock,
+    ));
+    let long = "é".repeat(2_000);
+    let question = NewQuestion {
+        fields: (0..240).map(|number| format!("{number}{long}")).collect(),
+        warnings: vec![long.clone(); 240],
+        server_info: Some(
+            serde_json::json!({"name": "n", "version": long, "icons": [long.repeat(50)]})
+                .to_string(),
+        ),
+        ..asked("Who?")
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let created = record.create(
+        &of("s", "key-1"),
+        &question,
+        SessionKey(1),
+        &tell,
+        Durability::BeforeSeen,
+    );
+    let id = created.await.unwrap().id;
+    record.end(&id, Ending::WithdrawnByServer).await.unwrap();
+    let row = record.find(&id).await.unwrap().unwrap();
+    let body = &row.body;
+    assert!(body.fields[0].starts_with("0éé") && body.fields[0].len() <= 259);
+    assert_eq!(body.fields.last().map(String::as_str), Some("…"));
+    let info: serde_json::Value =
+        serde_json::from_str(body.server_info.as_deref().unwrap()).unwrap();
+    assert_eq!(
+        (&info["name"], &info["icons"]),
+        (&"n".into(), &serde_json::Value::Null)
+    );
+    assert!(row.stored_bytes() < 48 * 1024, "{}", row.stored_bytes());
+    for entry in store.audit(1, 10).await.unwrap() {
+        assert!(entry.entry.len() < 20 * 1024, "{}", entry.entry.len());
+    }
 }

@@ -2,6 +2,7 @@
 //! escalations.
 
 mod outbox;
+mod resealed;
 mod restored;
 
 use std::collections::BTreeSet;
@@ -686,6 +687,10 @@ async fn the_reason_for_declining_a_question_without_a_rule_goes_to_its_server()
 
 /// Returns a question about a call of a rule that keeps arguments for this time.
 fn about_a_call(keep_arguments: Option<Duration>) -> NewQuestion {
+    in_a_call(keep_arguments, Team::for_approval)
+}
+
+fn in_a_call(keep_arguments: Option<Duration>, purpose: fn(Team) -> Team) -> NewQuestion {
     let plan = Plan {
         keep_arguments,
         ..plan()
@@ -701,8 +706,32 @@ fn about_a_call(keep_arguments: Option<Duration>) -> NewQuestion {
             digest: "d".to_owned(),
             proof: ProofNumber::default(),
         }),
-        team: Some(team.for_approval().to_plan().unwrap()),
+        team: Some(purpose(team).to_plan().unwrap()),
         ..asked("Who?")
+    }
+}
+
+#[tokio::test]
+async fn the_values_that_people_give_a_server_are_not_kept_for_auditors() {
+    let keep = Some(Duration::from_secs(100));
+    for (purpose, is_kept) in [
+        (Team::for_approval as fn(Team) -> Team, true),
+        (|team| team, false),
+    ] {
+        let (_below, record) = alone().await;
+        let (id, _told) = create(&record, &in_a_call(keep, purpose)).await;
+        fill(&record, &id, "ada", "Ada", 0).await;
+        let row = record.find(&id).await.unwrap().unwrap();
+        let digest = record.entered(&row).unwrap().unwrap().digest;
+        let confirm = TeamAct::Confirm { digest };
+        record.act(&id, confirm, by("bob"), &ops()).await.unwrap();
+        let ids = [id.clone()];
+        record.deliver(&ids).await.unwrap().unwrap();
+        record.confirm(&ids).await.unwrap();
+        let row = record.find(&id).await.unwrap().unwrap();
+        let kept = record.retained_call(&row).unwrap().unwrap();
+        assert_eq!(kept.arguments, r#"{"volume":"all"}"#);
+        assert_eq!(kept.answers.is_some(), is_kept);
     }
 }
 

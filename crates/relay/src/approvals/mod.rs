@@ -259,6 +259,7 @@ impl Relay {
     /// Records the client of a call as the request that makes it describes it.
     pub(crate) fn describe_client(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let client_info = self.client.info_in(*frame);
+        self.note_task_client(key, *frame);
         if let Some(call) = self.calls.get_mut(key) {
             call.describe_client(client_info);
         }

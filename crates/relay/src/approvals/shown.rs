@@ -6,6 +6,7 @@ use mcp_elicit_core::wire::{Id, Revision, meta};
 use serde_json::value::RawValue;
 
 use crate::CallKind;
+use crate::TRACE_PARENT;
 use crate::era::own_info;
 use crate::frame_edit;
 use crate::parts::log_levels::LogLevel;
@@ -62,7 +63,7 @@ fn needed_of(name: &str, value: &RawValue) -> Option<String> {
         meta::CLIENT_INFO if text.starts_with('{') => return Some(own_info().to_string()),
         meta::CLIENT_CAPABILITIES => return capabilities(value),
         meta::LOG_LEVEL => LogLevel::read(text).is_some(),
-        "traceparent" => {
+        TRACE_PARENT => {
             serde_json::from_str::<String>(text).is_ok_and(|text| is_trace_parent(&text))
         }
         _ => false,

@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// Returns `true` for a client of the rounds era that declared no mode of questions.
-    pub(super) fn shows_no_question(&self) -> bool {
+    pub(crate) fn shows_no_question(&self) -> bool {
         matches!(&self.0, ClientEra::Rounds(client) if client.shows_no_question())
     }
 

@@ -93,7 +93,7 @@ impl Relay {
         };
         match self.server.contact() {
             Contact::New | Contact::Unusable => {}
-            Contact::Known if self.server.answers_discover() => {
+            Contact::Known if self.server.answers_discover() && !self.adds_task_extension() => {
                 return self.route(frame, method::DISCOVER);
             }
             Contact::Known => {

@@ -21,9 +21,12 @@ impl Relay {
                 let result = self
                     .server
                     .initialize_result(&revision, &self.settings.server);
-                (stream, id, result)
+                (stream, id, self.with_tasks(result))
             }
-            Opening::Discover { stream, id } => (stream, id, self.server.discover_result()),
+            Opening::Discover { stream, id } => {
+                let result = self.server.discover_result();
+                (stream, id, self.with_task_extension(result))
+            }
         };
         let frame = message::result(&id, &members::raw_value(&result));
         self.effects.tell_client(stream, frame, true);

@@ -173,6 +173,7 @@ impl Relay {
                     && asked == id
                     && !self.server.is_newer_than(revision)
                     && !asks_in_every_era(result)
+                    && !self.runs_tasks()
                 {
                     return ServerForward::AsIs {
                         stream: *stream,
@@ -191,6 +192,7 @@ impl Relay {
                 self.use_rounds(&probe, result.to_owned());
                 if let Opening::Discover { stream, id: asked } = probe.opening()
                     && asked == id
+                    && !self.adds_task_extension()
                 {
                     return ServerForward::AsIs {
                         stream: *stream,

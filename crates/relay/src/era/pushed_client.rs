@@ -34,6 +34,8 @@ pub(super) struct PushedClient {
     info: String,
     /// `capabilities`, JSON.
     capabilities: String,
+    /// `true` if it declared tasks, of any request.
+    has_tasks: bool,
 }
 
 impl PushedClient {
@@ -49,6 +51,7 @@ impl PushedClient {
             capability: Capability::from_client(&declared, revision),
             info: bounded_info(member("clientInfo")),
             capabilities: bounded_capabilities(capabilities),
+            has_tasks: revision == Revision::V2025_11_25 && declared["tasks"].is_object(),
         }
     }
 
@@ -89,6 +92,12 @@ impl Client {
     /// Returns `true` for a client that may send several messages in one list (2025-03-26, batching).
     pub(crate) fn has_batches(&self) -> bool {
         matches!(&self.0, ClientEra::Pushed(client) if client.has_batches)
+    }
+
+    /// Returns `true` for a client that knows tasks (2025-11-25, tasks): it declared them for requests to itself. There is
+    /// no declaration for those that it makes.
+    pub(crate) fn has_tasks(&self) -> bool {
+        matches!(&self.0, ClientEra::Pushed(client) if client.has_tasks)
     }
 
     /// Returns `true` for a client that answers a question on the connection of its call, as the response to a request
@@ -191,7 +200,11 @@ impl Relay {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
+        let call = question.call();
         self.asks.shown_in_dialog(key, &id, now);
+        if let Some(call) = call {
+            self.touch_task(call);
+        }
         self.effects
             .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }

@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::{
 use serde_json::{Value, json};
 
 use super::peer_info::bounded_info;
+use super::server::ServerEra;
 use super::{Server, declared_in};
 use crate::asking_frames::asks_in_rounds;
 use crate::call_start::{Carried, Start};
@@ -25,20 +26,27 @@ pub(super) struct PushedServer {
     result: String,
     /// Its description of itself, JSON.
     info: Option<String>,
+    /// `true` if calls of its tools may become tasks.
+    has_tasks: bool,
 }
 
 impl PushedServer {
     /// Creates a server that opened a session of this revision with this `InitializeResult` (JSON).
     pub(super) fn new(revision: Revision, result: String) -> Self {
         let read: Option<Value> = serde_json::from_str(&result).ok();
-        let info = read.and_then(|read| {
+        let info = read.as_ref().and_then(|read| {
             read.get("serverInfo")
                 .map(|info| bounded_info(&info.to_string()))
+        });
+        let has_tasks = read.is_some_and(|read| {
+            let tasks = read.pointer("/capabilities/tasks/requests/tools/call");
+            tasks.is_some_and(Value::is_object)
         });
         Self {
             revision,
             result,
             info,
+            has_tasks,
         }
     }
 
@@ -120,6 +128,20 @@ impl Server {
     /// tasks).
     pub(crate) fn pushes_questions_of_tasks(&self) -> bool {
         self.pushes_questions()
+    }
+
+    /// Returns `true` if a client of 2025-11-25 can be told of tasks that the server does not have.
+    pub(crate) fn can_be_given_tasks(&self) -> bool {
+        match &self.0 {
+            ServerEra::Pushed(server) => {
+                server.revision == Revision::V2025_11_25 && !server.has_tasks
+            }
+            ServerEra::Rounds(_) => true,
+            ServerEra::Unknown
+            | ServerEra::Probing(_)
+            | ServerEra::Unusable(_)
+            | ServerEra::Gone => false,
+        }
     }
 
     /// Returns `true` if a server with an open session answers in the form of 2026-07-28: it asks, or has begun a task

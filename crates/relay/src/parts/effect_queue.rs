@@ -52,6 +52,24 @@ impl EffectQueue {
         taken
     }
 
+    /// Takes out the frames on the streams of tasks: the streams, and `true` for responses.
+    pub(crate) fn take_task_frames(&mut self) -> Vec<(StreamId, String, bool)> {
+        let mut taken = Vec::new();
+        let mut rest = VecDeque::new();
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::ToClient {
+                    stream,
+                    frame,
+                    last,
+                } if stream.is_of_task() => taken.push((stream, frame, last)),
+                other => rest.push_back(other),
+            }
+        }
+        self.effects = rest;
+        taken
+    }
+
     /// Adds a frame for the client; `last` if it answers the request that opened the stream.
     pub(crate) fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {

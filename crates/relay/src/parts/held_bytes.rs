@@ -24,6 +24,8 @@ pub struct ByteLimit {
 pub struct ByteAccount {
     limit: ByteLimit,
     held: AtomicUsize,
+    /// Those of `held` whose message is at its session, which has not counted yet what it keeps.
+    handed_over: AtomicUsize,
 }
 
 /// The accounts in which one session counts its bytes.
@@ -56,6 +58,7 @@ impl ByteAccount {
         Arc::new(Self {
             limit,
             held: AtomicUsize::new(0),
+            handed_over: AtomicUsize::new(0),
         })
     }
 
@@ -75,8 +78,19 @@ impl ByteAccount {
         added.map(drop).map_err(|_| self.limit)
     }
 
+    /// Adds bytes whatever the limit. Those that were handed over are there already.
     fn add(&self, bytes: usize) {
-        self.held.fetch_add(bytes, Ordering::AcqRel);
+        let there = self.take_handed_over(bytes);
+        self.held.fetch_add(bytes - there, Ordering::AcqRel);
+    }
+
+    /// Takes up to this number of the bytes that were handed over. Returns how many.
+    fn take_handed_over(&self, most: usize) -> usize {
+        let less = |there: usize| Some(there.saturating_sub(most));
+        let before = self
+            .handed_over
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        before.map_or(0, |there| there.min(most))
     }
 
     fn subtract(&self, bytes: usize) {
@@ -110,6 +124,22 @@ impl ByteAccounts {
     pub fn subtract(&self, bytes: usize) {
         for account in &self.0 {
             account.subtract(bytes);
+        }
+    }
+
+    /// Hands a message with these bytes, which were added, to its session: they stay counted until the session counts
+    /// what it keeps, or until [`end_handover`](Self::end_handover). So the messages of other sessions that arrive meanwhile
+    /// find no room that is not there.
+    pub fn hand_over(&self, bytes: usize) {
+        for account in &self.0 {
+            account.handed_over.fetch_add(bytes, Ordering::AcqRel);
+        }
+    }
+
+    /// Subtracts those of the bytes that the session did not keep.
+    pub fn end_handover(&self, bytes: usize) {
+        for account in &self.0 {
+            account.subtract(account.take_handed_over(bytes));
         }
     }
 
@@ -159,5 +189,29 @@ mod tests {
         of_one.subtract(60);
         assert_eq!((one.held(), two.held(), all.held()), (0, 0, 0));
         assert_eq!(of_one.try_add(usize::MAX), Err(limit("one", 60)));
+    }
+
+    #[test]
+    fn a_message_that_is_handed_over_stays_counted_and_is_counted_once() {
+        let all = ByteAccount::new(ByteLimit {
+            name: "all",
+            most: 100,
+        });
+        let accounts = ByteAccounts::new([all.clone()]);
+        accounts.try_add(60).unwrap();
+        accounts.hand_over(60);
+        assert_eq!(all.held(), 60);
+        assert!(accounts.try_add(50).is_err());
+        // The session keeps 45 of the 60.
+        accounts.change(0, 45);
+        assert_eq!(all.held(), 60);
+        accounts.end_handover(60);
+        assert_eq!(all.held(), 45);
+        // A session may keep more than arrived, such as the first bytes, which are free.
+        accounts.try_add(10).unwrap();
+        accounts.hand_over(10);
+        accounts.change(0, 30);
+        accounts.end_handover(10);
+        assert_eq!(all.held(), 75);
     }
 }

@@ -26,7 +26,8 @@
 //! | `unattended` | calls without a waiting client |
 //! | `client_waits` | the observed timeouts of clients |
 //! | `eviction` | the facts that a full store of several callers' forgets |
-//! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown |
+//! | `task_owners`, `task_questions` | the callers of tasks; the questions of tasks that the client was shown, or people were asked |
+//! | `own_tasks` | the tasks that the gateway runs for this client |
 //! | `tool_listing`, `catalog` | the gateway's own request for the tools; the known tools |
 //! | `server_requests` | the server's requests that are not questions |
 //! | `frame_reports` | the reports about frames that are not passed on |
@@ -58,6 +59,7 @@ pub(crate) mod limits;
 pub(crate) mod log_levels;
 pub(crate) mod odd_ids;
 pub(crate) mod opening_ids;
+pub(crate) mod own_tasks;
 pub(crate) mod passed_rounds;
 pub(crate) mod past_calls;
 pub(crate) mod progress_seen;

@@ -13,13 +13,14 @@ use mcp_elicit_core::wire::{Revision, WireError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::eviction::oldest_of_busiest;
 use crate::frame_edit::{self, ErrorResponse};
 
 /// The number of tasks of one server that are remembered.
 const REMEMBERED: usize = 4_096;
 /// The longest id of a task that is remembered, in bytes.
 const LONGEST_ID: usize = 1_024;
+/// The bytes of all ids that are remembered.
+const BYTES: usize = 512 * 1024;
 
 /// The error for a message about a task that the caller did not begin.
 const NOT_OF_CALLER: &str =
@@ -36,6 +37,10 @@ pub struct TaskOwners {
 #[derive(Debug, Default)]
 struct Owners {
     by_task: BTreeMap<String, Owner>,
+    /// The tasks of each caller, by their numbers.
+    by_caller: BTreeMap<String, BTreeMap<u64, String>>,
+    /// The bytes of the ids.
+    bytes: usize,
     last: u64,
 }
 
@@ -58,16 +63,34 @@ impl Owners {
         if task.len() > LONGEST_ID {
             return;
         }
+        self.remove(&task);
         self.last += 1;
         let number = self.last;
+        self.bytes += task.len();
+        let of_caller = self.by_caller.entry(caller.clone()).or_default();
+        of_caller.insert(number, task.clone());
         self.by_task.insert(task, Owner { number, caller });
-        while self.by_task.len() > REMEMBERED {
-            let all = self.by_task.iter();
-            let all = all.map(|(task, owner)| (task, &owner.caller, owner.number));
-            let Some(task) = oldest_of_busiest(all) else {
+        while self.by_task.len() > REMEMBERED || self.bytes > BYTES {
+            // So no caller displaces the tasks of others.
+            let busiest = self.by_caller.values().max_by_key(|tasks| tasks.len());
+            let oldest = busiest.and_then(BTreeMap::first_key_value);
+            let Some(task) = oldest.map(|(_, task)| task.clone()) else {
                 return;
             };
-            self.by_task.remove(&task);
+            self.remove(&task);
+        }
+    }
+
+    fn remove(&mut self, task: &str) {
+        let Some(Owner { number, caller }) = self.by_task.remove(task) else {
+            return;
+        };
+        self.bytes -= task.len();
+        if let Some(of_caller) = self.by_caller.get_mut(&caller) {
+            of_caller.remove(&number);
+            if of_caller.is_empty() {
+                self.by_caller.remove(&caller);
+            }
         }
     }
 }
@@ -276,5 +299,14 @@ mod tests {
         assert!(next.is_of("1", "bob"));
         next.begin("more".to_owned(), "ada".to_owned());
         assert!(next.is_of("1", "bob") && next.is_of("more", "ada"));
+        // A task of another caller under the same id is that caller's.
+        next.begin("more".to_owned(), "bob".to_owned());
+        assert!(next.is_of("more", "bob") && !next.is_of("more", "ada"));
+        // Long ids are fewer.
+        for number in 0..1_000 {
+            next.begin(format!("{number:01000}"), "ada".to_owned());
+        }
+        assert!(next.is_of("1", "bob") && next.all().bytes <= BYTES);
+        assert!(next.is_of(&format!("{:01000}", 999), "ada"));
     }
 }

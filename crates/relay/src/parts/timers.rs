@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{AskId, CallId, Timestamp};
+use crate::{AskId, CallId, StreamId, Timestamp};
 
 /// An action that is due at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     DeliverAgain(AskId),
     /// End the wait for the server's list of tools.
     ToolsListing,
+    /// End a task whose time is over.
+    TaskOver(StreamId),
     /// Check the calls that wait for their turn.
     Turns,
 }

@@ -207,6 +207,41 @@ fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
     assert_eq!(world.relay.open(), (0, 0));
 }
 
+/// Many servers answer their calls with an error, or take their questions back, when their input ends.
+#[test]
+fn what_a_server_says_while_it_is_disconnected_ends_no_question() {
+    let error = |id: u64| {
+        let error = json!({"code": -32603, "message": "closed"});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    };
+    let params = json!({"requestId": 1, "reason": "closed"});
+    let taken_back =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    let mut spelled_otherwise = taken_back.clone();
+    spelled_otherwise["params"]["requestId"] = json!("1");
+    for (says, gone) in [
+        (error(11), false),
+        (taken_back, false),
+        (spelled_otherwise, false),
+        (json!({}), true),
+    ] {
+        let mut world = session();
+        call(&mut world, 11, "build");
+        let record = asks(&mut world, 1);
+        world.tell(Event::SessionEnded);
+        world.tell(Event::ServerClosing);
+        world.server_sends(&says.to_string());
+        if gone {
+            world.tell(Event::ServerGone("exit status: 0".to_owned()));
+        }
+        world.run_record();
+        // Nor does it ask another.
+        world.server_sends(&question(2));
+        world.run_record();
+        assert_eq!(world.open_to_people(), [record], "{says}");
+    }
+}
+
 #[test]
 fn a_call_that_came_after_the_question_is_not_meant() {
     let mut world = session();

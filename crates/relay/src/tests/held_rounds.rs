@@ -12,6 +12,7 @@ use super::approvals::{Fixed, approval, editable, refusal, settings};
 use super::candidates::ByTool;
 use super::world::{Asks, World};
 use crate::decisions::Admission;
+use crate::era::Client;
 use crate::{Audience, RelaySettings};
 
 const ROUNDS: Revision = Revision::V2026_07_28;
@@ -502,5 +503,26 @@ fn the_answer_of_a_retry_after_a_restart_counts_where_it_fits_the_form() {
         assert_eq!(again["params"]["inputResponses"]["who"], accept("Eve"));
         assert_eq!(world.store.len(), 1, "nothing is asked twice");
         assert_eq!(world.store[&record].deliveries, 1);
+    }
+}
+
+#[test]
+fn a_call_of_a_client_that_did_not_say_what_it_is_carries_no_answers_to_the_server() {
+    for settings in holding() {
+        let mut world =
+            World::with(settings, ROUNDS, Capability::FORM, ROUNDS, Asks::Nothing).opened();
+        // Another client of the same server, before any opening of its own.
+        world.relay.client = Client::new(None);
+        for (id, method) in (30..).zip(["tools/call", "Tools/call"]) {
+            world.to_server.clear();
+            world.to_client.clear();
+            let answers = json!({"who": {"action": "accept", "content": {}}});
+            let params = json!({"name": "read", "inputResponses": answers, "requestState": "s"});
+            let frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            world.client_sends(&frame.to_string());
+            assert!(world.to_server.is_empty(), "{:?}", world.to_server);
+            let (_, refused) = world.to_client.pop_back().unwrap();
+            assert!(refused.contains("error"), "{refused}");
+        }
     }
 }

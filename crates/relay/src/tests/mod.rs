@@ -7,6 +7,7 @@ mod both_eras;
 mod bounds;
 mod bridging;
 mod budget;
+mod call_tasks;
 mod candidates;
 mod chaos;
 mod cost;

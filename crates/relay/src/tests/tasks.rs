@@ -1,14 +1,14 @@
-//! Calls that become tasks (tasks extension of 2026-07-28): the client answers their questions with `tasks/update`, but
-//! only those that no rule refuses or gives to other people.
+//! Calls that become tasks of the server (tasks extension of 2026-07-28): the client answers its own questions with
+//! `tasks/update`, and people are asked all others.
 
 use std::sync::Arc;
 
-use mcp_elicit_core::wire::{Capability, Revision};
+use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::candidates::ByTool;
 use super::world::{Asks, World};
-use crate::{RelaySettings, TaskOwners};
+use crate::{Audience, RelaySettings, TaskOwners};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -80,36 +80,258 @@ fn update(world: &mut World, id: u64, task: &str) -> Option<Value> {
 }
 
 #[test]
-fn a_question_of_a_task_that_a_rule_gives_to_others_is_not_shown_and_takes_no_answer() {
-    for tool in ["deploy", "never"] {
-        let (mut world, rules) = session();
-        becomes_task(&mut world, 11, tool, "t-1");
-        assert!(request(&mut world, 12, "tasks/get", json!({"taskId": "t-1"})).is_some());
-        let said = answers(&mut world, 12, &status("t-1"));
-        let why = said["error"]["message"].as_str().expect("an error");
-        assert!(why.contains("nobody is asked"), "{said}");
-        assert!(!said.to_string().contains("Where?"), "{said}");
-        let noted = rules.not_asked.lock().unwrap().clone();
-        assert_eq!(noted, [Some(tool.to_owned())]);
-        assert_eq!(update(&mut world, 13, "t-1"), None, "{tool}");
-        let refused = told(&mut world);
-        let why = refused["error"]["message"].as_str().expect("an error");
-        assert!(why.contains("tasks/get"), "{refused}");
-        assert_eq!(world.relay.open(), (0, 0));
+fn a_question_of_a_task_that_a_rule_refuses_is_not_shown_and_takes_no_answer() {
+    let (mut world, rules) = session();
+    becomes_task(&mut world, 11, "never", "t-1");
+    assert!(request(&mut world, 12, "tasks/get", json!({"taskId": "t-1"})).is_some());
+    let said = answers(&mut world, 12, &status("t-1"));
+    let why = said["error"]["message"].as_str().expect("an error");
+    assert!(why.contains("nobody is asked"), "{said}");
+    assert!(!said.to_string().contains("Where?"), "{said}");
+    let noted = rules.not_asked.lock().unwrap().clone();
+    assert_eq!(noted, [Some("never".to_owned())]);
+    assert_eq!(update(&mut world, 13, "t-1"), None);
+    let refused = told(&mut world);
+    let why = refused["error"]["message"].as_str().expect("an error");
+    assert!(why.contains("tasks/get"), "{refused}");
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn a_question_of_a_task_that_a_rule_gives_to_others_is_put_to_them_and_takes_no_answer_of_the_client()
+ {
+    let (mut world, _) = session();
+    becomes_task(&mut world, 11, "deploy", "t-1");
+    let said = reads(&mut world, 12, &status("t-1"));
+    assert!(is_working(&said), "{said}");
+    assert_eq!(update(&mut world, 13, "t-1"), None);
+    let open = world.open_to_people();
+    let asked = &world.store[&open[0]].asked;
+    let call = asked.call.as_ref().unwrap();
+    assert!(asked.team.is_some() && call.target == "deploy", "{call:?}");
+    world.to_server.clear();
+    world.answer_with(&open[0], Action::Accept, r#"{"name":"there"}"#);
+    world.run_record();
+    let sent = sent_answer(&mut world);
+    assert_eq!(sent["params"]["taskId"], "t-1");
+    let answer = &sent["params"]["inputResponses"]["who"];
+    assert_eq!(answer["content"]["name"], "there", "{sent}");
+}
+
+/// Makes the client read this status of the server. Returns what it is told.
+fn reads(world: &mut World, id: u64, status: &Value) -> Value {
+    let params = json!({"taskId": status["taskId"]});
+    assert!(request(world, id, "tasks/get", params).is_some());
+    let said = answers(world, id, status);
+    world.run_record();
+    said
+}
+
+/// Returns `true` for the status of a task in which the client has nothing to answer.
+fn is_working(said: &Value) -> bool {
+    let status = &said["result"];
+    let message = status["statusMessage"].as_str().unwrap_or_default();
+    status["status"] == "working" && status["inputRequests"].is_null() && !message.is_empty()
+}
+
+/// Returns the answer that the gateway has sent to a task.
+fn sent_answer(world: &mut World) -> Value {
+    let sent = world.to_server.pop_back().expect("the server is told");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(sent["method"], "tasks/update", "{sent}");
+    sent
+}
+
+/// Returns an open session of a client that shows no questions, without rules, one of whose calls is the task `t-1`.
+fn task_of_silent_client() -> World {
+    let settings = RelaySettings::default();
+    let nothing = Capability::NONE;
+    let mut world = World::with(settings, REVISION, nothing, REVISION, Asks::Nothing).opened();
+    world.people = None;
+    becomes_task(&mut world, 11, "long", "t-1");
+    world
+}
+
+#[test]
+fn people_answer_the_questions_of_a_task_for_a_client_that_shows_none_and_each_once() {
+    let mut world = task_of_silent_client();
+    let mut asks = status("t-1");
+    let roots = json!({"method": "roots/list"});
+    asks["inputRequests"]["roots"] = roots.clone();
+    let said = reads(&mut world, 12, &asks);
+    // What people cannot answer is left to the client.
+    let left = json!({"roots": roots});
+    assert_eq!(said["result"]["inputRequests"], left, "{said}");
+    assert_eq!(said["result"]["status"], "input_required");
+    for id in 13..15 {
+        let said = reads(&mut world, id, &status("t-1"));
+        assert!(is_working(&said), "{said}");
+        let message = said["result"]["statusMessage"].as_str().unwrap();
+        assert!(message.contains("http://inbox/"), "{message}");
     }
+    let open = world.open_to_people();
+    assert_eq!(open.len(), 1);
+    let call = world.store[&open[0]].asked.call.as_ref().unwrap();
+    assert_eq!(call.target, "long");
+    assert!(call.arguments.as_ref().unwrap().contains("11"), "{call:?}");
+    world.answer_with(&open[0], Action::Decline, "");
+    world.run_record();
+    let sent = sent_answer(&mut world);
+    let answer = json!({"who": {"action": "decline"}});
+    assert_eq!(sent["params"]["inputResponses"], answer, "{sent}");
+    assert!(sent["params"]["_meta"].is_object(), "{sent}");
+    // The server may not have processed the answer yet.
+    let said = reads(&mut world, 15, &status("t-1"));
+    assert!(is_working(&said), "{said}");
+    world.to_client.clear();
+    let taken = json!({"jsonrpc": "2.0", "id": sent["id"], "result": {"resultType": "complete"}});
+    world.server_sends(&taken.to_string());
+    assert!(world.to_client.is_empty(), "the client has not sent it");
+    let said = reads(&mut world, 16, &status("t-1"));
+    assert!(is_working(&said) && world.open_to_people().is_empty());
+    // Another question under the same key is another one.
+    let mut other = status("t-1");
+    other["inputRequests"]["who"]["params"]["message"] = json!("And when?");
+    assert!(is_working(&reads(&mut world, 17, &other)));
+    assert_eq!(world.open_to_people().len(), 1);
+    let ended =
+        json!({"resultType": "complete", "taskId": "t-1", "status": "completed", "result": {}});
+    assert_eq!(reads(&mut world, 18, &ended)["result"], ended);
+    assert!(world.open_to_people().is_empty(), "the task has ended");
+}
+
+#[test]
+fn a_call_that_becomes_a_running_task_does_not_change_who_is_asked() {
+    let (mut world, _) = session();
+    becomes_task(&mut world, 11, "deploy", "t-1");
+    assert!(is_working(&reads(&mut world, 12, &status("t-1"))));
+    becomes_task(&mut world, 13, "read", "t-1");
+    assert!(is_working(&reads(&mut world, 14, &status("t-1"))));
+    assert_eq!(update(&mut world, 15, "t-1"), None);
+    assert_eq!(world.open_to_people().len(), 1);
+    let mut other = status("t-1");
+    other["inputRequests"] = json!({"when": other["inputRequests"]["who"]});
+    assert!(is_working(&reads(&mut world, 16, &other)));
+    let open = world.open_to_people();
+    let asked = &world.store[&open[0]].asked;
+    assert!(
+        asked.team.is_some() && asked.others == ["read"],
+        "{:?}",
+        asked.others
+    );
+    // A rule for another call of the task refuses it.
+    becomes_task(&mut world, 17, "never", "t-1");
+    other["inputRequests"] = json!({"why": other["inputRequests"]["when"]});
+    assert!(reads(&mut world, 18, &other)["error"].is_object());
+}
+
+#[test]
+fn a_task_may_ask_the_same_again_once_its_question_has_ended() {
+    let mut world = task_of_silent_client();
+    for id in [12, 22] {
+        assert!(is_working(&reads(&mut world, id, &status("t-1"))));
+        let open = world.open_to_people();
+        assert_eq!(open.len(), 1);
+        world.answer_with(&open[0], Action::Decline, "");
+        world.run_record();
+        sent_answer(&mut world);
+        let working = json!({"resultType": "complete", "taskId": "t-1", "status": "working"});
+        reads(&mut world, id + 1, &working);
+    }
+}
+
+#[test]
+fn a_client_answers_no_question_of_a_task_that_people_are_asked_and_each_of_its_own_once() {
+    let mut world = task_of_silent_client();
+    assert_eq!(update(&mut world, 12, "t-1"), None, "it was not read yet");
+    reads(&mut world, 13, &status("t-1"));
+    assert_eq!(update(&mut world, 14, "t-1"), None);
+    assert_eq!(told(&mut world)["error"]["code"], -32602);
+    assert_eq!(world.open_to_people().len(), 1);
+    let shows = Capability::FORM;
+    let settings = RelaySettings::default;
+    let mut world = World::with(settings(), REVISION, shows, REVISION, Asks::Nothing).opened();
+    becomes_task(&mut world, 11, "long", "t-1");
+    let said = reads(&mut world, 12, &status("t-1"));
+    assert_eq!(said["result"], status("t-1"));
+    assert!(update(&mut world, 13, "t-1").is_some());
+    // The server may ask another question under the key.
+    assert_eq!(update(&mut world, 14, "t-1"), None);
+    reads(&mut world, 15, &status("t-1"));
+    assert!(update(&mut world, 16, "t-1").is_some());
+    // Only people may answer: the client's dialogs do not count.
+    let people = RelaySettings {
+        answer_with: Audience::People,
+        ..settings()
+    };
+    let mut world = World::with(people, REVISION, shows, REVISION, Asks::Nothing).opened();
+    world.people = None;
+    becomes_task(&mut world, 11, "long", "t-1");
+    assert!(is_working(&reads(&mut world, 12, &status("t-1"))));
+    assert_eq!(update(&mut world, 13, "t-1"), None);
+}
+
+#[test]
+fn the_questions_of_a_task_that_the_client_cancels_are_withdrawn() {
+    let mut world = task_of_silent_client();
+    reads(&mut world, 12, &status("t-1"));
+    assert_eq!(world.open_to_people().len(), 1);
+    let cancel = request(&mut world, 13, "tasks/cancel", json!({"taskId": "t-1"}));
+    assert!(cancel.is_some(), "the server is told");
+    assert!(world.open_to_people().is_empty());
+}
+
+#[test]
+fn a_question_of_a_task_without_an_answer_is_an_error_once_and_then_asked_again() {
+    let mut world = task_of_silent_client();
+    reads(&mut world, 12, &status("t-1"));
+    world.pass_time(RelaySettings::default().open_for);
+    world.to_server.clear();
+    assert!(world.open_to_people().is_empty());
+    let said = reads(&mut world, 13, &status("t-1"));
+    let why = said["error"]["message"].as_str().expect("an error");
+    assert!(why.contains("no answer"), "{said}");
+    assert!(world.open_to_people().is_empty());
+    assert!(is_working(&reads(&mut world, 14, &status("t-1"))));
+    let open = world.open_to_people();
+    assert_eq!(open.len(), 1);
+    // An answer that the server refuses is told in the same way.
+    world.answer_with(&open[0], Action::Accept, r#"{"name":"there"}"#);
+    world.run_record();
+    let id = sent_answer(&mut world)["id"].clone();
+    let refused =
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "too late"}});
+    world.server_sends(&refused.to_string());
+    let said = reads(&mut world, 15, &status("t-1"));
+    let why = said["error"]["message"].as_str().expect("an error");
+    assert!(why.contains("too late"), "{said}");
+}
+
+#[test]
+fn a_status_that_the_server_sends_unasked_has_no_question_of_other_people() {
+    let mut world = task_of_silent_client();
+    world.to_client.clear();
+    let notice =
+        json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": status("t-1")});
+    world.server_sends(&notice.to_string());
+    let notice = told(&mut world);
+    assert_eq!(notice["params"]["status"], "working", "{notice}");
+    assert!(!notice.to_string().contains("Where?"), "{notice}");
+    world.run_record();
+    assert_eq!(world.open_to_people().len(), 1);
 }
 
 #[test]
 fn a_task_tells_its_questions_in_no_other_way() {
     let (mut world, _) = session();
-    becomes_task(&mut world, 11, "deploy", "t-1");
+    becomes_task(&mut world, 11, "never", "t-1");
     world.to_client.clear();
     let notice =
         json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": status("t-1")});
     world.server_sends(&notice.to_string());
     assert!(world.to_client.is_empty(), "{:?}", world.to_client);
     // The response that starts a task may contain them already.
-    request(&mut world, 12, "tools/call", json!({"name": "deploy"}));
+    request(&mut world, 12, "tools/call", json!({"name": "never"}));
     let mut begun = status("t-2");
     begun["resultType"] = json!("task");
     assert!(answers(&mut world, 12, &begun)["error"].is_object());
@@ -119,9 +341,12 @@ fn a_task_tells_its_questions_in_no_other_way() {
 #[test]
 fn a_task_of_an_unknown_call_is_judged_as_one_of_which_nothing_is_known() {
     let (mut world, _) = session();
-    request(&mut world, 12, "tasks/get", json!({"taskId": "t-9"}));
-    assert!(answers(&mut world, 12, &status("t-9"))["error"].is_object());
+    let said = reads(&mut world, 12, &status("t-9"));
+    assert!(is_working(&said), "{said}");
     assert_eq!(update(&mut world, 13, "t-9"), None);
+    let open = world.open_to_people();
+    let asked = &world.store[&open[0]].asked;
+    assert!(asked.team.is_some() && asked.call.is_none());
 }
 
 #[test]

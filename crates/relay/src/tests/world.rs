@@ -16,7 +16,7 @@ use crate::{
     Timestamp,
 };
 use client::Client;
-use record::Kept;
+use record::{Kept, TaskKept};
 pub(super) use server::Asks;
 use server::Peer;
 
@@ -46,6 +46,10 @@ pub(super) struct World {
     /// Set if requests for the server's tools get lost, so that a test which plays the server does not see them.
     drops_tool_listings: bool,
     next_record: u64,
+    /// The tasks in the record.
+    pub(super) tasks: Vec<TaskKept>,
+    /// The tasks of other sessions that were cancelled here.
+    pub(super) cancels: Vec<String>,
     /// The proof of the client's requests.
     pub(super) proof: ProofNumber,
     pub(super) restarts: u32,
@@ -86,6 +90,8 @@ impl World {
             unwritable: None,
             drops_tool_listings: false,
             next_record: 0,
+            tasks: Vec::new(),
+            cancels: Vec::new(),
             proof: ProofNumber::default(),
             restarts: 0,
             doubts: Vec::new(),
@@ -201,11 +207,17 @@ impl World {
                 Effect::DoubtAct { record, why } => self.doubts.push((record, why)),
                 Effect::NotShown { message, why, .. } => self.not_shown.push((message, why)),
                 Effect::End { record, .. } => self.end(&record),
+                Effect::BeginTask { .. }
+                | Effect::UpdateTask { .. }
+                | Effect::EndTask { .. }
+                | Effect::FindTask { .. }
+                | Effect::FollowTask { .. }
+                | Effect::CancelTask { .. }
+                | Effect::DropCall { .. } => self.task_effect(effect),
                 // A single session shares no calls with another.
                 Effect::FindCall { .. }
                 | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
-                | Effect::DropCall { .. }
                 | Effect::FollowCall { .. }
                 | Effect::Delivered { .. }
                 | Effect::InDoubt { .. }
@@ -232,6 +244,9 @@ impl World {
     /// call again.
     pub(super) fn restart(&mut self, settings: RelaySettings) {
         self.relay = Relay::new(settings, seal());
+        for task in &mut self.tasks {
+            task.has_owner = false;
+        }
         self.to_client.clear();
         self.to_server.clear();
         self.events.clear();

@@ -2,6 +2,7 @@
 //! `--start`.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,7 +17,7 @@ use mcp_elicit_setup::{Client, Document, Server, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::start::{Started, left_out, start};
+use self::start::{Naming, Started, left_out, start};
 use super::setup::{Found, Selection, find, is_open};
 use super::{in_runtime, state_record};
 use crate::call_session::stop;
@@ -161,6 +162,15 @@ fn revisions_of<'s>(known: &'s [Revisions<'_>], file: &Found, server: &Server) -
     Some(&found.words)
 }
 
+/// Returns `true` if a file of the user's own has a server of this name.
+fn is_own(files: &[Found], name: &str) -> bool {
+    let mut own = files.iter().filter(|file| !file.is_project);
+    own.any(|file| {
+        let document = file.document.as_ref().ok();
+        document.is_some_and(|document| document.servers().iter().any(|one| one.name() == name))
+    })
+}
+
 /// Starts the selected servers, one after the other, until a signal stops the process.
 async fn start_all<'f>(
     files: &'f [Found],
@@ -177,8 +187,12 @@ async fn start_all<'f>(
             if !selection.servers.is_empty() && !selection.names(server.name()) {
                 continue;
             }
-            let is_named = selection.names(server.name());
-            if let Some(finding) = left_out(file, document, server, is_named) {
+            let naming = match selection.names(server.name()) {
+                false => Naming::Unnamed,
+                true if file.is_project && is_own(files, server.name()) => Naming::Ambiguous,
+                true => Naming::Named,
+            };
+            if let Some(finding) = left_out(file, document, server, naming) {
                 findings.push(finding);
                 continue;
             }
@@ -323,15 +337,35 @@ async fn in_file(
                         format!("take `{option}` from its arguments, unless you want it"),
                     );
                 }
-                if let Some((path, settings)) = risky_file(args) {
-                    for setting in settings {
+                let config = config_of(args, server.folder());
+                if let Some(Err((path, why))) = config {
+                    add(
+                        "config-unread",
+                        Warning,
+                        format!("its gateway's file {path} was not looked through: {why}"),
+                        format!(
+                            "look for `answer-command`, `inbox`, `insecure`, `presence` in {path}"
+                        ),
+                    );
+                } else if let Some(Ok((path, text))) = config {
+                    let risky = risky_settings(&text).into_iter();
+                    for setting in risky.filter(|it| file.is_project || !it.is_of_shared_file()) {
                         let (name, effect) = (setting.as_str(), effect_of(setting));
-                        let path = path.display();
+                        let (has, next) = match setting {
+                            RiskySetting::NoInbox => ("has no", format!("add `{name}` to {path}")),
+                            RiskySetting::AnswerCommand
+                            | RiskySetting::AnswerWithClient
+                            | RiskySetting::Insecure
+                            | RiskySetting::AnyPresence
+                            | RiskySetting::Record
+                            | RiskySetting::RecordPasswordCommand
+                            | RiskySetting::State => ("has", format!("take `{name}` from {path}")),
+                        };
                         add(
                             "risky-option",
                             Warning,
-                            format!("its gateway's file {path} has `{name}`: {effect}"),
-                            format!("take `{name}` from {path}, unless you want it"),
+                            format!("its gateway's file {path} {has} `{name}`: {effect}"),
+                            format!("{next}, unless you want it so"),
                         );
                     }
                 }
@@ -513,9 +547,11 @@ fn risky_options(args: &[String], is_project: bool) -> Vec<(String, &'static str
 /// The largest configuration file of a gateway that is looked into, in bytes.
 const MAX_CONFIG: u64 = 4 << 20;
 
-/// Returns the configuration file among the arguments of a gateway, with its settings of that kind; `None` if there is no
-/// such file.
-fn risky_file(args: &[String]) -> Option<(PathBuf, Vec<RiskySetting>)> {
+/// The path of a file and its text, or the reason why that is not there.
+type ReadConfig = Result<(String, String), (String, String)>;
+
+/// Returns the configuration file among the arguments of a gateway that is started in this folder; `None` if there is none.
+fn config_of(args: &[String], folder: Option<&str>) -> Option<ReadConfig> {
     let end = args.iter().position(|word| word == "--");
     let own = &args[..end.unwrap_or(args.len())];
     let mut named = own.iter().enumerate().filter_map(|(at, word)| {
@@ -525,23 +561,35 @@ fn risky_file(args: &[String]) -> Option<(PathBuf, Vec<RiskySetting>)> {
             word.strip_prefix("--config=")
         }
     });
-    let path = PathBuf::from(named.next()?);
-    let about = std::fs::metadata(&path).ok()?;
-    if !about.is_file() || about.len() > MAX_CONFIG {
-        return None;
-    }
-    let text = std::fs::read_to_string(&path).ok()?;
-    Some((path, risky_settings(&text)))
+    let path = Path::new(folder.unwrap_or_default()).join(named.next()?);
+    let shown = path.display().to_string();
+    let text = std::fs::metadata(&path).and_then(|about| match about.len() {
+        _ if !about.is_file() => Err(io::Error::other("it is not a regular file")),
+        MAX_CONFIG.. => Err(io::Error::other("it is too large")),
+        _ => std::fs::read_to_string(&path),
+    });
+    Some(match text {
+        Ok(text) => Ok((shown, text)),
+        Err(error) => Err((shown, error.to_string())),
+    })
 }
 
 /// Returns the effect of a setting, as of the option.
 fn effect_of(setting: RiskySetting) -> &'static str {
     let option = match setting {
-        RiskySetting::AnswerCommand => "--answer-command",
-        RiskySetting::Insecure => "--insecure",
-        RiskySetting::AnyPresence => "--presence",
+        RiskySetting::AnswerCommand => ("--answer-command", None),
+        RiskySetting::AnswerWithClient => ("--answer-with", Some("client")),
+        RiskySetting::NoInbox => ("--inbox", Some("off")),
+        RiskySetting::Insecure => ("--insecure", None),
+        RiskySetting::AnyPresence => ("--presence", Some("any")),
+        RiskySetting::Record => ("--record", None),
+        RiskySetting::RecordPasswordCommand => ("--record-password-command", None),
+        RiskySetting::State => ("--state", None),
     };
-    let of_option = RISKY.iter().find(|(name, ..)| *name == option);
+    let of_option = RISKY
+        .iter()
+        .chain(&RISKY_IN_PROJECT)
+        .find(|(name, _, value)| (*name, *value) == option);
     of_option.map_or("", |(_, effect, _)| effect)
 }
 

@@ -1,6 +1,7 @@
 //! `--start`: each server, started as the gateway starts it, with the check that a gateway makes of its servers.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -32,20 +33,41 @@ pub(super) struct Started {
     pub(super) finding: Option<Finding>,
 }
 
+/// The way in which the user has named a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// It was not named.
+    Unnamed,
+    /// Its name is that of no other.
+    Named,
+    /// One of the user's own files has a server of that name, too.
+    Ambiguous,
+}
+
 /// Returns the finding of a server that is not started: its file, or its environment, belongs to a project, which nobody may
 /// have looked at yet, and chooses what runs.
 pub(super) fn left_out(
     file: &Found,
     document: &Document,
     server: &Server,
-    is_named: bool,
+    naming: Naming,
 ) -> Option<Finding> {
     let words = command(server).filter(|_| !server.is_disabled())?;
     let finding = |says: String, next: String| {
         let finding = Finding::new("not-started", Level::Warning, says, next);
         Some(finding.of(file, Some(server)))
     };
-    if file.is_project && !is_named {
+    if naming == Naming::Ambiguous {
+        return finding(
+            "a server of your own has this name too, so that the project's was not started"
+                .to_owned(),
+            format!(
+                "give it another name in {}, and name it then",
+                file.path.display()
+            ),
+        );
+    }
+    if file.is_project && naming == Naming::Unnamed {
         return finding(
             "a file of the project chooses what runs, so that it is started only if you name it"
                 .to_owned(),
@@ -104,7 +126,9 @@ pub(super) async fn start(
         let next = next.unwrap_or_else(by_hand);
         finding("server-fails", Level::Problem, says, next)
     };
-    let checked = tokio::time::timeout(WITHIN, check(program, arguments, environment, stop));
+    let folder = folder_of(file, server);
+    let check = check(program, arguments, environment, folder, stop);
+    let checked = tokio::time::timeout(WITHIN, check);
     match checked.await {
         Ok(Ok((status, said))) => {
             let mut reports = said
@@ -142,9 +166,14 @@ async fn check(
     program: &str,
     arguments: &[String],
     environment: Vec<(String, String)>,
+    folder: Option<PathBuf>,
     stop: &CancellationToken,
 ) -> io::Result<(ExitStatus, String)> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    let mut child = command
         .args(arguments)
         .envs(environment)
         .stdin(Stdio::null())
@@ -173,6 +202,18 @@ async fn check(
     }
     let status = child.wait().await?;
     Ok((status, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Returns the folder in which a server is started; `None` for the current one, in which the servers of a project's file
+/// run. Those of a person's own files do not: the folder would choose what they run, as with `node_modules`, `.npmrc` and
+/// modules of Python, although nobody has looked at it.
+fn folder_of(file: &Found, server: &Server) -> Option<PathBuf> {
+    if file.is_project {
+        return None;
+    }
+    let named = server.folder().map(PathBuf::from);
+    let named = named.filter(|folder| folder.is_absolute());
+    named.or_else(std::env::home_dir)
 }
 
 /// Tells a process to end.

@@ -510,6 +510,7 @@ fn failed(fault: InboxError) -> Failure {
                 "too-late" => failure.hint("the first answer counts; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 "asks-people" => failure.hint("those who are asked log in to the inbox; `mcp-elicit inbox open` says where it is."),
+                "record-failed" => failure.hint("try again when the gateway can read and write its record: its log says why it cannot, such as a database that is away."),
                 _ => failure,
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::collector;
 use crate::gateway::{NO_LIMITS, host, listen};
 use crate::http::{Reply, send_within};
 use crate::raw::{self, Raw};
@@ -37,6 +38,8 @@ pub(crate) struct Deployment {
     hold: String,
     /// `true` if each takes requests of the others.
     forwards: bool,
+    /// The collector of traces.
+    collector: Option<String>,
 }
 
 impl Deployment {
@@ -48,6 +51,7 @@ impl Deployment {
             upstream: upstream.to_owned(),
             hold: hold.to_string(),
             forwards: false,
+            collector: None,
         }
     }
 
@@ -55,6 +59,14 @@ impl Deployment {
     pub(crate) fn forwarding(self) -> Self {
         Self {
             forwards: true,
+            ..self
+        }
+    }
+
+    /// Lets each of the replicas send traces to this collector.
+    pub(crate) fn traced_at(self, collector: &str) -> Self {
+        Self {
+            collector: Some(collector.to_owned()),
             ..self
         }
     }
@@ -83,6 +95,9 @@ impl Deployment {
             more.extend(["--peer-listen", at]);
         }
         let mut command = raw::gateway(&state, &more, &["--upstream", &self.upstream]);
+        if let Some(collector) = &self.collector {
+            collector::configure(&mut command, collector);
+        }
         command.stderr(Stdio::piped());
         let mut process = Raw::start(command);
         let (links, said) = listen(process.child.stderr.take().unwrap());

@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{ProvenCaller, SessionCaller, Unauthenticated};
+use crate::callers::{ProvenCaller, SessionCaller, Standing, Unauthenticated};
 use crate::config::{ByteLimits, Server, Target, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::call_memory::{Arriving, CallMemory};
@@ -136,6 +136,8 @@ struct ClientSession {
     caller: Arc<SessionCaller>,
     /// The credentials of its requests that are forwarded to the server.
     credentials: Credentials,
+    /// The digest of those of a caller that may serve several users, which all requests of the session pass.
+    passed: String,
     stream_ids: AtomicU64,
     /// The time of the last use, in milliseconds since 1970.
     used: AtomicU64,
@@ -297,8 +299,8 @@ impl McpEndpoint {
         peers.counts().taken();
         #[cfg(feature = "teams")]
         callers.note_forwarded(&caller, headers);
-        match callers.check_again(caller.binding()) {
-            Ok(()) => Ok(caller),
+        match callers.forwarded(caller) {
+            Ok(caller) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }
     }
@@ -347,7 +349,7 @@ impl McpEndpoint {
         let callers = &self.runtime.callers;
         let (mut expired, mut ended) = (Vec::new(), Vec::new());
         self.sessions().retain(|_, held| {
-            if callers.is_valid(&held.principal) {
+            if callers.standing(&held.principal) != Standing::Ended {
                 return true;
             }
             let keep = callers.may_come_back(&held.principal);
@@ -401,15 +403,18 @@ impl McpEndpoint {
     fn starts(
         self: &Arc<Self>,
         caller: &Arc<SessionCaller>,
+        passed: &str,
         client: &Arc<ResponseStreams>,
     ) -> Start {
         let (endpoint, caller, client) = (self.clone(), caller.clone(), client.clone());
-        Box::new(move |beside| endpoint.start_session(&caller, &client, beside))
+        let passed = passed.to_owned();
+        Box::new(move |beside| endpoint.start_session(&caller, &passed, &client, beside))
     }
 
     fn start_session(
         &self,
         caller: &Arc<SessionCaller>,
+        passed: &str,
         client: &Arc<ResponseStreams>,
         beside: Beside,
     ) -> Result<Started, StartError> {
@@ -423,7 +428,7 @@ impl McpEndpoint {
             byte_accounts: self.memory.of(opened_by),
             ..self.server.settings.clone()
         };
-        let who = self.runtime.session_context(&self.server, caller);
+        let who = self.runtime.session_context(&self.server, caller, passed);
         let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
@@ -502,11 +507,23 @@ impl McpEndpoint {
         }
     }
 
+    /// Returns the digest of the credentials that a request passes to the server, of a caller that may serve several users:
+    /// their questions, answers and results are kept apart. Empty for a caller who is one person, whose credentials may be
+    /// renewed, and without authentication, where the caller's name has it.
+    fn passed_by(&self, caller: &ProvenCaller, headers: &HeaderMap) -> String {
+        if caller.may_serve_several() {
+            self.credentials().digest(headers)
+        } else {
+            String::new()
+        }
+    }
+
     fn client_session(
         &self,
         pool: Arc<Pool>,
         client: Arc<ResponseStreams>,
         caller: Arc<SessionCaller>,
+        passed: String,
     ) -> Arc<ClientSession> {
         Arc::new(ClientSession {
             pool,
@@ -514,6 +531,7 @@ impl McpEndpoint {
             principal: caller.opened_by().binding().to_owned(),
             caller,
             credentials: self.credentials(),
+            passed,
             stream_ids: AtomicU64::new(0),
             used: AtomicU64::new(clock::now().as_millis()),
         })
@@ -526,8 +544,7 @@ impl McpEndpoint {
         caller: ProvenCaller,
         headers: &HeaderMap,
     ) -> Result<Arc<ClientSession>, Box<Response>> {
-        let passed = self.credentials().digest(headers);
-        let (held, evicted) = self.find_or_add_shared(caller.clone(), &passed)?;
+        let (held, evicted) = self.find_or_add_shared(caller.clone(), headers)?;
         end_evicted(evicted);
         if !held.pool.has_sessions() {
             self.begin(&held.pool, &caller).await?;
@@ -540,10 +557,10 @@ impl McpEndpoint {
     fn find_or_add_shared(
         self: &Arc<Self>,
         caller: ProvenCaller,
-        passed: &str,
+        headers: &HeaderMap,
     ) -> Result<(Arc<ClientSession>, Evicted), Box<Response>> {
         let principal = caller.binding();
-        let name = format!("rounds {principal} {passed}");
+        let name = format!("rounds {principal} {}", self.credentials().digest(headers));
         let mut sessions = self.sessions();
         let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
@@ -560,15 +577,16 @@ impl McpEndpoint {
             evicted = make_room(&mut sessions, principal).map_err(|Full| Box::new(full()))?;
         }
         let client = Arc::new(ResponseStreams::of_caller(principal));
+        let passed = self.passed_by(&caller, headers);
         let caller = SessionCaller::new(caller);
-        let start = self.starts(&caller, &client);
+        let start = self.starts(&caller, &passed, &client);
         let most = match &self.server.target {
             Target::Program(_) if !self.server.share_child => child_pool::CHILDREN,
             Target::Program(_) | Target::Url(_) => 1,
         };
         let account = self.children.limit.of(caller.opened_by());
         let pool = Pool::growing(start, most, account);
-        let held = self.client_session(pool, client, caller);
+        let held = self.client_session(pool, client, caller, passed);
         sessions.insert(name, held.clone());
         Ok((held, evicted))
     }
@@ -593,6 +611,7 @@ impl McpEndpoint {
     async fn own(
         self: &Arc<Self>,
         caller: ProvenCaller,
+        passed: String,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
         let evicted =
             make_room(&mut self.sessions(), caller.binding()).map_err(|Full| Box::new(full()))?;
@@ -608,9 +627,9 @@ impl McpEndpoint {
         };
         let client = Arc::new(ResponseStreams::of_one_client(caller.binding()));
         let caller = SessionCaller::new(caller);
-        let pool = Pool::of_one(self.starts(&caller, &client));
+        let pool = Pool::of_one(self.starts(&caller, &passed, &client));
         self.begin(&pool, caller.opened_by()).await?;
-        let held = self.client_session(pool, client, caller);
+        let held = self.client_session(pool, client, caller, passed);
         let room = {
             let mut sessions = self.sessions();
             // Others may have opened sessions meanwhile.
@@ -645,8 +664,13 @@ impl McpEndpoint {
             )));
         };
         let held = self.sessions().get(name).cloned();
-        // Another principal's session looks like a missing one.
-        match held.filter(|held| held.principal == caller.binding() && !name.contains(' ')) {
+        // Another principal's session looks like a missing one, and so does one with other credentials for the server.
+        let is_own = |held: &Arc<ClientSession>| {
+            held.principal == caller.binding()
+                && held.passed == self.passed_by(caller, headers)
+                && !name.contains(' ')
+        };
+        match held.filter(is_own) {
             // A client whose proofs differ too often opens another one.
             Some(held) if held.caller.number_of(caller).is_some() => {
                 held.touch();
@@ -884,7 +908,8 @@ async fn respond(
             Err(response) => *response,
         };
     }
-    match endpoint.own(caller.clone()).await {
+    let passed = endpoint.passed_by(&caller, headers);
+    match endpoint.own(caller.clone(), passed).await {
         Ok((name, held)) => {
             let named = Some(name.clone());
             let response = take(&held, &caller, message, headers, named, false).await;

@@ -13,7 +13,7 @@ use mcp_elicit_relay::{ByteLimit, is_batch};
 
 use super::header_checks::refusal;
 use crate::frame::one_line_of;
-use crate::listener::call_memory::{self, Arriving};
+use crate::listener::call_memory::{self, Arriving, Handover};
 use mcp_elicit_core::text::without_mark;
 
 /// The largest initial buffer for a body, in bytes.
@@ -122,11 +122,9 @@ impl Message {
         method.is_some_and(method::is_notification)
     }
 
-    /// Ends the count of its bytes as an arriving message.
-    pub(super) fn handed_over(&self) {
-        if let Some(arriving) = &self.arriving {
-            arriving.handed_over();
-        }
+    /// Begins to hand it to its session, which counts the bytes that it keeps until this is dropped.
+    pub(super) fn hand_over(&self) -> Option<Handover<'_>> {
+        self.arriving.as_ref().map(Arriving::hand_over)
     }
 
     /// Returns its parts.
@@ -190,7 +188,7 @@ async fn whole(
             return Err(Unread::TooLong);
         }
         if let Err(limit) = arriving.add(part.len()) {
-            arriving.handed_over();
+            arriving.end();
             let rest = most - whole.len();
             drop(whole);
             return Err(discarded(parts, rest, limit).await);

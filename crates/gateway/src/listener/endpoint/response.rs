@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_relay::{Event, NEEDS_ID, StreamId};
-use tokio::sync::mpsc;
 
 use super::ClientSession;
 use super::header_checks::{
@@ -21,6 +20,7 @@ use super::request::Message;
 use crate::callers::ProvenCaller;
 use crate::frame::FrameBytes;
 use crate::headers::{SESSION, VERSION};
+use crate::listener::event_queue::EventReceiver;
 use crate::listener::response_streams::StreamEvent;
 use crate::server_challenge::ServerChallenge;
 
@@ -68,11 +68,12 @@ pub(super) async fn take(
         return StatusCode::ACCEPTED.into_response();
     }
     let told = held.client.open(stream_id);
-    message.handed_over();
-    if let Err(fault) = held
+    let handover = message.hand_over();
+    let taken = held
         .pool
-        .handle_client_with_headers(stream_id, frame, carried)
-    {
+        .handle_client_with_headers(stream_id, frame, carried);
+    drop(handover);
+    if let Err(fault) = taken {
         held.client.close(stream_id);
         return cannot_start(&fault);
     }
@@ -93,11 +94,7 @@ pub(super) async fn take(
 }
 
 /// Responds with one JSON body if it is the whole answer, else with a stream.
-async fn answer(
-    mut told: mpsc::UnboundedReceiver<StreamEvent>,
-    left: DisconnectGuard,
-    in_rounds: bool,
-) -> Response {
+async fn answer(mut told: EventReceiver, left: DisconnectGuard, in_rounds: bool) -> Response {
     let first = match tokio::time::timeout(if in_rounds { LATER } else { SOON }, told.recv()).await
     {
         Ok(Some(first)) => first,
@@ -154,11 +151,7 @@ pub(super) enum Opening {
     StreamEvent(StreamEvent),
 }
 
-pub(super) fn stream(
-    opening: Opening,
-    told: mpsc::UnboundedReceiver<StreamEvent>,
-    left: DisconnectGuard,
-) -> Response {
+pub(super) fn stream(opening: Opening, told: EventReceiver, left: DisconnectGuard) -> Response {
     let with_ids = !left.in_rounds;
     let rest = futures::stream::unfold(
         (opening, told, left),

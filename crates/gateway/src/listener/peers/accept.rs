@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::handshakes::{Handshake, Handshakes};
+use super::handshakes::{FINISH, Handshake, Handshakes, OPEN};
 use super::{HEAD, Peers};
 
 /// The most connections of gateways at once; more wait to be accepted.
@@ -73,7 +73,16 @@ struct Acceptor {
 
 impl Acceptor {
     async fn serve_one(&self, stream: TcpStream, handshake: Handshake) {
-        let Some((peer, stream)) = handshake.within(self.known(stream)).await else {
+        let opened = handshake.within(OPEN, self.opened(stream)).await;
+        let known = match opened {
+            Some(stream) => {
+                handshake.has_opened();
+                handshake.within(FINISH, self.known(stream)).await
+            }
+            None => None,
+        };
+        drop(handshake);
+        let Some((peer, stream)) = known else {
             self.peers.counts.refused();
             tracing::debug!("a connection that is not another gateway's was closed");
             return;
@@ -94,9 +103,16 @@ impl Acceptor {
         }
     }
 
+    /// Returns the stream if its other end has a key that only gateways have.
+    async fn opened(&self, mut stream: TcpStream) -> Option<TcpStream> {
+        stream.set_nodelay(true).ok()?;
+        let own = self.peers.key.public();
+        let is_opened = self.peers.opening.is_opened(&mut stream, own);
+        is_opened.await.ok()?.then_some(stream)
+    }
+
     /// Returns the gateway at the other end; `None` for any other.
     async fn known(&self, stream: TcpStream) -> Option<(Peer, TlsStream<TcpStream>)> {
-        stream.set_nodelay(true).ok()?;
         let stream = self.tls.accept(stream).await.ok()?;
         let key = stream.get_ref().1.peer_certificates()?.first()?;
         let peer = self.peer(key.as_ref()).await?;

@@ -3,6 +3,7 @@
 //! The connection ends with the response, with the client that waits for it, or with the gateway at its other end, whichever
 //! is first.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,11 @@ pub(super) const FORWARDED: usize = 1_024;
 /// The most connections that are made at once.
 pub(super) const CONNECTING: usize = 64;
 /// The time limit for a connection, and for its turn to be made.
-const CONNECT: Duration = Duration::from_secs(1);
+const CONNECT: Duration = Duration::from_secs(5);
+/// The time limit for the other gateway to begin it. One that stands still does not.
+const REACH: Duration = Duration::from_secs(1);
+/// The pause before a connection that the other end has closed is made again.
+const AGAIN: Duration = Duration::from_millis(10);
 /// The time limit for the head of a response: a gateway begins one within half a second.
 const RESPONSE: Duration = Duration::from_secs(15);
 /// The time after which a client may send its request again, in seconds.
@@ -205,15 +210,16 @@ impl Peers {
     async fn connected(&self, peer: &Peer) -> Option<TlsStream<TcpStream>> {
         let connecting = async {
             let turn = self.connecting.acquire().await;
-            let _turn = turn.map_err(std::io::Error::other)?;
-            let stream = TcpStream::connect(peer.address()).await?;
-            stream.set_nodelay(true)?;
+            let _turn = turn.map_err(io::Error::other)?;
             let settings = self.key.client(peer.key());
-            let settings = settings.map_err(std::io::Error::other)?;
-            // The key is the name.
-            let name = ServerName::try_from("gateway").map_err(std::io::Error::other)?;
-            let tls = TlsConnector::from(Arc::new(settings));
-            tls.connect(name, stream).await
+            let tls = TlsConnector::from(Arc::new(settings.map_err(io::Error::other)?));
+            loop {
+                match self.connect_once(peer, &tls).await {
+                    // Among many strangers it may have been closed before its turn. Nothing of the request was sent.
+                    Err(error) if is_broken(&error) => tokio::time::sleep(AGAIN).await,
+                    connected => return connected,
+                }
+            }
         };
         match tokio::time::timeout(CONNECT, connecting).await {
             Ok(Ok(stream)) => Some(stream),
@@ -224,6 +230,33 @@ impl Peers {
             Err(_) => None,
         }
     }
+
+    async fn connect_once(
+        &self,
+        peer: &Peer,
+        tls: &TlsConnector,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let reached = async {
+            let mut stream = TcpStream::connect(peer.address()).await?;
+            stream.set_nodelay(true)?;
+            self.opening.open(&mut stream, peer.key()).await?;
+            Ok::<_, io::Error>(stream)
+        };
+        let stream = tokio::time::timeout(REACH, reached).await??;
+        // The key is the name.
+        let name = ServerName::try_from("gateway").map_err(io::Error::other)?;
+        tls.connect(name, stream).await
+    }
+}
+
+/// Returns `true` if the other end has closed the connection.
+fn is_broken(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let kind = error.kind();
+    matches!(
+        kind,
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+    )
 }
 
 fn http_request(request: ForwardRequest<'_>, peer: &Peer) -> Option<Request<Body>> {

@@ -1,5 +1,6 @@
 //! Connections whose other end is not known yet. They are bounded, in all and of each address; at a limit, a new one
-//! replaces the one that has waited longest, so that strangers who send nothing keep no gateway out.
+//! replaces the one that has waited longest, so that strangers who send nothing keep no gateway out. Those that
+//! [opened](super::opening) are counted apart: a gateway does so at once, and from then on only others that did replace it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -12,8 +13,10 @@ use tokio::sync::Notify;
 const ALL: usize = 1_024;
 /// The most of one address: more than its gateways begin at once ([`CONNECTING`](super::forward::CONNECTING)).
 const OF_ADDRESS: usize = 256;
-/// The time limit for each. The other gateway waits as long.
-const TIME: Duration = Duration::from_secs(1);
+/// The time limit for one to be opened.
+pub(super) const OPEN: Duration = Duration::from_secs(1);
+/// The time limit for the rest of one that was opened. The other gateway waits as long.
+pub(super) const FINISH: Duration = Duration::from_secs(5);
 
 /// All handshakes.
 #[derive(Debug, Default)]
@@ -23,6 +26,15 @@ pub(super) struct Handshakes(Mutex<Waiting>);
 struct Waiting {
     /// The last assigned number.
     last: u64,
+    /// Those that have not answered the challenge.
+    silent: Class,
+    /// Those that have answered it rightly.
+    opened: Class,
+}
+
+/// Handshakes that replace one another.
+#[derive(Debug, Default)]
+struct Class {
     /// By number, so that the first has waited longest.
     by_number: BTreeMap<u64, Waits>,
     by_address: HashMap<IpAddr, usize>,
@@ -51,13 +63,6 @@ impl Handshakes {
     /// Adds a handshake with this address. At a limit it replaces another.
     pub(super) fn begin(self: &Arc<Self>, from: IpAddr) -> Handshake {
         let mut waiting = self.waiting();
-        if waiting.of(from) >= OF_ADDRESS {
-            waiting.end_oldest(from);
-        } else if waiting.by_number.len() >= ALL
-            && let Some(most) = waiting.busiest()
-        {
-            waiting.end_oldest(most);
-        }
         waiting.last += 1;
         let number = waiting.last;
         let end = Arc::new(Notify::new());
@@ -65,8 +70,7 @@ impl Handshakes {
             from,
             end: end.clone(),
         };
-        waiting.by_number.insert(number, waits);
-        *waiting.by_address.entry(from).or_default() += 1;
+        waiting.silent.add(number, waits);
         drop(waiting);
         Handshake {
             all: self.clone(),
@@ -77,6 +81,33 @@ impl Handshakes {
 }
 
 impl Waiting {
+    fn has_opened(&mut self, number: u64) {
+        if let Some(waits) = self.silent.remove(number) {
+            self.opened.add(number, waits);
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        if self.silent.remove(number).is_none() {
+            self.opened.remove(number);
+        }
+    }
+}
+
+impl Class {
+    /// Adds a handshake. At a limit it replaces another.
+    fn add(&mut self, number: u64, waits: Waits) {
+        if self.of(waits.from) >= OF_ADDRESS {
+            self.end_oldest(waits.from);
+        } else if self.by_number.len() >= ALL
+            && let Some(most) = self.busiest()
+        {
+            self.end_oldest(most);
+        }
+        *self.by_address.entry(waits.from).or_default() += 1;
+        self.by_number.insert(number, waits);
+    }
+
     fn of(&self, address: IpAddr) -> usize {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
@@ -110,10 +141,19 @@ impl Waiting {
 }
 
 impl Handshake {
-    /// Waits for the work of this handshake; `None` if it takes too long, or another replaces it.
-    pub(super) async fn within<T>(self, work: impl Future<Output = Option<T>>) -> Option<T> {
+    /// Notes that the other end has answered the challenge rightly.
+    pub(super) fn has_opened(&self) {
+        self.all.waiting().has_opened(self.number);
+    }
+
+    /// Waits for work of this handshake; `None` if it takes too long, or another replaces it.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Option<T>>,
+    ) -> Option<T> {
         tokio::select! {
-            done = tokio::time::timeout(TIME, work) => done.ok()?,
+            done = tokio::time::timeout(limit, work) => done.ok()?,
             () = self.end.notified() => None,
         }
     }
@@ -135,33 +175,54 @@ mod tests {
 
     /// Returns `true` if the handshake was replaced.
     fn has_ended(handshake: &Handshake) -> bool {
-        !handshake
-            .all
-            .waiting()
-            .by_number
-            .contains_key(&handshake.number)
+        let waiting = handshake.all.waiting();
+        let mut both = [&waiting.silent, &waiting.opened].into_iter();
+        both.all(|class| !class.by_number.contains_key(&handshake.number))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_handshake_that_is_replaced_or_late_ends() {
         let all = Arc::new(Handshakes::default());
         let first = all.begin(address(1));
-        let first = tokio::spawn(first.within(std::future::pending::<Option<()>>()));
+        let first = tokio::spawn(async move {
+            first
+                .within(OPEN, std::future::pending::<Option<()>>())
+                .await
+        });
         let more: Vec<_> = (0..OF_ADDRESS).map(|_| all.begin(address(1))).collect();
         let other = all.begin(address(2));
         assert_eq!(first.await.unwrap(), None);
         assert!(!more.iter().any(has_ended));
-        assert_eq!(all.waiting().of(address(1)), OF_ADDRESS);
+        assert_eq!(all.waiting().silent.of(address(1)), OF_ADDRESS);
         drop(more);
-        assert_eq!(other.within(async { Some(7) }).await, Some(7));
-        assert!(all.waiting().by_number.is_empty() && all.waiting().by_address.is_empty());
+        assert_eq!(other.within(OPEN, async { Some(7) }).await, Some(7));
+        drop(other);
+        assert!(all.waiting().silent.by_number.is_empty());
+        assert!(all.waiting().silent.by_address.is_empty());
         let before = tokio::time::Instant::now();
         let late = all.begin(address(1));
         assert_eq!(
-            late.within(std::future::pending::<Option<()>>()).await,
+            late.within(FINISH, std::future::pending::<Option<()>>())
+                .await,
             None
         );
-        assert_eq!(before.elapsed(), TIME);
+        assert_eq!(before.elapsed(), FINISH);
+    }
+
+    #[test]
+    fn one_that_has_opened_is_replaced_only_by_others_that_have() {
+        let all = Arc::new(Handshakes::default());
+        let opened = all.begin(address(1));
+        opened.has_opened();
+        let silent: Vec<_> = (0..2 * OF_ADDRESS).map(|_| all.begin(address(1))).collect();
+        assert!(!has_ended(&opened) && has_ended(&silent[0]));
+        let new = all.begin(address(1));
+        silent.iter().for_each(Handshake::has_opened);
+        assert!(!has_ended(&opened) && !has_ended(&new));
+        new.has_opened();
+        assert!(has_ended(&opened) && !has_ended(&new));
+        drop((opened, silent, new));
+        assert!(all.waiting().opened.by_address.is_empty());
     }
 
     #[test]
@@ -180,6 +241,6 @@ mod tests {
             .filter(|handshake| has_ended(handshake))
             .count();
         assert_eq!(ended, 195);
-        assert_eq!(all.waiting().by_number.len(), ALL);
+        assert_eq!(all.waiting().silent.by_number.len(), ALL);
     }
 }

@@ -1,5 +1,6 @@
 //! Gateways of a record in a real PostgreSQL database, and strangers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::forward::{FORWARDED, ForwardRequest};
 use super::keys::PeerKey;
+use super::opening::OpeningKey;
 use super::{Joining, Peers};
 use crate::callers::ProvenCaller;
 use crate::config::PeerSettings;
@@ -32,11 +34,13 @@ async fn join(address: &str, identity: &IdentityKey) -> (Arc<Peers>, String) {
         listen: "127.0.0.1:0".parse().unwrap(),
         address: None,
     };
-    let joining = Joining::bind(&settings).await.unwrap();
-    let offer = joining.offer(identity);
+    let joining = Joining::bind(&settings, identity).unwrap();
+    let offer = joining.offer();
     let at = offer.address.clone();
     let database = PostgresDatabase::new(PostgresSettings::read(address).unwrap()).unwrap();
-    let replica = PostgresReplica::join(database, Some(offer)).await.unwrap();
+    let replica = PostgresReplica::join(database, Some(offer), None)
+        .await
+        .unwrap();
     (Arc::new(joining.among(Arc::new(replica))), at)
 }
 
@@ -57,9 +61,12 @@ async fn forward(from: &Arc<Peers>, to: &str) -> (StatusCode, String) {
     (status, String::from_utf8_lossy(&body.unwrap()).into_owned())
 }
 
-/// Makes a request with this key at the gateway with that one. Returns all that comes back; empty if nothing does.
-async fn stranger(at: &str, own: &PeerKey, of: &[u8]) -> String {
-    let stream = TcpStream::connect(at).await.unwrap();
+/// Makes a request with this key at the gateway with that one, and opens the connection as one of these gateways. Returns all
+/// that comes back; empty if nothing does.
+async fn stranger(at: &str, own: &PeerKey, of: &[u8], opened: (&OpeningKey, &[u8])) -> String {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let (opening, opened) = opened;
+    opening.open(&mut stream, opened).await.unwrap();
     let tls = TlsConnector::from(Arc::new(own.client(of).unwrap()));
     let name = ServerName::try_from("gateway").unwrap();
     let Ok(mut stream) = tls.connect(name, stream).await else {
@@ -92,18 +99,26 @@ async fn only_a_key_in_the_right_row_of_a_running_gateway_is_accepted() {
     assert_eq!(forward(&false_one, a.name()).await.0, StatusCode::NOT_FOUND);
     assert_eq!(forward(&a, false_one.name()).await.0, StatusCode::NOT_FOUND);
     let refused = a.counts().received()[1].1;
+    let of_a = a.key.public();
     for own in [&false_one.key, &PeerKey::new().unwrap()] {
-        assert_eq!(stranger(&at_a, own, a.key.public()).await, "");
+        let said = stranger(&at_a, own, of_a, (&b.opening, of_a)).await;
+        assert_eq!(said, "");
     }
     // One that listens at the address of another.
-    assert_eq!(stranger(&at_a, &b.key, b.key.public()).await, "");
+    let of_b = b.key.public();
+    let said = stranger(&at_a, &b.key, of_b, (&b.opening, of_a)).await;
+    assert_eq!(said, "");
+    // The right key, but the answer of another record's gateway, or for another gateway.
+    for opened in [(&false_one.opening, of_a), (&b.opening, of_b)] {
+        assert_eq!(stranger(&at_a, &b.key, of_a, opened).await, "");
+    }
     let counted = async {
-        while a.counts().received()[1].1 < refused + 3 {
+        while a.counts().received()[1].1 < refused + 5 {
             tokio::time::sleep(LOOK).await;
         }
     };
     tokio::time::timeout(PATIENCE, counted).await.unwrap();
-    let right = stranger(&at_a, &b.key, a.key.public()).await;
+    let right = stranger(&at_a, &b.key, of_a, (&b.opening, of_a)).await;
     assert!(right.ends_with("taken"), "{right}");
     // One that has ended.
     serving.abort();
@@ -143,8 +158,54 @@ async fn strangers_that_connect_and_say_nothing_keep_no_gateway_out() {
     // Many requests at once wait for their turn to connect.
     let all = (0..200).map(|_| forward(&b, a.name()));
     let all = futures::future::join_all(all).await;
-    assert!(all.iter().all(|(status, _)| *status == StatusCode::OK));
+    assert!(
+        all.iter().all(|(status, _)| *status == StatusCode::OK),
+        "{all:?}"
+    );
     more.abort();
+    serving.abort();
+}
+
+/// An answer of the right length, and the beginning of a handshake of TLS.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_that_send_what_they_like_keep_no_gateway_out() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let identity = IdentityKey::random().unwrap();
+    let (a, at_a) = join(&database.address, &identity).await;
+    let taken = Router::new().fallback(|| async { "taken" });
+    let serving = tokio::spawn(a.clone().serve(taken));
+    let (b, _) = join(&database.address, &identity).await;
+    let flood = async |at: String| {
+        let mut open = VecDeque::new();
+        for number in 0_usize.. {
+            let mut stream = TcpStream::connect(&at).await.unwrap();
+            // As many as the gateway accepts, and no more, however slow this machine is.
+            let _closed = stream.read_exact(&mut [0; 16]).await;
+            let sent = [&[0x16, 3, 1, 0, 200][..], &[7; 48]][number % 2];
+            let _closed = stream.write_all(sent).await;
+            open.push_back(stream);
+            if open.len() > 50 {
+                open.pop_front();
+            }
+        }
+    };
+    let mut floods = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        floods.spawn(flood(at_a.clone()));
+    }
+    for _ in 0..5 {
+        let all = (0..100).map(|_| forward(&b, a.name()));
+        let all = futures::future::join_all(all).await;
+        assert!(
+            all.iter().all(|(status, _)| *status == StatusCode::OK),
+            "{all:?}"
+        );
+    }
+    assert!(floods.try_join_next().is_none(), "they go on");
+    floods.abort_all();
     serving.abort();
 }
 

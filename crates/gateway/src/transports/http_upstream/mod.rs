@@ -138,6 +138,8 @@ pub(crate) struct HttpUpstream {
     runtime: Handle,
     /// The exchange of callers' tokens for the server's own.
     exchange: OnceLock<Arc<TokenExchange>>,
+    /// The operator's token, for clients that send none.
+    own_authorization: Option<HeaderValue>,
     /// The operator's headers.
     own_headers: Vec<(HeaderName, HeaderValue)>,
     sign_in: Option<UpstreamSignIn>,
@@ -271,6 +273,7 @@ impl HttpUpstream {
             reopening: tokio::sync::Mutex::default(),
             runtime: Handle::current(),
             exchange: OnceLock::new(),
+            own_authorization: at.authorization(),
             own_headers: at.headers.clone(),
             sign_in: at.sign_in.clone(),
         });
@@ -417,9 +420,15 @@ impl HttpUpstream {
 
     fn headers_for(&self, stream: Option<StreamId>) -> HeaderMap {
         let state = self.state();
-        // A client's request has its own credentials, or none.
+        // A client's request has its own credentials, or the operator's; not those of an earlier request.
         if let Some(carried) = stream.and_then(|stream| state.carried.get(&stream)) {
-            return carried.clone();
+            let mut headers = carried.clone();
+            if let Some(own) = &self.own_authorization
+                && !headers.contains_key(AUTHORIZATION)
+            {
+                headers.insert(AUTHORIZATION, own.clone());
+            }
+            return headers;
         }
         let authorization = state.authorization.iter();
         let authorization = authorization.map(|value| (AUTHORIZATION, value.clone()));

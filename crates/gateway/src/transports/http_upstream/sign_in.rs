@@ -13,7 +13,11 @@ use mcp_elicit_client::sign_in::step_up::{in_words, missing_scopes};
 use mcp_elicit_client::sign_in::{SignIn, SignInError, SignInOptions};
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_core::link::without_userinfo;
+use mcp_elicit_core::text::shortened;
 use mcp_elicit_inbox::state_folder::StateFolder;
+
+/// The longest reason in an error about a sign-in, in characters.
+const LONGEST_REASON: usize = 500;
 
 /// The subfolder of the state folder that holds tokens.
 const FOLDER: &str = "sign-in";
@@ -162,11 +166,13 @@ impl UpstreamSignIn {
             Ok(Some(token)) => token,
             Ok(None) => return Ok(None),
             Err(error) => {
+                // The command comes first: some of the words after it are of others.
                 let why = with_causes(&error);
                 return Err(format!(
-                    "the sign-in at {} cannot be renewed: {why}. If this does not pass, run in a terminal: {}",
+                    "the sign-in at {} cannot be renewed. If this does not pass, run in a terminal: {}. The reason, perhaps in the words of the authorization server: {}",
                     self.shown(),
-                    self.inner.command
+                    self.inner.command,
+                    shortened(&why, LONGEST_REASON)
                 ));
             }
         };

@@ -24,10 +24,10 @@ use mcp_elicit_relay::decisions::{
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::listener::response_streams::{ResponseStreams, StreamEvent};
+use crate::listener::event_queue::EventReceiver;
+use crate::listener::response_streams::ResponseStreams;
 use crate::session::SessionContext;
 
 type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
@@ -360,6 +360,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
         teams: None,
         link: Arc::new(|_| None),
         responder: None,
+        traces: None,
     };
     let client = Arc::new(ResponseStreams::of_caller("test"));
     let (session, driver) = Session::new(
@@ -380,12 +381,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
 }
 
 impl Rig {
-    fn send(
-        &self,
-        stream: u64,
-        headers: HeaderMap,
-        frame: &Value,
-    ) -> UnboundedReceiver<StreamEvent> {
+    fn send(&self, stream: u64, headers: HeaderMap, frame: &Value) -> EventReceiver {
         let told = self.client.open(StreamId(stream));
         let frame = frame.to_string();
         self.session.handle_client_with_headers(
@@ -403,7 +399,7 @@ impl Rig {
     }
 }
 
-async fn heard(told: &mut UnboundedReceiver<StreamEvent>) -> Value {
+async fn heard(told: &mut EventReceiver) -> Value {
     let told = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
     serde_json::from_slice(&told.unwrap().unwrap().frame).unwrap()
 }
@@ -770,7 +766,7 @@ async fn an_answer_that_may_have_arrived_is_never_sent_again() {
 }
 
 /// Returns the response in a stream, after the server's requests.
-async fn response(told: &mut UnboundedReceiver<StreamEvent>) -> Value {
+async fn response(told: &mut EventReceiver) -> Value {
     loop {
         let frame = heard(told).await;
         if frame.get("method").is_none() {

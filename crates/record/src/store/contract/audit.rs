@@ -227,6 +227,68 @@ pub(super) async fn groups(store: &dyn Store) {
     assert_eq!(events.older, Some(end - 2));
 }
 
+pub(super) async fn purges(store: &dyn Store) {
+    let entries = |range: std::ops::Range<u64>| {
+        let entry = |at| entry(at, "asked", &format!("p{at}"), serde_json::json!({}));
+        range.map(entry).collect::<Vec<_>>()
+    };
+    write(store, entries(1..7)).await;
+    let links = store.audit(1, 100).await.unwrap();
+    let purge = |number: u64, hash: &str| Write::PurgeAudit {
+        number,
+        hash: hash.to_owned(),
+        entry: format!("purged {number}"),
+    };
+    let hash = |number: usize| links[number - 1].hash.clone();
+    let made = |wanted: Vec<Write>| store.write(Arc::new(wanted));
+    // Another hash, a link that is not there, and the last one.
+    let wrong = [(2, hash(3)), (9, hash(3)), (6, hash(6))];
+    for (number, hash) in wrong {
+        assert_eq!(made(vec![purge(number, &hash)]).await.unwrap(), [false]);
+    }
+    assert_eq!(store.audit(1, 100).await.unwrap(), links);
+    // Beside other writes, and only once.
+    let several = vec![
+        Write::Note("before".to_owned()),
+        purge(3, &hash(3)),
+        Write::Note("after".to_owned()),
+        purge(3, &hash(3)),
+    ];
+    assert_eq!(made(several).await.unwrap(), [true, true, true, false]);
+    let left = store.audit(1, 100).await.unwrap();
+    assert_eq!(numbers(&left), [4, 5, 6, 7, 8, 9]);
+    assert_eq!(left[..3], links[3..]);
+    let texts: Vec<&str> = left[3..].iter().map(|link| &*link.entry).collect();
+    assert_eq!(texts, ["before", "purged 3", "after"]);
+    assert_eq!(store.audit_end().await.unwrap(), 9);
+    assert_eq!(store.contents().await.unwrap().links, 6);
+    // All but the last one.
+    assert_eq!(made(vec![purge(8, &left[4].hash)]).await.unwrap(), [true]);
+    write(store, entries(20..21)).await;
+    let left = store.audit(1, 100).await.unwrap();
+    assert_eq!(numbers(&left), [9, 10, 11]);
+    // Pages end at the first link that is left.
+    let filter = AuditFilter::default();
+    let page = latest_events(store, &filter, None, 3).await.unwrap();
+    assert_eq!((numbers(&page.links), page.older), (vec![11, 10, 9], None));
+    let page = latest_events(store, &filter, None, 9).await.unwrap();
+    assert_eq!((page.links.len(), page.older), (3, None));
+    let page = latest_questions(store, &filter, None, 9).await.unwrap();
+    assert_eq!((page.questions.len(), page.older), (1, None));
+}
+
+#[tokio::test]
+async fn every_store_deletes_the_oldest_events() {
+    let folder = tempfile::tempdir().unwrap();
+    purges(&Memory::default()).await;
+    let path = folder.path().join("a");
+    purges(&Sqlite::open(&path).await.unwrap()).await;
+    let writer = Writer::new(Arc::new(Memory::default()));
+    purges(&writer).await;
+    let again = Sqlite::open(&path).await.unwrap();
+    assert_eq!(numbers(&again.audit(1, 9).await.unwrap()), [9, 10, 11]);
+}
+
 #[tokio::test]
 async fn every_store_selects_events_and_groups_them_by_question() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,12 +28,15 @@ async fn postgres_gives_pages_and_counts() {
 }
 
 #[tokio::test]
-async fn postgres_is_swept_and_keeps_results() {
+async fn postgres_is_swept_makes_room_and_keeps_results() {
     if let Some(store) = store() {
         sweeps(&store).await;
     }
     if let Some(store) = store() {
         keeps_results(&store).await;
+    }
+    if let Some(store) = store() {
+        makes_room(&store).await;
     }
 }
 
@@ -44,6 +47,13 @@ async fn postgres_keeps_what_was_learned_and_grants() {
     }
     if let Some(store) = store() {
         keeps_grants(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn postgres_seals_values_anew_that_are_as_they_were_read() {
+    if let Some(store) = store() {
+        sealed::seals_anew(&store).await;
     }
 }
 
@@ -98,6 +108,13 @@ async fn postgres_selects_events_and_groups_them_by_question() {
     }
     if let Some(store) = store() {
         audit::groups(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn postgres_deletes_the_oldest_events() {
+    if let Some(store) = store() {
+        audit::purges(&store).await;
     }
 }
 

@@ -528,7 +528,10 @@ pub(super) fn is_passing(fault: &StoreError) -> bool {
     };
     match error.fault() {
         DatabaseFault::Away | DatabaseFault::Busy => true,
-        DatabaseFault::NotADatabase | DatabaseFault::ReadOnly | DatabaseFault::Other => false,
+        DatabaseFault::NotADatabase
+        | DatabaseFault::ReadOnly
+        | DatabaseFault::Full
+        | DatabaseFault::Other => false,
     }
 }
 
@@ -544,6 +547,7 @@ impl From<Error> for StoreError {
             Some(code) if is_ending(code) => DatabaseFault::Away,
             Some(code) if is_conflict(code) => DatabaseFault::Busy,
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => DatabaseFault::ReadOnly,
+            Some(code) if *code == SqlState::DISK_FULL => DatabaseFault::Full,
             Some(_) | None => DatabaseFault::Other,
         };
         Self::Database(DatabaseError::of_server(

@@ -8,10 +8,12 @@ use tokio_postgres::Client;
 use super::super::{StoreError, chained, is_keyed};
 use super::database::{execute, query};
 use super::{Postgres, statements};
+use crate::IdentityKey;
+use crate::encryption::Encryption;
 
 /// The kinds of values.
-const SEAL: &str = "seal";
-const IDENTITY: &str = "identity";
+pub(super) const SEAL: &str = "seal";
+pub(super) const IDENTITY: &str = "identity";
 /// The purpose of the value that is made with the key of identities.
 const PURPOSE: &str = "record check";
 /// The associated data and the text of the sealed value.
@@ -70,12 +72,7 @@ impl Postgres {
 
     /// Returns the error of a key that is another record's.
     fn other(&self, key: &str) -> StoreError {
-        let address = self.database.settings().address();
-        StoreError::Refused {
-            why: format!("{key} in the state folder is not the key of the record at {address}"),
-            next: "copy seal.key and identity.key from the state folder of a gateway of this record, or name another database."
-                .to_owned(),
-        }
+        other(key, self.database.settings().address())
     }
 
     /// Rejects a chain whose last link was made with another key.
@@ -123,8 +120,27 @@ impl Postgres {
     }
 }
 
+/// Returns the error of a key that is another record's.
+pub(super) fn other(key: &str, address: &str) -> StoreError {
+    StoreError::Refused {
+        why: format!("{key} in the state folder is not the key of the record at {address}"),
+        next: "copy seal.key from the state folder of a gateway of this record, and remove identity.key, which is made from it; or name another database."
+            .to_owned(),
+    }
+}
+
+/// Returns `true` if this key made the value that the record has.
+pub(super) fn is_of(identity: &IdentityKey, left: &[u8]) -> bool {
+    identity.derive(PURPOSE) == left
+}
+
+/// Returns `true` if these keys open the value that the record has.
+pub(super) fn opens(encryption: &Encryption, left: &[u8]) -> bool {
+    encryption.open(ASSOCIATED_DATA, left).is_ok()
+}
+
 /// Returns the value of this kind that the record has.
-async fn left(client: &Client, kind: &str) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) async fn left(client: &Client, kind: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let rows = query(client, &statements::KEY_CHECK, &[&kind]).await?;
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
 }

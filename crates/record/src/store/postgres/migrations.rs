@@ -10,7 +10,7 @@ use super::database::{BEGIN, ended, execute, query};
 use super::statements;
 
 /// The statements that migrate the tables from one layout to the next.
-const MIGRATIONS: [&str; 1] = [include_str!("01.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("01.sql"), include_str!("02.sql")];
 /// The lowest layout that a program must know to use this version's.
 const READABLE_BY: i32 = 1;
 /// The number of the lock under which one process migrates: "elicit" in ASCII.

@@ -11,7 +11,7 @@ use super::super::{AuditEntry, Row, StoreError};
 use super::database::{BEGIN, ended, execute, is_away, is_passing, query};
 use super::migrations;
 use super::questions::{address_and_tell, inserted, linked, run};
-use super::{Postgres, counted, read, read_link, signed, statements};
+use super::{Postgres, counted, read, read_whole_link, signed, statements};
 
 /// A transaction that sees the database at one moment. One whose process has stopped is ended by the server, since vacuum
 /// waits for it.
@@ -158,7 +158,7 @@ async fn send_all(client: &Client, to: &PartSender) -> Result<(), StoreError> {
     loop {
         let limit = counted(AT_ONCE);
         let rows = query(client, &statements::AUDIT, &[&next, &limit]).await?;
-        let links: Vec<AuditEntry> = rows.iter().map(read_link).collect::<Result<_, _>>()?;
+        let links: Vec<AuditEntry> = rows.iter().map(read_whole_link).collect::<Result<_, _>>()?;
         let Some(last) = links.last() else { break };
         next = signed(last.number.saturating_add(1));
         hand_over(to, Part::Links(links)).await?;

@@ -15,9 +15,10 @@ use tokio_postgres::Client;
 use super::super::{ChainKey, Change, Row, StoreError, Write, chained, next_number};
 use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, is_passing, query};
 use super::statements::{self, Statement};
-use super::{millis, signed};
+use super::{counted, millis, signed};
 use crate::audit::AuditedEvent;
 use crate::encryption::random_id;
+use crate::stored_bytes::PARAMS_AFTER_END;
 
 /// The number of times that a batch whose connection was lost is tried again.
 const TRIES: u32 = 40;
@@ -167,11 +168,12 @@ async fn attempt(
     ids.dedup();
     let (number, rows): (Values<'_>, Values<'_>) = (&[&id, &batch], &[&ids]);
     // In this order on the connection.
-    let (begun, mine, versions, last) = join!(
+    let (begun, mine, versions, last, bases) = join!(
         client.batch_execute(BEGIN),
         execute(client, &statements::BEGIN_BATCH, number),
         query(client, &statements::VERSIONS, rows),
         query(client, &statements::AUDIT_LAST, &[]),
+        hashes_of_bases(client, wanted),
     );
     begun?;
     if mine? != 1 {
@@ -188,6 +190,8 @@ async fn attempt(
         known,
         number: last.try_get(0)?,
         hash: last.try_get(1)?,
+        bases: bases?,
+        purged: None,
         by,
         inserted: Vec::new(),
         changed: Vec::new(),
@@ -214,11 +218,30 @@ async fn attempt(
     }
 }
 
+/// Returns the hashes of the links that a batch deletes as the last ones, under the lock of the audit's end.
+async fn hashes_of_bases(
+    client: &Client,
+    wanted: &[Write],
+) -> Result<HashMap<i64, String>, StoreError> {
+    let number = |write: &Write| match write {
+        Write::PurgeAudit { number, .. } => Some(signed(*number)),
+        Write::Insert { .. } | Write::Change(_) | Write::Note(_) => None,
+    };
+    let numbers: Vec<i64> = wanted.iter().filter_map(number).collect();
+    let mut hashes = HashMap::new();
+    if !numbers.is_empty() {
+        for row in query(client, &statements::AUDIT_HASHES, &[&numbers]).await? {
+            hashes.insert(row.try_get(0)?, row.try_get(1)?);
+        }
+    }
+    Ok(hashes)
+}
+
 /// Returns the ids of the rows that a write changes.
 fn changed(write: &Write) -> Vec<&str> {
     match write {
         Write::Change(changes) => changes.iter().map(|one| one.row.id.as_str()).collect(),
-        Write::Insert { .. } | Write::Note(_) => Vec::new(),
+        Write::Insert { .. } | Write::Note(_) | Write::PurgeAudit { .. } => Vec::new(),
     }
 }
 
@@ -228,6 +251,10 @@ struct Plan<'w> {
     known: HashMap<String, u64>,
     number: i64,
     hash: String,
+    /// The hashes of links up to which the audit is to be deleted, by their numbers.
+    bases: HashMap<i64, String>,
+    /// The number of the last link to be deleted.
+    purged: Option<i64>,
     by: WrittenBy<'w>,
     inserted: Vec<&'w Row>,
     changed: Vec<&'w Row>,
@@ -249,6 +276,20 @@ impl<'w> Plan<'w> {
             }
             Write::Change(changes) => self.change(changes),
             Write::Note(entry) => {
+                self.link(std::slice::from_ref(entry))?;
+                Ok(true)
+            }
+            Write::PurgeAudit {
+                number,
+                hash,
+                entry,
+            } => {
+                let number = signed(*number);
+                let is_left = self.purged.is_none_or(|purged| number > purged);
+                if !is_left || self.bases.get(&number) != Some(hash) || number >= self.number {
+                    return Ok(false);
+                }
+                self.purged = Some(number);
                 self.link(std::slice::from_ref(entry))?;
                 Ok(true)
             }
@@ -312,6 +353,9 @@ impl<'w> Plan<'w> {
             all.push((&statements::ADD_LINKS, linked(&self.links)));
             let end: Arrays<'w> = vec![Box::new(self.number), Box::new(self.hash.clone())];
             all.push((&statements::MOVE_AUDIT_END, end));
+        }
+        if let Some(number) = self.purged {
+            all.push((&statements::PURGE_AUDIT, vec![Box::new(number)]));
         }
         Ok(all)
     }
@@ -385,14 +429,6 @@ fn team(row: &Row) -> serde_json::Result<Option<String>> {
     row.team.as_ref().map(serde_json::to_string).transpose()
 }
 
-fn has_acted(row: &Row) -> bool {
-    row.lifecycle.phase().action().is_some()
-}
-
-fn is_approval(row: &Row) -> bool {
-    row.team.as_ref().is_some_and(|team| team.is_approval)
-}
-
 pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
     Ok(vec![
         column(rows, |row| row.id.as_str()),
@@ -402,7 +438,7 @@ pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
         column(rows, |row| signed(row.lifecycle.version())),
         column(rows, |row| row.lifecycle.is_open()),
         column(rows, |row| row.lifecycle.is_over()),
-        column(rows, |row| has_acted(row)),
+        column(rows, |row| row.has_acted()),
         column(rows, |row| millis(row.lifecycle.asked_at())),
         column(rows, |row| row.lifecycle.ended_at().map(millis)),
         column(rows, |row| row.due_at().map(millis)),
@@ -411,7 +447,7 @@ pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
         column(rows, |row| row.body.principal.as_str()),
         column(rows, |row| row.body.server.as_str()),
         column(rows, |row| row.body.server_address()),
-        column(rows, |row| is_approval(row)),
+        column(rows, |row| row.is_approval()),
         column(rows, |row| row.team.is_some()),
         json(rows, |row| exchange(row))?,
         json(rows, |row| serde_json::to_string(&*row.body).map(Some))?,
@@ -430,35 +466,54 @@ fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
         column(rows, |row| signed(row.lifecycle.version())),
         column(rows, |row| row.lifecycle.is_open()),
         column(rows, |row| row.lifecycle.is_over()),
-        column(rows, |row| has_acted(row)),
+        column(rows, |row| row.has_acted()),
         column(rows, |row| row.lifecycle.ended_at().map(millis)),
         column(rows, |row| row.due_at().map(millis)),
         column(rows, |row| row.is_in_transit()),
-        column(rows, |row| is_approval(row)),
+        column(rows, |row| row.is_approval()),
         column(rows, |row| row.team.is_some()),
         json(rows, |row| exchange(row))?,
         json(rows, |row| team(row))?,
         column(rows, |row| row.arguments.as_deref()),
         column(rows, |row| row.content.as_deref()),
+        Box::new(counted(PARAMS_AFTER_END)),
     ])
 }
 
 pub(super) fn linked<'w>(links: &[(i64, &'w str, String)]) -> Arrays<'w> {
-    let read: Vec<Option<AuditedEvent>> = links
+    let found_by: Vec<FoundBy> = links
         .iter()
-        .map(|(_, entry, _)| AuditedEvent::read(entry))
+        .map(|(_, entry, _)| FoundBy::of(entry))
         .collect();
-    let texts = |member| -> Vec<Option<String>> {
-        let of = |one: &Option<AuditedEvent>| one.as_ref()?.text(member).map(str::to_owned);
-        read.iter().map(of).collect()
-    };
-    let at = |one: &Option<AuditedEvent>| one.as_ref()?.at().map(millis);
     vec![
         column(links, |link| link.0),
         column(links, |link| link.1),
         column(links, |link| link.2.clone()),
-        column(&read, at),
-        Box::new(texts(crate::audit::Member::Event)),
-        Box::new(texts(crate::audit::Member::Id)),
+        column(&found_by, |one| one.at),
+        column(&found_by, |one| one.event.clone()),
+        column(&found_by, |one| one.question.clone()),
     ]
+}
+
+/// The columns by which a link of the audit is found.
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct FoundBy {
+    pub(super) at: Option<i64>,
+    pub(super) event: Option<String>,
+    pub(super) question: Option<String>,
+}
+
+impl FoundBy {
+    /// Returns those of an entry.
+    pub(super) fn of(entry: &str) -> Self {
+        let Some(entry) = AuditedEvent::read(entry) else {
+            return Self::default();
+        };
+        let text = |member| entry.text(member).map(str::to_owned);
+        Self {
+            at: entry.at().map(millis),
+            event: text(crate::audit::Member::Event),
+            question: text(crate::audit::Member::Id),
+        }
+    }
 }

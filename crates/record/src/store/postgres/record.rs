@@ -14,8 +14,8 @@ use super::{
     Postgres, PostgresDatabase, PostgresReplica, PostgresSettings, PostgresTables, migrations,
     statements,
 };
-use crate::encryption::{SealedWith, sealed_texts};
-use crate::{Keys, LockFile};
+use crate::encryption::{KeyId, SealedWith, sealed_texts};
+use crate::{KeyFiles, Keys, LockFile};
 
 /// A record in a PostgreSQL database, for the commands that read or change it.
 #[derive(Clone, Debug)]
@@ -51,15 +51,39 @@ impl DatabaseRecord for PostgresRecord {
         Arc::new(Postgres::at(self.database.clone()))
     }
 
-    fn open(&self, keys: Keys) -> Stored<'_, (Arc<dyn Store>, LockFile)> {
+    fn open(&self, keys: Keys, files: KeyFiles) -> Stored<'_, (Arc<dyn Store>, LockFile)> {
         async move {
             let store = Postgres::at(self.database.clone()).with_keys(&keys);
             store.ready().await?;
-            let replica = PostgresReplica::join(self.database.clone(), None).await?;
+            let replica = PostgresReplica::join(self.database.clone(), None, Some(files)).await?;
             let store: Arc<dyn Store> = Arc::new(store.of(&replica));
             Ok((store, LockFile::among(Arc::new(replica))))
         }
         .boxed()
+    }
+
+    fn share_keys(&self, files: KeyFiles) -> Stored<'_, Vec<String>> {
+        async move {
+            let masters = self.database.complete_files(&files).await?;
+            Ok(masters.into_iter().collect())
+        }
+        .boxed()
+    }
+
+    fn rotate_keys(&self, files: KeyFiles) -> Stored<'_, ()> {
+        async move { self.database.rotate_keys(&files).await }.boxed()
+    }
+
+    fn retire_keys(&self, files: KeyFiles, needed: SealedWith) -> Stored<'_, Vec<KeyId>> {
+        async move { self.database.retire_keys(&files, &needed).await }.boxed()
+    }
+
+    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, ()> {
+        async move { self.database.rewrap_keys(&files, master).await }.boxed()
+    }
+
+    fn finish_rewrap(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, bool> {
+        async move { self.database.finish_rewrap(&files, master).await }.boxed()
     }
 
     fn sealed_with(&self) -> Stored<'_, SealedWith> {

@@ -22,6 +22,7 @@ use super::super::StoreError;
 use super::database::{PostgresDatabase, Values, execute, query};
 use super::statements;
 use crate::encryption::random_id;
+use crate::key_files::KeyFiles;
 use crate::peers::{Peer, PeerColumns, PeerOffer};
 use crate::presence::lock_file::RunningGateways;
 
@@ -52,6 +53,20 @@ struct Shared {
     /// The running gateways that take requests of this one, and those whose rows are wrong.
     peers: Mutex<Peers>,
     notices: Arc<Notify>,
+    /// The key files of its state folder, if it has one.
+    files: Option<KeyFiles>,
+    keys: Mutex<KnownKeys>,
+}
+
+/// The keys that this process has read.
+#[derive(Default)]
+struct KnownKeys {
+    /// The number of the newest data key that its folder has; `None` before they are read.
+    newest: Option<i32>,
+    /// The numbers of the newest data key and of the one that seals, as they were then.
+    read: (i32, i32),
+    /// `true` if they could not be read the last time.
+    is_failing: bool,
 }
 
 #[derive(Default)]
@@ -69,13 +84,14 @@ impl std::fmt::Debug for PostgresReplica {
 
 impl PostgresReplica {
     /// Joins the running gateways of this database, until it is dropped or the process ends. With an offer it takes requests
-    /// of other gateways.
+    /// of other gateways. The key files of its state folder get each new key of the record.
     ///
     /// # Errors
-    /// If the database cannot be reached or used.
+    /// If the database cannot be reached or used, or the keys are another record's.
     pub async fn join(
         database: PostgresDatabase,
         offer: Option<PeerOffer>,
+        files: Option<KeyFiles>,
     ) -> Result<Self, StoreError> {
         let id = random_id()?;
         let offer = offer.map(|offer| {
@@ -91,9 +107,14 @@ impl PostgresReplica {
             running: Mutex::default(),
             peers: Mutex::default(),
             notices: Arc::default(),
+            files,
+            keys: Mutex::default(),
         });
         database.ready().await?;
         let client = shared.connected().await?;
+        shared.read_keys(&client).await?;
+        shared.beat(&client).await?;
+        // A key that was added after the first look, by a command that did not see this gateway yet.
         shared.beat(&client).await?;
         let task = database.background(shared.clone().renewing(client));
         Ok(Self { shared, task })
@@ -216,13 +237,47 @@ impl Shared {
         Ok(client)
     }
 
-    /// Renews the lease, and reads the running gateways.
+    fn keys(&self) -> MutexGuard<'_, KnownKeys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the keys of the record into the state folder, if they have changed.
+    async fn read_keys(&self, client: &Client) -> Result<(), StoreError> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let rows = query(client, &statements::KEY_NUMBERS, &[]).await?;
+        let row = rows.first().ok_or(StoreError::Closed)?;
+        let found = (row.try_get(0)?, row.try_get(1)?);
+        {
+            let known = self.keys();
+            if known.newest.is_some() && known.read == found {
+                return Ok(());
+            }
+        }
+        let newest = self.database.share_keys(files).await?;
+        *self.keys() = KnownKeys {
+            newest: Some(newest),
+            read: found,
+            is_failing: false,
+        };
+        Ok(())
+    }
+
+    /// Reads new keys, renews the lease, and reads the running gateways.
     async fn beat(&self, client: &Client) -> Result<(), StoreError> {
+        if let Err(fault) = self.read_keys(client).await {
+            let was_failing = std::mem::replace(&mut self.keys().is_failing, true);
+            if !was_failing {
+                tracing::error!(%fault, "the keys of the record could not be read anew; it is tried again each second");
+            }
+        }
+        let newest = self.keys().newest;
         let offer = self.offer.as_ref();
         let address = offer.map(|(offer, _)| offer.address.as_str());
         let key = offer.map(|(offer, _)| offer.key.as_slice());
         let proof = offer.map(|(_, proof)| proof.as_slice());
-        let values: Values<'_> = &[&self.id, &self.lock, &address, &key, &proof];
+        let values: Values<'_> = &[&self.id, &self.lock, &address, &key, &proof, &newest];
         execute(client, &statements::RENEW_LEASE, values).await?;
         self.found(&query(client, &statements::RUNNING, &[]).await?);
         Ok(())

@@ -1,43 +1,75 @@
 //! The tokens of programs, the blocked callers, and the values that gateways share, in PostgreSQL.
 //!
 //! The methods are not asynchronous: the calling thread waits for the database, one round trip for a lookup by an index.
+//! While the database is away, one of them waits for it each second, and all others fail at once: requests are checked
+//! here, and must not wait one after the other.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::join;
 use mcp_elicit_core::lifecycle::Timestamp;
+use tokio::time::Instant;
 use tokio_postgres::{Client, Row as Columns};
 
-use super::super::StoreError;
 use super::super::api_tokens::{
     Added, ApiToken, ApiTokenStore, BlockedCaller, MOST, TokenOwner, seconds,
 };
 use super::super::shared_rows::{RowChange, RowChanges, SharedEntity, SharedRow, SharedRowStore};
+use super::super::{DatabaseError, DatabaseFault, StoreError};
 use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, query};
 use super::statements::Statement;
 use super::{counted, signed, statements, unsigned};
+
+/// The time for which a database that is away is not waited for again.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// The shared tables of a database.
 #[derive(Clone, Debug)]
 pub struct PostgresTables {
     database: PostgresDatabase,
+    /// When the database was seen to be away.
+    away: Arc<Mutex<Option<Instant>>>,
 }
 
 impl PostgresTables {
     /// Creates the tables of this database. They need none of the record's keys.
     pub fn at(database: PostgresDatabase) -> Self {
-        Self { database }
+        Self {
+            database,
+            away: Arc::default(),
+        }
     }
 
     fn rows(&self, statement: &Statement, values: Values<'_>) -> Result<Vec<Columns>, StoreError> {
-        PostgresDatabase::wait(self.database.rows(statement, values))
+        self.wait(self.database.rows(statement, values))
     }
 
     fn execute(&self, statement: &Statement, values: Values<'_>) -> Result<u64, StoreError> {
-        PostgresDatabase::wait(self.database.execute(statement, values))
+        self.wait(self.database.execute(statement, values))
     }
 
     fn is_some(&self, statement: &Statement, values: Values<'_>) -> Result<bool, StoreError> {
-        let row = PostgresDatabase::wait(self.database.row(statement, values))?;
+        let row = self.wait(self.database.row(statement, values))?;
         Ok(row.try_get(0)?)
+    }
+
+    /// Waits for work, unless the database was away a moment ago.
+    fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let seen = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *seen();
+        if since.is_some_and(|since| since.elapsed() < AWAY) {
+            let why = std::io::Error::other("the database was away a moment ago");
+            return Err(DatabaseError::of_server(DatabaseFault::Away, why).into());
+        }
+        let done = PostgresDatabase::wait(work);
+        match &done {
+            Err(fault) if fault.is_in_database() => *seen() = Some(Instant::now()),
+            Ok(_) if since.is_some() => *seen() = None,
+            Ok(_) | Err(_) => {}
+        }
+        done
     }
 }
 
@@ -182,7 +214,7 @@ impl SharedRowStore for PostgresTables {
         known: u64,
         change: &mut RowChange<'_>,
     ) -> Result<u64, StoreError> {
-        PostgresDatabase::wait(self.change_shared(entity, known, change))
+        self.wait(self.change_shared(entity, known, change))
     }
 }
 

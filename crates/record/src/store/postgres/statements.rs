@@ -104,10 +104,11 @@ statements! {
            $21, $22, $23, $24)";
     CHANGE_ROWS(
         TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY, INT8_ARRAY, BOOL_ARRAY, BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY,
-        BOOL_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY
+        BOOL_ARRAY, BOOL_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, INT8
     ) = "UPDATE mcp_elicit.question q SET owner = n.owner, claimed = n.claimed, version = n.version, is_open = n.is_open, \
            is_over = n.is_over, acted = n.acted, ended_at = n.ended_at, due_at = n.due_at, in_transit = n.in_transit, \
-           approval = n.approval, ruled = n.ruled, exchange = n.exchange, team = n.team, arguments = n.arguments, content = n.content \
+           approval = n.approval, ruled = n.ruled, exchange = n.exchange, team = n.team, arguments = n.arguments, content = n.content, \
+           params = CASE WHEN n.is_open OR n.acted OR n.approval OR pg_catalog.octet_length(q.params) <= $17 THEN q.params END \
          FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
            AS n (id, owner, claimed, version, is_open, is_over, acted, ended_at, due_at, in_transit, approval, ruled, exchange, team, \
              arguments, content) \
@@ -119,6 +120,8 @@ statements! {
          SELECT id, 0, version FROM unnest($1, $2) AS n (id, version) ON CONFLICT (question) DO UPDATE SET untold = excluded.untold";
     ADD_LINKS(INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
         "INSERT INTO mcp_elicit.audit (number, entry, hash, at, event, question) SELECT * FROM unnest($1, $2, $3, $4, $5, $6)";
+    AUDIT_HASHES(INT8_ARRAY) = "SELECT number, hash FROM mcp_elicit.audit WHERE number = ANY($1)";
+    PURGE_AUDIT(INT8) = "DELETE FROM mcp_elicit.audit WHERE number <= $1";
     MOVE_AUDIT_END(INT8, TEXT) = "UPDATE mcp_elicit.audit_end SET number = $1, hash = $2 WHERE one";
 
     // Questions.
@@ -134,17 +137,19 @@ statements! {
     WAITING() = "SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_open";
     WAITING_OF(TEXT, TEXT) = "SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE $2::pg_catalog.text IS NOT NULL AND address = $2 AND NOT approval) \
          FROM mcp_elicit.question WHERE is_open AND principal = $1";
-    STORED_BYTES(INT8) = "SELECT principal, pg_catalog.sum(greatest(pg_catalog.octet_length(body)::bigint, $1) + coalesce(pg_catalog.octet_length(params), 0) + coalesce(pg_catalog.octet_length(arguments), 0) \
-         + coalesce(pg_catalog.octet_length(content), 0))::bigint FROM mcp_elicit.question GROUP BY principal";
+    STORED_BYTES(INT8) = "SELECT principal, CASE WHEN approval THEN NULL ELSE address END, pg_catalog.sum(greatest(pg_catalog.octet_length(body)::bigint, $1) + coalesce(pg_catalog.octet_length(params), 0) + coalesce(pg_catalog.octet_length(arguments), 0) \
+         + coalesce(pg_catalog.octet_length(content), 0))::bigint FROM mcp_elicit.question GROUP BY 1, 2";
     LEFT_OVER() = "SELECT same FROM mcp_elicit.question WHERE NOT is_over AND (is_open OR acted)";
     DUE(INT8, INT8) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id IN ( \
            SELECT id FROM mcp_elicit.question WHERE due_at IS NOT NULL AND due_at <= $1 \
            UNION SELECT id FROM mcp_elicit.question WHERE is_open AND NOT findable \
            UNION SELECT id FROM mcp_elicit.question WHERE in_transit) ORDER BY coalesce(due_at, 0), id LIMIT $2");
-    PURGE(INT8, TEXT, INT8) = "DELETE FROM mcp_elicit.question WHERE id IN (SELECT id FROM mcp_elicit.question \
-         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2) LIMIT $3)";
-    PURGEABLE(INT8, TEXT) = "SELECT pg_catalog.count(*) FROM mcp_elicit.question \
-         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2)";
+    PURGE(INT8, TEXT, TEXT, INT8) = "DELETE FROM mcp_elicit.question WHERE id IN (SELECT id FROM mcp_elicit.question \
+         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2) \
+         AND ($3::pg_catalog.text IS NULL OR address = $3 AND NOT ruled AND NOT acted) LIMIT $4)";
+    PURGEABLE(INT8, TEXT, TEXT) = "SELECT pg_catalog.count(*) FROM mcp_elicit.question \
+         WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2) \
+         AND ($3::pg_catalog.text IS NULL OR address = $3 AND NOT ruled AND NOT acted)";
     CONTENTS() = "SELECT (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_open), \
          (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE NOT is_open AND NOT is_over), \
          (SELECT pg_catalog.count(*) FROM mcp_elicit.question WHERE is_over), \
@@ -162,17 +167,40 @@ statements! {
          UNION SELECT substring(result FROM 1 FOR 12) FROM mcp_elicit.call \
          UNION SELECT substring(answers FROM 1 FOR 12) FROM mcp_elicit.approval_grant \
          UNION SELECT substring(value FROM 1 FOR 12) FROM mcp_elicit.key_check WHERE kind = 'seal'";
+    SEALED_QUESTIONS(INT8, TEXT, BYTEA) = "SELECT id, version, arguments, content, team FROM mcp_elicit.question WHERE id > $2 \
+         AND (substring(arguments FROM 1 FOR 12) <> $3 OR substring(content FROM 1 FOR 12) <> $3 OR team IS NOT NULL \
+           AND (pg_catalog.strpos(team, '\"text\":\"') > 0 OR pg_catalog.strpos(team, '\"026b6579') > 0)) ORDER BY id LIMIT $1";
+    SEALED_RESULTS(INT8, TEXT, BYTEA) = "SELECT id, result FROM mcp_elicit.call WHERE id > $2 AND substring(result FROM 1 FOR 12) <> $3 \
+         ORDER BY id LIMIT $1";
+    SEALED_GRANTS(INT8, TEXT, BYTEA) = "SELECT key, at, until, answers FROM mcp_elicit.approval_grant WHERE key > $2 \
+         AND substring(answers FROM 1 FOR 12) <> $3 ORDER BY key LIMIT $1";
+    // Locked in the order in which batches of writes take them.
+    RESEAL_QUESTIONS(TEXT_ARRAY, INT8_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY, TEXT_ARRAY) =
+        "WITH locked AS (SELECT id FROM mcp_elicit.question WHERE id = ANY($1) ORDER BY id FOR UPDATE) \
+         UPDATE mcp_elicit.question q SET arguments = n.arguments, content = n.content, team = n.team \
+         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+           AS n (id, version, arguments_before, content_before, team_before, arguments, content, team), locked \
+         WHERE q.id = n.id AND locked.id = n.id AND q.version = n.version AND q.arguments IS NOT DISTINCT FROM n.arguments_before \
+           AND q.content IS NOT DISTINCT FROM n.content_before AND q.team IS NOT DISTINCT FROM n.team_before";
+    RESEAL_RESULTS(TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY) = "UPDATE mcp_elicit.call c SET result = n.result \
+         FROM unnest($1, $2, $3) AS n (id, result_before, result) WHERE c.id = n.id AND c.result = n.result_before AND c.taker IS NULL";
+    RESEAL_GRANTS(TEXT_ARRAY, BYTEA_ARRAY, BYTEA_ARRAY) = "UPDATE mcp_elicit.approval_grant g SET answers = n.answers \
+         FROM unnest($1, $2, $3) AS n (key, answers_before, answers) WHERE g.key = n.key AND g.answers = n.answers_before";
     TEAMS() = "SELECT team FROM mcp_elicit.question WHERE team IS NOT NULL";
 
     // Results, facts, approvals, used values.
-    BEGIN_CALL(TEXT, TEXT, TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.running_call (id, same, owner, link, until) \
-         SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT 1 FROM mcp_elicit.call WHERE id = $1) ON CONFLICT (id) DO NOTHING";
+    BEGIN_CALL(TEXT, TEXT, TEXT, TEXT, INT8) = "INSERT INTO mcp_elicit.running_call AS r (id, same, owner, link, until) \
+         SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT 1 FROM mcp_elicit.call WHERE id = $1) \
+         ON CONFLICT (id) DO UPDATE SET link = CASE \
+           WHEN pg_catalog.starts_with(r.link, 'cancel:') AND NOT pg_catalog.starts_with(excluded.link, 'cancel:') \
+           THEN 'cancel:' || excluded.link ELSE excluded.link END";
     END_CALL(TEXT) = "DELETE FROM mcp_elicit.running_call WHERE id = $1";
     KEEP_CALL(TEXT, TEXT, BYTEA, INT8) = "WITH ended AS (DELETE FROM mcp_elicit.running_call WHERE id = $1) \
          INSERT INTO mcp_elicit.call (id, same, result, until) VALUES ($1, $2, $3, $4)";
     TAKE_CALL(TEXT, TEXT) = "UPDATE mcp_elicit.call SET taker = $2 WHERE id = $1 AND (taker IS NULL OR taker = $2) \
          RETURNING id, same, result, until";
     REMOVE_CALL(TEXT, TEXT) = "DELETE FROM mcp_elicit.call WHERE id = $1 AND taker = $2";
+    STORED_CALL(TEXT) = "SELECT id, same, result, until FROM mcp_elicit.call WHERE id = $1 AND taker IS NULL";
     EXPIRE_CALLS(INT8) = "DELETE FROM mcp_elicit.call WHERE until <= $1";
     EXPIRE_RUNNING(INT8) = "DELETE FROM mcp_elicit.running_call WHERE until <= $1";
     CALLS(TEXT, INT8) = "SELECT id, same, until, NULL::pg_catalog.text, NULL::pg_catalog.text FROM mcp_elicit.call \
@@ -183,10 +211,11 @@ statements! {
     FORGET_LEARNED(INT8) = "DELETE FROM mcp_elicit.learned WHERE server NOT IN ( \
            SELECT server FROM mcp_elicit.learned ORDER BY at DESC, server LIMIT $1)";
     LEARNED(TEXT) = "SELECT learned FROM mcp_elicit.learned WHERE server = $1";
-    KEEP_GRANT(TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8) =
-        "INSERT INTO mcp_elicit.approval_grant (key, question, rule, rule_digest, answers, at, until) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+    KEEP_GRANT(TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8, INT8) =
+        "INSERT INTO mcp_elicit.approval_grant AS g (key, question, rule, rule_digest, answers, at, until) VALUES ($1, $2, $3, $4, $5, $6, $7) \
          ON CONFLICT (key) DO UPDATE SET question = excluded.question, rule = excluded.rule, rule_digest = excluded.rule_digest, \
-           answers = excluded.answers, at = excluded.at, until = excluded.until";
+           answers = excluded.answers, at = excluded.at, until = excluded.until \
+         WHERE g.at <= $8 OR (g.at = excluded.at AND g.until = excluded.until)";
     EXPIRE_GRANTS(INT8) = "DELETE FROM mcp_elicit.approval_grant WHERE until <= $1";
     GRANTS() = "SELECT key, question, rule, rule_digest, answers, at, until FROM mcp_elicit.approval_grant ORDER BY until";
     DROP_GRANTS(TEXT_ARRAY) = "DELETE FROM mcp_elicit.approval_grant WHERE key = ANY($1)";
@@ -198,7 +227,7 @@ statements! {
     // The audit.
     AUDIT_END_HASH() = "SELECT hash FROM mcp_elicit.audit_end WHERE one";
     AUDIT_END() = "SELECT number FROM mcp_elicit.audit_end WHERE one";
-    AUDIT(INT8, INT8) = "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 ORDER BY number LIMIT $2";
+    AUDIT(INT8, INT8) = "SELECT number, entry, hash, at, event, question FROM mcp_elicit.audit WHERE number >= $1 ORDER BY number LIMIT $2";
     AUDIT_MATCHING(INT8, INT8, TEXT_ARRAY, TEXT, TEXT_ARRAY, INT8, INT8, INT8) =
         "SELECT number, entry, hash FROM mcp_elicit.audit WHERE number >= $1 AND number < $2 \
          AND ($3::pg_catalog.text[] IS NULL OR event = ANY($3)) AND ($4::pg_catalog.text IS NULL OR pg_catalog.starts_with(question, $4)) \
@@ -230,8 +259,9 @@ statements! {
     SENT_TO(INT8, TEXT, INT8) = notifications!("state = 'sent' AND person = $2 AND done_at >= $3 ORDER BY done_at, id LIMIT $1");
     REACHED(INT8, TEXT, TEXT) = notifications!("state = 'sent' AND person = $2 AND recipient = $3 ORDER BY done_at DESC, id LIMIT $1");
     NOT_REACHED(INT8, TEXT) = notifications!("state = 'failed' AND recipient = $2 ORDER BY done_at DESC, id LIMIT $1");
-    PURGE_NOTIFICATIONS(INT8, TEXT) = "DELETE FROM mcp_elicit.notification WHERE state IN ('sent', 'failed', 'skipped') \
-         AND done_at < $1 AND ($2::pg_catalog.text IS NULL OR question IN (SELECT id FROM mcp_elicit.question WHERE principal = $2))";
+    PURGE_NOTIFICATIONS(INT8, TEXT, TEXT) = "DELETE FROM mcp_elicit.notification WHERE state IN ('sent', 'failed', 'skipped') \
+         AND done_at < $1 AND ($2::pg_catalog.text IS NULL OR question IN (SELECT id FROM mcp_elicit.question WHERE principal = $2)) \
+         AND ($3::pg_catalog.text IS NULL OR question IN (SELECT id FROM mcp_elicit.question WHERE address = $3 AND NOT ruled AND NOT acted))";
 
     // Tokens and blocked callers.
     ADD_TOKEN(TEXT, TEXT, TEXT, TEXT, TEXT, BOOL, INT8, INT8, INT8, INT8, INT8) =
@@ -267,14 +297,14 @@ statements! {
 
     // Running gateways.
     HOLD_LOCK(INT8) = "SELECT pg_catalog.pg_advisory_lock($1)";
-    RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
-         INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof) \
-         VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5) \
-         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
+    RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA, INT4) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
+         INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof, newest_key) \
+         VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5, $6) \
+         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, newest_key = excluded.newest_key";
     // With those that may run and those that do: a connection that was lost is made anew within the time of a beat and a half,
     // and all are after a start of the server.
-    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof FROM ( \
-           SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
+    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key FROM ( \
+           SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, r.newest_key, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
              SELECT 1 FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
                AND (l.classid::bigint << 32) | l.objid::bigint = r.lock) AS holds \
@@ -335,6 +365,15 @@ statements! {
              AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid AND d.refobjid IN (SELECT oid FROM foreign_code)) \
          UNION SELECT 'row-level security of mcp_elicit.' || relname::pg_catalog.text FROM own \
            WHERE relrowsecurity AND pg_catalog.row_security_active(oid) ORDER BY 1";
+    // The keys of the record.
+    HAS_KEYS() = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' AND tablename = 'record_key')";
+    RECORD_KEYS() = "SELECT kind, number, master, wrapped, is_ready FROM mcp_elicit.record_key";
+    KEY_NUMBERS() = "SELECT coalesce(pg_catalog.max(number), 0), coalesce(pg_catalog.max(number) FILTER (WHERE is_ready), 0) \
+         FROM mcp_elicit.record_key WHERE kind = 'data'";
+    ADD_KEY(TEXT, INT4, TEXT, BYTEA, BOOL) = "INSERT INTO mcp_elicit.record_key (kind, number, master, wrapped, is_ready) VALUES ($1, $2, $3, $4, $5)";
+    MAKE_KEY_READY(INT4) = "UPDATE mcp_elicit.record_key SET is_ready = true WHERE kind = 'data' AND number = $1";
+    REMOVE_KEYS(INT4_ARRAY) = "DELETE FROM mcp_elicit.record_key WHERE kind = 'data' AND number = ANY($1)";
+    REMOVE_OTHER_MASTERS(TEXT) = "DELETE FROM mcp_elicit.record_key WHERE master <> $1";
     KEY_CHECK(TEXT) = "SELECT value FROM mcp_elicit.key_check WHERE kind = $1";
     KEEP_KEY_CHECK(TEXT, BYTEA) = "INSERT INTO mcp_elicit.key_check (kind, value) VALUES ($1, $2) ON CONFLICT (kind) DO NOTHING";
     RENEW_KEY_CHECK(TEXT, BYTEA) = "UPDATE mcp_elicit.key_check SET value = $2 WHERE kind = $1";

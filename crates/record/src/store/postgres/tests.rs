@@ -86,6 +86,35 @@ async fn an_audit_that_ends_with_the_last_number_takes_no_more_and_says_why() {
     );
 }
 
+/// Whoever changes only what a search looks at hides an event from it.
+#[tokio::test]
+async fn a_link_that_is_found_under_other_columns_than_its_entry_says_is_broken() {
+    let Some(store) = store() else { return };
+    store.ready().await.unwrap();
+    let entry = r#"{"at":5,"event":"asked","id":"a"}"#;
+    store
+        .insert(row("a", 1_000), entry.to_owned())
+        .await
+        .unwrap();
+    let client = store.database().client().await.unwrap();
+    let links = async || store.audit(1, 9).await.unwrap();
+    let before = links().await;
+    for changed in [
+        "at = 6",
+        "event = 'shown'",
+        "question = 'b'",
+        "event = NULL",
+    ] {
+        let change = format!("UPDATE mcp_elicit.audit SET {changed} WHERE number = 1");
+        client.batch_execute(&change).await.unwrap();
+        let after = links().await;
+        assert_ne!(after[0].hash, before[0].hash, "{changed}");
+        let back = "UPDATE mcp_elicit.audit SET at = 5, event = 'asked', question = 'a'";
+        client.batch_execute(back).await.unwrap();
+        assert_eq!(links().await, before);
+    }
+}
+
 #[tokio::test]
 async fn several_processes_open_a_new_database_at_once() {
     let Some(server) = PostgresServer::shared() else {

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, TransactionBehavior};
 use super::super::{Crash, FinishedCall, RunningCall, StoreError, UnattendedCall};
 use super::file::File;
 use super::questions::millis;
-use super::{all, time};
+use super::{Columns, all, time};
 
 impl File {
     pub(super) fn begin_call(
@@ -16,8 +16,12 @@ impl File {
         running: &RunningCall,
         until: Timestamp,
     ) -> Result<(), StoreError> {
-        const BEGIN: &str = "INSERT OR REPLACE INTO running_call (id, same, owner, link, until) \
-            SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM call WHERE id = ?1)";
+        // Another gateway may have written that the task is to be cancelled, and this one has not read it yet.
+        const BEGIN: &str = "INSERT INTO running_call (id, same, owner, link, until) \
+            SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM call WHERE id = ?1) \
+            ON CONFLICT (id) DO UPDATE SET same = excluded.same, owner = excluded.owner, until = excluded.until, \
+              link = CASE WHEN link GLOB 'cancel:*' AND NOT excluded.link GLOB 'cancel:*' \
+              THEN 'cancel:' || excluded.link ELSE excluded.link END";
         self.set_survives(Crash::Process)?;
         let mut begin = self.connection()?.prepare_cached(BEGIN)?;
         begin.execute((id, binding, &running.owner, &running.link, millis(until)))?;
@@ -48,15 +52,12 @@ impl File {
         const TAKE: &str = "DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until";
         // A result that is back after a loss of power would be returned twice.
         self.set_survives(Crash::Machine)?;
-        let found = all(self, TAKE, [id], |row| {
-            Ok(FinishedCall {
-                id: row.get("id")?,
-                binding: row.get("same")?,
-                result: row.get("result")?,
-                until: time(row, "until")?,
-            })
-        });
-        Ok(found?.pop())
+        Ok(all(self, TAKE, [id], finished)?.pop())
+    }
+
+    pub(super) fn stored_call(&mut self, id: &str) -> Result<Option<FinishedCall>, StoreError> {
+        const READ: &str = "SELECT id, same, result, until FROM call WHERE id = ?1";
+        Ok(all(self, READ, [id], finished)?.pop())
     }
 
     pub(super) fn calls(
@@ -106,4 +107,13 @@ impl File {
         let last = self.changed_elsewhere.replace(version);
         Ok(last != Some(version))
     }
+}
+
+fn finished(row: &Columns<'_>) -> Result<FinishedCall, StoreError> {
+    Ok(FinishedCall {
+        id: row.get("id")?,
+        binding: row.get("same")?,
+        result: row.get("result")?,
+        until: time(row, "until")?,
+    })
 }

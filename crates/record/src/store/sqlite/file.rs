@@ -199,6 +199,18 @@ impl File {
         Ok(of(&self.path) + of(&beside(&self.path, LOG)))
     }
 
+    /// Flushes the log to the disk. What is not in it any more was flushed before it left.
+    pub(super) fn sync_log(&mut self) -> Result<(), StoreError> {
+        self.connection()?;
+        let mut options = std::fs::OpenOptions::new();
+        // Windows flushes only files that can be written. SQLite has no locks on this one, which closing it would end.
+        match options.read(true).write(true).open(beside(&self.path, LOG)) {
+            Ok(log) => Ok(log.sync_all()?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Moves everything into the main file and truncates the log, which still contains erased values. Readers are not
     /// waited for: the next sweep tries again.
     pub(super) fn cut_log(&mut self) -> Result<(), StoreError> {

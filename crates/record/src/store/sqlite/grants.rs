@@ -7,13 +7,20 @@ use super::file::File;
 use super::questions::millis;
 use super::{Columns, StoreError, all, time};
 
-const KEEP: &str = "INSERT OR REPLACE INTO approval_grant (key, question, rule, rule_digest, answers, at, until) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const KEEP: &str = "INSERT INTO approval_grant (key, question, rule, rule_digest, answers, at, until) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+     ON CONFLICT (key) DO UPDATE SET question = excluded.question, rule = excluded.rule, rule_digest = excluded.rule_digest, \
+       answers = excluded.answers, at = excluded.at, until = excluded.until \
+     WHERE at <= ?8 OR (at = excluded.at AND until = excluded.until)";
 
 const GOOD: &str = "SELECT key, question, rule, rule_digest, answers, at, until FROM approval_grant ORDER BY until";
 
 impl File {
-    pub(super) fn keep_grant(&mut self, grant: &StoredGrant) -> Result<(), StoreError> {
+    pub(super) fn keep_grant(
+        &mut self,
+        grant: &StoredGrant,
+        given: Timestamp,
+    ) -> Result<bool, StoreError> {
         let values = (
             &grant.key,
             &grant.question,
@@ -22,9 +29,9 @@ impl File {
             &grant.answers,
             millis(grant.at),
             millis(grant.until),
+            millis(given),
         );
-        self.connection()?.execute(KEEP, values)?;
-        Ok(())
+        Ok(self.connection()?.execute(KEEP, values)? == 1)
     }
 
     pub(super) fn grants(&mut self, now: Timestamp) -> Result<Vec<StoredGrant>, StoreError> {

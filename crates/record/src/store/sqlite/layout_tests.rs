@@ -184,6 +184,7 @@ async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
     assert_eq!(links.len(), links_of_layout);
     let whole = ChainCheck::Whole {
         links: links_of_layout as u64,
+        since: 1,
     };
     assert_eq!(audit::verify(&links, Some(&keys.chain())), whole);
 }

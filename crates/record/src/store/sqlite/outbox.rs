@@ -33,8 +33,13 @@ const AGAIN: &str = "UPDATE notification SET state = 'due', due_at = ?2, until =
      WHERE id = ?1 AND state = 'failed'";
 
 /// Deletes old messages that need no further action.
-const PURGE: &str = "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1 \
-     AND (?2 IS NULL OR question IN (SELECT id FROM question WHERE principal = ?2))";
+const PURGE: &str = concat!(
+    "DELETE FROM notification WHERE state IN ('sent', 'failed', 'skipped') AND done_at < ?1 \
+     AND (?2 IS NULL OR question IN (SELECT id FROM question WHERE principal = ?2)) \
+     AND (?3 IS NULL OR question IN (SELECT id FROM question WHERE ",
+    unanswered_of!(),
+    "))"
+);
 
 impl File {
     pub(super) fn untold(&mut self, most: usize) -> Result<Vec<Untold>, StoreError> {
@@ -156,7 +161,7 @@ impl File {
     }
 
     pub(super) fn purge_notifications(&mut self, purge: &Purge) -> Result<(), StoreError> {
-        let values = (millis(purge.before), &purge.principal);
+        let values = (millis(purge.before), &purge.principal, &purge.unanswered_of);
         self.connection()?.execute(PURGE, values)?;
         Ok(())
     }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed, next_number};
 use super::file::File;
 use super::lists;
+use crate::stored_bytes::PARAMS_AFTER_END;
 
 /// Inserts a row; its links are written separately.
 const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, due_at, claimed, findable, \
@@ -14,9 +15,16 @@ const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, 
 
 /// Updates a row; its links are written separately.
 const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
-     arguments = ?9, content = ?10, claimed = ?11, due_at = ?12, team = ?13 WHERE id = ?1 AND version = ?2";
+     arguments = ?9, content = ?10, claimed = ?11, due_at = ?12, team = ?13, \
+     params = iif(?14 AND octet_length(params) > ?15, NULL, params) WHERE id = ?1 AND version = ?2";
 
 pub(super) const INSERT_LINK: &str = "INSERT INTO audit (number, entry, hash) VALUES (?1, ?2, ?3)";
+
+/// Finds out whether a link has this hash.
+const HAS_LINK: &str = "SELECT EXISTS (SELECT 1 FROM audit WHERE number = ?1 AND hash = ?2)";
+
+/// Deletes the links up to one.
+const PURGE_AUDIT: &str = "DELETE FROM audit WHERE number <= ?1";
 
 /// Selects the last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
@@ -93,6 +101,17 @@ fn write_all(
                 chain.add(&step, std::slice::from_ref(entry))?;
                 true
             }
+            Write::PurgeAudit {
+                number,
+                hash,
+                entry,
+            } => {
+                let is_made = chain.purge(&step, signed(*number), hash)?;
+                if is_made {
+                    chain.add(&step, std::slice::from_ref(entry))?;
+                }
+                is_made
+            }
         });
     }
     step.commit()?;
@@ -124,6 +143,18 @@ impl Chain<'_> {
             insert.execute((self.number, entry, &self.hash))?;
         }
         Ok(())
+    }
+}
+
+impl Chain<'_> {
+    /// Deletes the links up to one, if it has this hash and another one follows.
+    fn purge(&self, step: &Transaction<'_>, number: i64, hash: &str) -> Result<bool, StoreError> {
+        let is_base = step.query_row(HAS_LINK, (number, hash), |row| row.get::<_, bool>(0))?;
+        if !is_base || number >= self.number {
+            return Ok(false);
+        }
+        step.execute(PURGE_AUDIT, [number])?;
+        Ok(true)
     }
 }
 
@@ -171,7 +202,7 @@ pub(super) fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError
         body.mode.as_str(),
         body.kind.map(CallKind::word),
         body.target,
-        row.team.as_ref().is_some_and(|team| team.is_approval),
+        row.is_approval(),
         serde_json::to_string(lifecycle)?,
         serde_json::to_string(&**body)?,
         team_text(row)?,
@@ -199,6 +230,8 @@ fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreErr
         row.exclusive,
         row.due_at().map(millis),
         team_text(row)?,
+        row.ended_unanswered(),
+        counted(PARAMS_AFTER_END),
     ])?;
     // The people who ended it are part of the text of the search. The answer of a client's own dialog names nobody.
     if changed == 1 && lifecycle.ended_by().is_some() && !row.is_at_client() {

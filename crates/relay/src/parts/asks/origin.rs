@@ -15,6 +15,8 @@ pub(crate) enum Origin {
     Approval,
     /// A link of a `-32042`; the call is made again after the visit.
     Url,
+    /// An entry of the `inputRequests` of a task of the server's, which gets the answer with `tasks/update`.
+    Task { task: String, entry: String },
 }
 
 /// A round that the client has as the server wrote it.

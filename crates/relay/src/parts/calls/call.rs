@@ -45,6 +45,8 @@ pub(crate) struct Call {
     asks_people: bool,
     /// `clientInfo` of the request that made it last, JSON, if each request describes its client.
     client_info: Option<Arc<str>>,
+    /// `true` if that request declared tasks (the extension for 2026-07-28).
+    knows_tasks: bool,
 }
 
 /// The party that waits for a call.
@@ -110,12 +112,23 @@ impl Call {
             rounds: CallRounds::default(),
             asks_people: false,
             client_info: None,
+            knows_tasks: false,
         }
     }
 
     /// Records `clientInfo` of the request that makes it.
     pub(crate) fn describe_client(&mut self, client_info: Option<Arc<str>>) {
         self.client_info = client_info;
+    }
+
+    /// Records whether the request that makes it declares tasks.
+    pub(crate) fn know_tasks(&mut self, knows: bool) {
+        self.knows_tasks = knows;
+    }
+
+    /// Returns `true` if the request that made it last declared tasks.
+    pub(crate) fn knows_tasks(&self) -> bool {
+        self.knows_tasks
     }
 
     /// Sets `clientInfo` of the request that made it.
@@ -388,7 +401,8 @@ impl Call {
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
             CallState::Queued(queued)
-                if self.stream().is_some() && self.rounds.retry_answers().is_none() =>
+                if self.stream().is_some_and(|stream| !stream.is_of_task())
+                    && self.rounds.retry_answers().is_none() =>
             {
                 Some(queued.since)
             }

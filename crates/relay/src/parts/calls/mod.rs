@@ -78,6 +78,12 @@ impl Calls {
         Some(key)
     }
 
+    /// Returns a number that no call has.
+    pub(crate) fn next_key(&mut self) -> CallId {
+        self.last += 1;
+        CallId(self.last)
+    }
+
     /// Adds a call that the server does not know of.
     pub(crate) fn insert_unsent(&mut self, mut call: Call) -> CallId {
         call.end_upstream();

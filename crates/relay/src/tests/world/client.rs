@@ -18,6 +18,8 @@ pub(in crate::tests) struct Client {
     pub(in crate::tests) wrong_answers: u32,
     /// The text of its answers to every question, in place of a person's: `result` or `error`, as a member.
     pub(in crate::tests) program: Option<(&'static str, Value)>,
+    /// `true` if it declares tasks: when it opens a session, or in each request.
+    pub(in crate::tests) has_tasks: bool,
     requests: HashMap<String, Value>,
     next: u64,
     pub(in crate::tests) results: Vec<(u64, Value)>,
@@ -38,6 +40,7 @@ impl Client {
             content: ANSWER.to_owned(),
             wrong_answers: 0,
             program: None,
+            has_tasks: false,
             requests: HashMap::new(),
             next: 0,
             results: Vec::new(),
@@ -60,6 +63,9 @@ impl Client {
         if let Some(elicitation) = self.capability.to_value(self.revision) {
             capabilities["elicitation"] = elicitation;
         }
+        if self.has_tasks && self.revision == Revision::V2026_07_28 {
+            capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+        }
         json!({
             "io.modelcontextprotocol/protocolVersion": self.revision.as_str(),
             "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -73,7 +79,10 @@ impl Client {
                 .request("server/discover", &json!({"_meta": self.meta()}))
                 .1;
         }
-        let capabilities = self.meta()["io.modelcontextprotocol/clientCapabilities"].clone();
+        let mut capabilities = self.meta()["io.modelcontextprotocol/clientCapabilities"].clone();
+        if self.has_tasks {
+            capabilities["tasks"] = json!({"requests": {"elicitation": {"create": {}}}});
+        }
         let params = json!({"protocolVersion": self.revision.as_str(), "capabilities": capabilities,
             "clientInfo": {"name": "raw", "version": "1"}});
         self.request("initialize", &params).1

@@ -2,11 +2,11 @@
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::question::with_reasons;
+use mcp_elicit_core::question::{FoundTask, with_reasons};
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
 
 use super::{ANSWER, World};
-use crate::{AskId, AskedVia, CallSummary, Effect, Event, NewQuestion, TakenAnswer};
+use crate::{AskId, AskedVia, CallId, CallSummary, Effect, Event, NewQuestion, TakenAnswer};
 
 /// One record of the store.
 pub(in crate::tests) struct Kept {
@@ -24,6 +24,17 @@ pub(in crate::tests) struct Kept {
     pub(in crate::tests) told: u32,
     /// The move from the client's dialog to people.
     pub(in crate::tests) moved: Option<NotAPerson>,
+}
+
+/// A task in the record.
+pub(in crate::tests) struct TaskKept {
+    pub(in crate::tests) key: CallId,
+    pub(in crate::tests) id: String,
+    pub(in crate::tests) state: String,
+    pub(in crate::tests) ended: Option<String>,
+    /// `false` once the gateway that runs it was killed.
+    pub(in crate::tests) has_owner: bool,
+    followers: Vec<CallId>,
 }
 
 #[derive(Clone)]
@@ -60,6 +71,79 @@ impl Kept {
 }
 
 impl World {
+    /// Carries out an effect on tasks.
+    pub(super) fn task_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::BeginTask { task, state, .. } => {
+                let id = format!("kept-{}", self.tasks.len());
+                self.tasks.push(TaskKept {
+                    key: task,
+                    id: id.clone(),
+                    state,
+                    ended: None,
+                    has_owner: true,
+                    followers: Vec::new(),
+                });
+                let id = Some(id);
+                self.events.push_back(Event::TaskBegun { task, id });
+            }
+            Effect::UpdateTask { task, state } => self.own_task(task).unwrap().state = state,
+            Effect::EndTask { task, ended, .. } => {
+                let kept = self.own_task(task).unwrap();
+                kept.ended = Some(ended);
+                let followers = std::mem::take(&mut kept.followers);
+                self.tell_followers(followers);
+            }
+            Effect::FindTask {
+                stream, frame, id, ..
+            } => {
+                let kept = self.tasks.iter().find(|kept| kept.id == id);
+                let found = match kept {
+                    None => FoundTask::Nothing,
+                    Some(kept) => match &kept.ended {
+                        Some(ended) => FoundTask::Finished(ended.clone()),
+                        None if kept.has_owner => FoundTask::Running(kept.state.clone()),
+                        None => FoundTask::Lost(kept.state.clone()),
+                    },
+                };
+                self.events.push_back(Event::TaskFound {
+                    stream,
+                    frame,
+                    found,
+                });
+            }
+            Effect::FollowTask { call, id } => {
+                let mut all = self.tasks.iter_mut();
+                match all.find(|kept| kept.id == id && kept.ended.is_none()) {
+                    Some(kept) => kept.followers.push(call),
+                    None => self.tell_followers(vec![call]),
+                }
+            }
+            Effect::CancelTask { id, .. } => self.cancels.push(id),
+            Effect::DropCall { call } => {
+                let at = self
+                    .tasks
+                    .iter()
+                    .position(|kept| kept.key == call && kept.has_owner);
+                if let Some(at) = at {
+                    let kept = self.tasks.remove(at);
+                    self.tell_followers(kept.followers);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn own_task(&mut self, task: CallId) -> Option<&mut TaskKept> {
+        let mut all = self.tasks.iter_mut();
+        all.find(|kept| kept.key == task && kept.has_owner)
+    }
+
+    fn tell_followers(&mut self, followers: Vec<CallId>) {
+        let ended = |call| Event::FollowedCallEnded { call };
+        self.events.extend(followers.into_iter().map(ended));
+    }
+
     /// Stores the client's answer.
     pub(super) fn client_settled(&mut self, record: &str, outcome: &Outcome) {
         let content = outcome

@@ -1,0 +1,73 @@
+//! Callers with keys while the database of the record is away: nothing of theirs ends.
+
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use mcp_elicit_testkit::postgres::PostgresServer;
+use serde_json::{Value, json};
+
+use super::replica::{LOOK, LOOKS};
+use crate::gateway::{Gateway, REVISION};
+use crate::http::post;
+use crate::raw::{DEMO_SERVER, call, command, initialize, text};
+
+/// Longer than the sessions of a revoked key live.
+const AWAY: Duration = Duration::from_secs(12);
+
+#[test]
+fn sessions_of_keys_and_their_held_calls_outlive_a_database_that_is_away() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let record = ["--record", &database.address];
+    let options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--auth",
+        "keys",
+        "--hold",
+        "3600",
+    ];
+    let options = [&record[..], &options].concat();
+    let gateway = Gateway::start(state.path(), &options, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let made = ["tokens", "make", "test", "--scope", "call", "--json"];
+    let made = command(state.path(), &[&made[..], &record].concat());
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let key = made["token"].as_str().unwrap();
+    let opened = post(
+        &at,
+        "/mcp",
+        Some(key),
+        None,
+        &initialize(REVISION, &json!({})),
+    );
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let send = |frame: &Value| post(&at, "/mcp", Some(key), Some(&session), frame);
+    let list = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"});
+    thread::scope(|threads| {
+        let calling = threads.spawn(|| send(&call(2, "deploy", &json!({}))));
+        let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+        server.stop();
+        for _ in 0..3 {
+            let refused = send(&list);
+            assert_eq!(refused.status, 503, "{refused:?}");
+            assert!(refused.header("retry-after").is_some(), "{refused:?}");
+        }
+        sleep(AWAY);
+        server.start_again();
+        let until = |is_there: &dyn Fn() -> bool| {
+            assert!((0..LOOKS).any(|_| {
+                sleep(LOOK);
+                is_there()
+            }));
+        };
+        until(&|| send(&list).status == 200);
+        let content = json!({"action": "accept", "content": {"environment": "staging"}});
+        until(&|| gateway.answer(&id, &content) == 200);
+        let done = calling.join().unwrap().response();
+        assert!(text(&done).contains("staging"), "{done}");
+    });
+}

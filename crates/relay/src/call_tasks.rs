@@ -1,0 +1,716 @@
+//! Calls that the gateway runs as tasks of the client.
+//!
+//! For a client of 2025-11-25, if the server has no tasks: a call that the client makes as a task. For one that declares the
+//! extension for 2026-07-28: a held call, in place of being handed back.
+//!
+//! A call that the client makes as a task goes to the server as a plain call, for which the gateway waits in place of the
+//! client: on a stream of the task, whose frames reach no peer. So a person may take any time, and nothing is handed back.
+//! The record has the state and the response, so that every session of the caller can answer for the task.
+
+use std::time::Duration;
+
+use mcp_elicit_core::text;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::meta::RELATED_TASK;
+use mcp_elicit_core::wire::{Id, WireError, members, message, meta, method};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::frame_edit::{self, ErrorResponse};
+use crate::hand_back;
+use crate::parts::call_budget::{BudgetError, Permit};
+use crate::parts::calls::{Call, Request};
+use crate::parts::own_tasks::{EndedTask, TaskState, TaskStatus, record_id, task_id};
+use crate::{
+    Audience, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, FoundTask, Relay,
+    ServerForward, StreamId, Timer, Timestamp,
+};
+
+const GET: &str = "tasks/get";
+const RESULT: &str = "tasks/result";
+pub(crate) const CANCEL: &str = "tasks/cancel";
+/// Only in the extension for 2026-07-28.
+pub(crate) const UPDATE: &str = "tasks/update";
+const CALL: &str = "tools/call";
+
+/// The extension for 2026-07-28.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// The shortest time for which a task is kept.
+const LEAST_TTL: Duration = Duration::from_secs(1);
+/// The longest message of a state, in characters.
+const MESSAGE: usize = 500;
+
+const UNKNOWN: &str = "there is no such task of this caller at this server: it may have expired, or its call has ended. Make the call again: it is a new one, unless its question is still open";
+const LOST: &str =
+    "the gateway that ran this task has ended. Make the call again; nothing is asked twice";
+const CANCELLED: &str = "the task was cancelled";
+const NOT_RECORDED: &str = "the task could not be recorded, so the call was cancelled";
+const NOT_STORED: &str = "the call has ended, and its result cannot be stored: the results of this caller's tasks have reached their limit. Fetch results before you begin more tasks, or make calls without tasks";
+/// The error of a held call whose gateway stops.
+const STOPPED: &str = "the gateway was stopped before the call had ended. Make the call again; nothing is asked twice";
+
+/// Returns the record's id of the task of the gateway that a request is about; `None` for any other request.
+pub(crate) fn own_task_in(frame: Frame<'_>, method: &str) -> Option<String> {
+    if ![GET, RESULT, CANCEL, UPDATE].contains(&method) {
+        return None;
+    }
+    let params = Members::read(frame.params()?, "params").ok()?;
+    let task = params.text("taskId").ok()??;
+    record_id(&task).map(str::to_owned)
+}
+
+impl Relay {
+    /// Returns `true` if the gateway runs the client's calls as tasks: the client knows tasks, the server has none, and a
+    /// call may have to wait for people.
+    pub(crate) fn runs_tasks(&self) -> bool {
+        self.settings.tasks
+            && self.client.has_tasks()
+            && self.may_wait_for_people()
+            && self.server.can_be_given_tasks()
+    }
+
+    /// Adds the tasks of the gateway to an `InitializeResult` for the client.
+    pub(crate) fn with_tasks(&self, mut result: Value) -> Value {
+        let runs = self.runs_tasks();
+        let capabilities = result.get_mut("capabilities").filter(|_| runs);
+        if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
+            let tasks = capabilities.entry("tasks").or_insert_with(|| json!({}));
+            if !tasks.is_object() {
+                *tasks = json!({});
+            }
+            tasks["cancel"] = json!({});
+            if !tasks["requests"].is_object() {
+                tasks["requests"] = json!({});
+            }
+            tasks["requests"]["tools"] = json!({"call": {}});
+        }
+        result
+    }
+
+    /// Returns the response to `tools/list` whose tools may be called as tasks; `None` if the gateway runs none.
+    pub(crate) fn with_task_support(&self, frame: Frame<'_>) -> Option<String> {
+        if !self.runs_tasks() {
+            return None;
+        }
+        let result = Members::read(frame.result()?, "result").ok()?;
+        let tools: Vec<&RawValue> = serde_json::from_str(result.get("tools")?.get()).ok()?;
+        let optional = members::raw_text("optional");
+        let supports = |tool: &&RawValue| -> Option<Box<RawValue>> {
+            let tool = Members::read(tool, "tool").ok()?;
+            let known = tool
+                .get("execution")
+                .filter(|known| known.get().starts_with('{'));
+            let empty = members::raw_value(&json!({}));
+            let execution = Members::read(known.unwrap_or(&empty), "execution").ok()?;
+            let execution = execution.with("taskSupport", Some(&optional));
+            Some(tool.with("execution", Some(&execution)))
+        };
+        let tools: Option<Vec<_>> = tools.iter().map(supports).collect();
+        let tools = serde_json::value::to_raw_value(&tools?).ok()?;
+        let range = frame.range(FramePart::Result)?;
+        let result = result.with("tools", Some(&tools));
+        Some(frame_edit::spliced(frame.text(), range, result.get()))
+    }
+
+    /// Handles a request about a task of the gateway, or one that begins one. `None` for any other request.
+    pub(crate) fn task_request(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> Option<ClientForward> {
+        // Another gateway may be the server, with tasks of its own.
+        let is_passed = !self.settings.tasks || self.client.is_pushed_to() && !self.runs_tasks();
+        if let Some(record) = own_task_in(*frame, method).filter(|_| !is_passed) {
+            return Some(self.own_task_request(frame, method, record));
+        }
+        if method != CALL
+            || !self.runs_tasks()
+            || frame.sole_member(FramePart::Params, "task") == Ok(None)
+        {
+            return None;
+        }
+        Some(match self.begin_task(frame) {
+            Ok(()) => ClientForward::Handled,
+            Err(refusal) => self.effects.reject(frame, &refusal),
+        })
+    }
+
+    /// Begins a task: its call goes to the server as a plain one.
+    fn begin_task(&mut self, frame: ClientFrame<'_>) -> Result<(), ErrorResponse> {
+        let unreadable = |defect: WireError| ErrorResponse::new(-32602, defect.to_string());
+        let (Some(id), Some(params)) = (frame.id(), frame.params()) else {
+            return Err(ErrorResponse::new(-32602, "`tools/call` needs params"));
+        };
+        let params = Members::read(params, "params").map_err(unreadable)?;
+        params
+            .refuse_like(&["task"], "params")
+            .map_err(unreadable)?;
+        let task = params.need_object("task").map_err(unreadable)?;
+        let task = Members::read(task, "task").map_err(unreadable)?;
+        let asked = match task.get("ttl").filter(|ttl| !members::is_null(ttl)) {
+            Some(ttl) => Some(read_ttl(ttl)?),
+            None => None,
+        };
+        let permit = self.calls.budget().permit().map_err(BudgetError::refusal)?;
+        let plain = params.with("task", None);
+        let Some(range) = frame.range(FramePart::Params) else {
+            return Err(ErrorResponse::new(-32602, "`tools/call` needs params"));
+        };
+        let text = frame_edit::spliced(frame.text(), range, plain.get());
+        let text = frame_edit::with_id(&text, &self.new_id());
+        let now = frame.at();
+        let stream = self.new_task(now, permit, (frame.stream(), id), asked);
+        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
+        let call = ClientFrame::of_text(&text, &index, stream, now);
+        if let ClientForward::AsIs(call) = self.route(call, CALL) {
+            self.effects.tell_server(text, call);
+        }
+        Ok(())
+    }
+
+    /// Records a task, whose creator waits for its id, and returns the stream of its call. `ttl` is the time for which the
+    /// client wants it to be kept.
+    fn new_task(
+        &mut self,
+        now: Timestamp,
+        permit: Permit,
+        creator: (StreamId, Id),
+        ttl: Option<Duration>,
+    ) -> StreamId {
+        let longest = self.settings.open_for + self.settings.keep_results;
+        let time = ttl.map_or(longest, |ttl| ttl.clamp(LEAST_TTL, longest));
+        let state = TaskState::new(now, time);
+        let key = self.calls.next_key();
+        let stored = serde_json::to_string(&state).unwrap_or_default();
+        let begun = self.own_tasks.begin(key, permit, creator, state);
+        let (stream, until) = begun;
+        self.timers.set(until, Timer::TaskOver(stream));
+        self.effects.push(Effect::BeginTask {
+            task: key,
+            state: stored,
+            until,
+            server_info: self.server_info(),
+        });
+        stream
+    }
+
+    /// Makes a held call a task of a client that knows the extension for 2026-07-28, instead of handing it back. Returns
+    /// `false` if it cannot be one.
+    pub(crate) fn hand_back_as_task(&mut self, now: Timestamp, key: CallId) -> bool {
+        let Some(call) = self.calls.get(key).filter(|call| call.knows_tasks()) else {
+            return false;
+        };
+        let (stream, id, is_queued) = (call.stream(), call.client_id().clone(), call.is_queued());
+        let is_tool = call.kind() == Some(CallKind::Tool);
+        let (Some(stream), true, Ok(permit)) = (stream, is_tool, self.calls.budget().permit())
+        else {
+            return false;
+        };
+        let to = self.new_task(now, permit, (stream, id), None);
+        let own = self.new_id();
+        self.end_hold(key);
+        self.calls.attach(key, now, to, Some(own));
+        if !is_queued {
+            self.hold(now, key);
+        }
+        true
+    }
+
+    /// Records whether the request that makes this call declares the extension for 2026-07-28.
+    pub(crate) fn note_task_client(&mut self, key: CallId, frame: Frame<'_>) {
+        if self.client.is_pushed_to() || !self.settings.tasks {
+            return;
+        }
+        let declared = frame.member(FramePart::Meta, meta::CLIENT_CAPABILITIES);
+        let declared = declared.filter(|declared| declared.contains(TASKS));
+        let declared: Option<Value> = declared.and_then(|all| serde_json::from_str(all).ok());
+        let knows = declared.is_some_and(|all| all["extensions"][TASKS].is_object());
+        if let Some(call) = self.calls.get_mut(key) {
+            call.know_tasks(knows);
+        }
+    }
+
+    /// Returns `true` if the gateway has to tell this client that its held calls may become tasks (2026-07-28, the
+    /// extension), because the server does not say so of its own.
+    pub(crate) fn adds_task_extension(&self) -> bool {
+        self.settings.tasks
+            && self.may_wait_for_people()
+            && !self.client.is_pushed_to()
+            && self.client.capabilities()["extensions"][TASKS].is_object()
+            && !self.server.discover_result()["capabilities"]["extensions"][TASKS].is_object()
+    }
+
+    /// Adds the extension to a `DiscoverResult` for the client.
+    pub(crate) fn with_task_extension(&self, mut result: Value) -> Value {
+        let adds = self.adds_task_extension();
+        let capabilities = result.get_mut("capabilities").filter(|_| adds);
+        if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
+            let extensions = capabilities
+                .entry("extensions")
+                .or_insert_with(|| json!({}));
+            if let Some(extensions) = extensions.as_object_mut() {
+                extensions.insert(TASKS.to_owned(), json!({}));
+            }
+        }
+        result
+    }
+
+    fn may_wait_for_people(&self) -> bool {
+        self.settings.answer_with != Audience::Client || self.settings.decisions.is_some()
+    }
+
+    /// Handles the record's answer to a new task.
+    pub(crate) fn task_begun(&mut self, now: Timestamp, key: CallId, record: Option<String>) {
+        let Some(stream) = self.own_tasks.stream_of(key) else {
+            return;
+        };
+        let is_kept = record.is_some();
+        if let Some((to, id, state)) = self.own_tasks.created(stream, record.clone()) {
+            let answer = match record {
+                Some(record) => {
+                    let created = if self.client.is_pushed_to() {
+                        json!({"task": state.to_task(&record)})
+                    } else {
+                        let mut task = state.to_extension_task(&record);
+                        task["resultType"] = json!("task");
+                        task
+                    };
+                    message::result(&id, &members::raw_value(&created))
+                }
+                None => ErrorResponse::new(-32603, NOT_RECORDED).to_response(&id),
+            };
+            self.effects.tell_client(to, answer, true);
+        }
+        if !is_kept {
+            self.stop_call_of_task(now, stream);
+            self.forget_task(stream);
+        }
+    }
+
+    fn own_task_request(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+        record: String,
+    ) -> ClientForward {
+        if method == CANCEL
+            && let Some(stream) = self.own_tasks.running(&record)
+        {
+            self.own_tasks.note_cancelled(&record);
+            self.cancel_task(frame.at(), stream);
+        }
+        match self.calls.budget().permit() {
+            Ok(mut permit) => {
+                permit.set_bytes(frame.text().len());
+                self.unattended.begin_lookup(frame.stream(), permit);
+                self.find_task(frame.stream(), frame.text().to_owned(), record);
+                ClientForward::Handled
+            }
+            Err(fault) => self.effects.reject(frame, &fault.refusal()),
+        }
+    }
+
+    fn find_task(&mut self, stream: StreamId, frame: String, id: String) {
+        self.effects.push(Effect::FindTask {
+            stream,
+            frame,
+            id,
+            server_info: self.server_info(),
+        });
+    }
+
+    /// Answers a request about a task of the gateway, which was looked up in the record.
+    pub(crate) fn task_found(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        text: String,
+        found: FoundTask,
+    ) {
+        let permit = self.unattended.end_lookup(stream);
+        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
+        let frame = Frame::of_text(&text, &index);
+        let (Some(id), Some(method)) = (frame.id(), frame.method()) else {
+            return;
+        };
+        let Some(record) = own_task_in(frame, method) else {
+            return;
+        };
+        let is_cancel = method == CANCEL;
+        let has_cancelled = is_cancel && self.own_tasks.take_cancelled(&record);
+        // If the client has closed its stream, it no longer waits.
+        let Some(permit) = permit else {
+            return;
+        };
+        if !self.client.is_pushed_to() {
+            if is_cancel && matches!(found, FoundTask::Running(_)) {
+                self.effects.push(Effect::CancelTask {
+                    id: record.clone(),
+                    server_info: self.server_info(),
+                });
+            }
+            let answer = extension_answer(now, &id, &record, method, found);
+            self.effects.tell_client(stream, answer, true);
+            return;
+        }
+        let refuse = |code, why: &str| ErrorResponse::new(code, why).to_response(&id);
+        let state_of = |text: &str| serde_json::from_str::<TaskState>(text).ok();
+        let told =
+            |state: &TaskState| message::result(&id, &members::raw_value(&state.to_task(&record)));
+        let answer = match (method, found) {
+            (_, FoundTask::Nothing) => refuse(-32602, UNKNOWN),
+            (RESULT | CANCEL, FoundTask::Running(_)) => {
+                if is_cancel {
+                    self.own_tasks.note_cancelled(&record);
+                    self.effects.push(Effect::CancelTask {
+                        id: record.clone(),
+                        server_info: self.server_info(),
+                    });
+                }
+                let request = Request::without_questions(Some(method));
+                let call = Call::new(permit, now, stream, id, request);
+                let key = self.calls.insert_unsent(call);
+                let dialogs = self.own_tasks.follow(key, &record, text);
+                self.effects.push(Effect::FollowTask {
+                    call: key,
+                    id: record,
+                });
+                for dialog in dialogs {
+                    self.tell_dialog(stream, dialog);
+                }
+                return;
+            }
+            (RESULT, FoundTask::Lost(_)) => refuse(-32603, LOST),
+            (CANCEL, FoundTask::Lost(_)) => refuse(-32602, LOST),
+            (_, FoundTask::Running(state)) => {
+                state_of(&state).map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
+            }
+            (_, FoundTask::Lost(state)) => {
+                let failed =
+                    |state: TaskState| state.became(now, TaskStatus::Failed, Some(LOST.to_owned()));
+                let state = state_of(&state).map(failed);
+                state.map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
+            }
+            (method, FoundTask::Finished(ended)) => {
+                match serde_json::from_str::<EndedTask>(&ended) {
+                    Ok(ended) if method == RESULT => {
+                        related(&frame_edit::with_id(&ended.response, &id), &record)
+                    }
+                    Ok(ended) if is_cancel && !(has_cancelled && ended.state.is_cancelled()) => {
+                        refuse(-32602, "the task has ended, so it cannot be cancelled")
+                    }
+                    Ok(ended) => told(&ended.state),
+                    Err(_) => refuse(-32603, UNKNOWN),
+                }
+            }
+        };
+        drop(permit);
+        self.effects.tell_client(stream, answer, true);
+    }
+
+    /// Looks up a task again for a request for its result, because it has ended. Returns `false` if the call is no such
+    /// request.
+    pub(crate) fn followed_task_ended(&mut self, key: CallId) -> bool {
+        let Some((record, text)) = self.own_tasks.end_following(key) else {
+            return false;
+        };
+        if let Some(call) = self.remove_call(key)
+            && let Some(stream) = call.stream()
+        {
+            self.unattended.begin_lookup(stream, call.into_permit());
+            self.find_task(stream, text, record);
+        }
+        true
+    }
+
+    /// Handles the cancellation of a task by another session of the caller.
+    pub(crate) fn task_cancelled(&mut self, now: Timestamp, task: CallId) {
+        if let Some(stream) = self.own_tasks.stream_of(task) {
+            self.cancel_task(now, stream);
+        }
+    }
+
+    /// Cancels a running task: its questions are withdrawn, and the server is told.
+    fn cancel_task(&mut self, now: Timestamp, stream: StreamId) {
+        self.stop_call_of_task(now, stream);
+        let response = ErrorResponse::new(-32000, CANCELLED).to_unknown();
+        let message = Some(CANCELLED.to_owned());
+        self.end_task(now, stream, (TaskStatus::Cancelled, message), response);
+    }
+
+    /// Ends the call of a task, which is not wanted any more.
+    fn stop_call_of_task(&mut self, now: Timestamp, stream: StreamId) {
+        self.unattended.stream_closed(stream);
+        for key in self.calls.on_stream(stream) {
+            self.end_questions_of(now, key, Ending::WithdrawnByClient);
+            self.cancel_upstream(key);
+            self.remove_call(key);
+        }
+    }
+
+    fn end_task(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        status: (TaskStatus, Option<String>),
+        response: String,
+    ) {
+        let keep = self.settings.keep_results;
+        let Some(end) = self.own_tasks.end(now, stream, status, response, keep) else {
+            return;
+        };
+        self.timers.cancel(Timer::TaskOver(stream));
+        self.timers.set(end.until, Timer::TaskOver(stream));
+        self.effects.push(Effect::EndTask {
+            task: end.key,
+            ended: serde_json::to_string(&end.ended).unwrap_or_default(),
+            until: end.until,
+        });
+    }
+
+    /// Ends a task whose time is over, and forgets it.
+    pub(crate) fn task_over(&mut self, now: Timestamp, stream: StreamId) {
+        self.stop_call_of_task(now, stream);
+        self.forget_task(stream);
+    }
+
+    fn forget_task(&mut self, stream: StreamId) {
+        self.timers.cancel(Timer::TaskOver(stream));
+        if let Some(call) = self.own_tasks.remove(stream) {
+            self.effects.push(Effect::DropCall { call });
+        }
+    }
+
+    /// Handles the frames for the clients of tasks, and the changes of their questions.
+    pub(crate) fn update_tasks(&mut self, now: Timestamp) {
+        if self.own_tasks.is_empty() {
+            return;
+        }
+        for (stream, frame, last) in self.effects.take_task_frames() {
+            if last {
+                self.call_of_task_ended(now, stream, frame);
+            } else {
+                self.task_tells(stream, &frame);
+            }
+        }
+        for stream in self.own_tasks.take_touched() {
+            self.questions_of_task_changed(now, stream);
+        }
+    }
+
+    fn call_of_task_ended(&mut self, now: Timestamp, stream: StreamId, response: String) {
+        let index = FrameIndex::at(response.as_bytes()).unwrap_or_default();
+        let frame = Frame::of_text(&response, &index);
+        let status = if let Some(error) = frame.error() {
+            let message = members::member(error, "message").and_then(members::text);
+            (
+                TaskStatus::Failed,
+                message.map(|message| text::shortened(&message, MESSAGE)),
+            )
+        } else if frame.member(FramePart::Result, "isError") == Some("true") {
+            let why = "the tool has reported an error: `tasks/result` has it".to_owned();
+            (TaskStatus::Failed, Some(why))
+        } else {
+            (TaskStatus::Completed, None)
+        };
+        self.end_task(now, stream, status, response);
+    }
+
+    /// Sends a frame of a task's call to the client: a dialog goes to a request for the task's result, if streams are
+    /// separate.
+    fn task_tells(&mut self, stream: StreamId, frame: &str) {
+        let follower = self.own_tasks.newest_follower(stream);
+        let to = follower.and_then(|key| self.calls.get(key)?.stream());
+        let index = FrameIndex::at(frame.as_bytes()).unwrap_or_default();
+        if Frame::of_text(frame, &index).method() != Some(method::CREATE) {
+            let to = to.unwrap_or(StreamId::SESSION);
+            self.effects.tell_client(to, frame.to_owned(), false);
+            return;
+        }
+        let task = self.own_tasks.task_id(stream);
+        let frame = task.and_then(|task| with_related(frame, FramePart::Params, &task));
+        let Some(frame) = frame else {
+            return;
+        };
+        match to {
+            None if self.settings.client_streams => self.own_tasks.keep_dialog(stream, frame),
+            to => self
+                .effects
+                .tell_client(to.unwrap_or(StreamId::SESSION), frame, false),
+        }
+    }
+
+    /// Sends a dialog that was kept to the client, if its question is still open.
+    fn tell_dialog(&mut self, to: StreamId, frame: String) {
+        let id = FrameIndex::at(frame.as_bytes()).and_then(|index| index.id_in(frame.as_bytes()));
+        if id.is_some_and(|id| self.asks.by_client_id(&id).is_some()) {
+            self.effects.tell_client(to, frame, false);
+        }
+    }
+
+    /// Returns `true` for the call of a task.
+    pub(crate) fn is_of_task(&self, key: CallId) -> bool {
+        let call = self.calls.get(key);
+        call.and_then(Call::stream)
+            .is_some_and(StreamId::is_of_task)
+    }
+
+    /// Returns the response to the call of a task whose gateway stops.
+    pub(crate) fn stopped_frame(&self, key: CallId) -> Option<String> {
+        let id = self.calls.get(key)?.client_id();
+        Some(ErrorResponse::new(-32603, STOPPED).to_response(id))
+    }
+
+    /// Keeps a frame of the server for the task on whose stream it would be forwarded.
+    pub(crate) fn take_for_task(&mut self, forward: ServerForward, text: &str) -> ServerForward {
+        match forward {
+            ServerForward::AsIs { stream, last } if stream.is_of_task() => {
+                self.effects.tell_client(stream, text.to_owned(), last);
+                ServerForward::Handled
+            }
+            other => other,
+        }
+    }
+
+    /// Notes that the questions of this call, which may be that of a task, may have changed.
+    pub(crate) fn touch_task(&mut self, key: CallId) {
+        if let Some(stream) = self.calls.get(key).and_then(Call::stream)
+            && stream.is_of_task()
+        {
+            self.own_tasks.touch(stream);
+        }
+    }
+
+    fn questions_of_task_changed(&mut self, now: Timestamp, stream: StreamId) {
+        let call = self.calls.on_stream(stream).first().copied();
+        let waits = |key: &CallId| self.calls.get(*key).is_some_and(Call::may_wait_for_answer);
+        let (status, message) = match call.filter(waits) {
+            Some(key) => (TaskStatus::InputRequired, Some(self.waiting_message(key))),
+            None => (TaskStatus::Working, None),
+        };
+        if let Some((task, state)) = self.own_tasks.change(now, stream, status, message) {
+            let state = serde_json::to_string(state).unwrap_or_default();
+            self.effects.push(Effect::UpdateTask { task, state });
+        }
+    }
+
+    /// Returns a sentence about the question that this call waits for, with the address of its page.
+    fn waiting_message(&self, key: CallId) -> String {
+        let link = self.link_of(key);
+        match (self.approval_progress(key), link) {
+            (Some((_, progress)), link) => {
+                let page = link.map_or_else(String::new, |link| format!(": {link}"));
+                format!("{}{page}", hand_back::waiting_words(&progress))
+            }
+            (None, _) if !self.waits_for_people(key) => {
+                "Waiting for the client's answer: its question comes with `tasks/result`".to_owned()
+            }
+            (None, link) => hand_back::waiting_for_person(link.as_deref()),
+        }
+    }
+}
+
+/// Returns the end of a task as a failed one, because its response cannot be stored.
+pub fn ended_without_result(ended: &str) -> String {
+    let Ok(EndedTask { state, .. }) = serde_json::from_str(ended) else {
+        return String::new();
+    };
+    let ended = EndedTask {
+        state: state.failed(NOT_STORED),
+        response: ErrorResponse::new(-32000, NOT_STORED).to_unknown(),
+    };
+    serde_json::to_string(&ended).unwrap_or_default()
+}
+
+/// Reads the time for which the client wants a task to be kept.
+fn read_ttl(ttl: &RawValue) -> Result<Duration, ErrorResponse> {
+    let millis = ttl.get().parse::<f64>().ok();
+    let millis = millis.filter(|millis| millis.is_finite() && *millis >= 0.0);
+    let time = millis.map(|millis| Duration::try_from_secs_f64(millis / 1_000.0));
+    match time {
+        Some(Ok(time)) => Ok(time),
+        Some(Err(_)) => Ok(Duration::MAX),
+        None => Err(ErrorResponse::new(
+            -32602,
+            "`task.ttl` must be a number of milliseconds",
+        )),
+    }
+}
+
+/// Returns the answer to a request of the extension for 2026-07-28 about a task of the gateway.
+fn extension_answer(
+    now: Timestamp,
+    id: &Id,
+    record: &str,
+    method: &str,
+    found: FoundTask,
+) -> String {
+    let refuse = |code, why: &str| ErrorResponse::new(code, why).to_response(id);
+    let told = |state: &TaskState, outcome: Option<(&str, &str, &RawValue)>| {
+        let mut task = state.to_extension_task(record);
+        task["resultType"] = json!("complete");
+        if let Some((status, ..)) = outcome {
+            task["status"] = json!(status);
+        }
+        let task = members::raw_value(&task);
+        match (outcome, Members::read(&task, "result")) {
+            (Some((_, name, value)), Ok(all)) => message::result(id, &all.with(name, Some(value))),
+            _ => message::result(id, &task),
+        }
+    };
+    match (method, found) {
+        (_, FoundTask::Nothing) => refuse(-32602, UNKNOWN),
+        (RESULT, _) => refuse(
+            -32601,
+            "there is no `tasks/result` in 2026-07-28: `tasks/get` has the result",
+        ),
+        // Nothing that the client could answer is open in a task of the gateway.
+        (UPDATE | CANCEL, _) => {
+            message::result(id, &members::raw_value(&json!({"resultType": "complete"})))
+        }
+        (_, FoundTask::Running(state)) => match serde_json::from_str::<TaskState>(&state) {
+            Ok(state) => told(&state, None),
+            Err(_) => refuse(-32603, UNKNOWN),
+        },
+        (_, FoundTask::Lost(state)) => match serde_json::from_str::<TaskState>(&state) {
+            Ok(state) => {
+                let state = state.became(now, TaskStatus::Failed, Some(LOST.to_owned()));
+                let error = members::raw_value(&json!({"code": -32603, "message": LOST}));
+                told(&state, Some(("failed", "error", &error)))
+            }
+            Err(_) => refuse(-32603, UNKNOWN),
+        },
+        (_, FoundTask::Finished(ended)) => {
+            let Ok(EndedTask { state, response }) = serde_json::from_str(&ended) else {
+                return refuse(-32603, UNKNOWN);
+            };
+            let index = FrameIndex::at(response.as_bytes()).unwrap_or_default();
+            let frame = Frame::of_text(&response, &index);
+            let result = frame.result().map(|result| ("completed", "result", result));
+            let error = || frame.error().map(|error| ("failed", "error", error));
+            let outcome = result.or_else(error).filter(|_| !state.is_cancelled());
+            told(&state, outcome)
+        }
+    }
+}
+
+/// Returns the response to `tasks/result`, which names its task.
+fn related(response: &str, record: &str) -> String {
+    let named = with_related(response, FramePart::Result, &task_id(record));
+    named.unwrap_or_else(|| response.to_owned())
+}
+
+/// Returns the frame with this part attached to a task in `_meta`; `None` if it has no such part.
+fn with_related(frame: &str, part: FramePart, task: &str) -> Option<String> {
+    let index = FrameIndex::at(frame.as_bytes())?;
+    let read = Frame::of_text(frame, &index);
+    let all = Members::read_text(read.part(part)?, "result").ok()?;
+    let empty = members::raw_value(&json!({}));
+    let meta = all.get("_meta").filter(|meta| meta.get().starts_with('{'));
+    let meta = Members::read(meta.unwrap_or(&empty), "_meta").ok()?;
+    let named = members::raw_value(&json!({"taskId": task}));
+    let all = all.with("_meta", Some(&meta.with(RELATED_TASK, Some(&named))));
+    Some(frame_edit::spliced(frame, read.range(part)?, all.get()))
+}
