@@ -161,7 +161,7 @@ async fn two_groups_decide_with_a_comment_and_with_a_reason() {
             .await;
         dan.close().await;
         cy.click("a[href$='/grants']").await;
-        cy.shows("deploy on s, called by ci").await;
+        cy.shows("deploy on s, called by dan").await;
         look!(cy, "grants");
         cy.click("[name=grant]").await;
         cy.shows("The approval is ended.").await;
