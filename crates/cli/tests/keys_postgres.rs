@@ -195,7 +195,7 @@ fn a_seal_key_that_does_not_unwrap_is_refused_at_the_start_and_the_folder_stays_
 /// Turns the record into one of the layout before, whose keys are in files only.
 fn as_before(rig: &Rig) {
     rig.sql(
-        "DROP TABLE mcp_elicit.record_key; ALTER TABLE mcp_elicit.replica DROP COLUMN newest_key; \
+        "DROP TABLE mcp_elicit.record_key; ALTER TABLE mcp_elicit.replica DROP COLUMN newest_key, DROP COLUMN masters; \
          UPDATE mcp_elicit.meta SET layout = 1, readable_by = 1",
     );
 }
@@ -357,6 +357,12 @@ fn the_master_key_is_changed_while_gateways_run_and_both_open_until_the_end() {
     // Folders with either of them start, and the running gateway goes on.
     let mut at_b = rig.start(&b);
     answer(&b, &mut at_a, 2);
+    // Folder b would be refused at its next start.
+    let early = rig.run(&a, &["keys", "rewrap", "--finish", "--new", name]);
+    assert_eq!(early.code, Some(3), "{early:?}");
+    for part in ["1 running gateway(s)", "does not have the new master key"] {
+        assert!(early.said.contains(part), "{part}: {early:?}");
+    }
     drop(at_b);
     let c = rig.state("c");
     fs::create_dir(&c).unwrap();

@@ -135,8 +135,8 @@ async fn rewrap(
     }
     inbox::note(folder, Event::Rotated).await;
     output::say(format_args!(
-        "only the new master key opens the record now; a state folder without it is refused at the next start, also that of a gateway that runs now: copy {} \
-         there. Delete {shown} once every gateway has started again",
+        "only the new master key opens the record now. The state folder of a gateway that does not run now may lack it, and is refused at its next start then: \
+         copy {} there. Delete {shown} once every gateway has started again",
         folder.seal().display()
     ));
     Ok(Exit::Done)

@@ -13,3 +13,5 @@ CREATE TABLE mcp_elicit.record_key (
 );
 -- The number of the newest data key that the gateway has; NULL in rows of earlier versions, which read none.
 ALTER TABLE mcp_elicit.replica ADD COLUMN newest_key integer;
+-- The ids of the master keys that the gateway's state folder has, while the master key is being changed; NULL otherwise.
+ALTER TABLE mcp_elicit.replica ADD COLUMN masters text[];

@@ -121,19 +121,13 @@ impl PostgresDatabase {
 
     /// Waits until each running gateway has the key of this number.
     async fn wait_until_known(&self, number: i32) -> Result<(), StoreError> {
-        let mut without = 0;
-        for _ in 0..TRIES {
-            without = 0;
-            for row in self.rows(&statements::RUNNING, &[]).await? {
-                let newest: Option<i32> = row.try_get(5)?;
-                if newest.is_none_or(|newest| newest < number) {
-                    without += 1;
-                }
-            }
-            if without == 0 {
-                return Ok(());
-            }
-            self.pause().await;
+        let without = self.running_without(|row| {
+            let newest: Option<i32> = row.try_get(5)?;
+            Ok(newest.is_some_and(|newest| newest >= number))
+        });
+        let without = without.await?;
+        if without == 0 {
+            return Ok(());
         }
         Err(StoreError::Refused {
             why: format!(
@@ -143,6 +137,44 @@ impl PostgresDatabase {
                 "end those of an earlier version, and run this again: it goes on with the same key."
                     .to_owned(),
         })
+    }
+
+    /// Waits until the state folder of each running gateway has the master key of this id.
+    async fn wait_until_has_master(&self, master: &str) -> Result<(), StoreError> {
+        let without = self.running_without(|row| {
+            let masters: Option<Vec<String>> = row.try_get(6)?;
+            Ok(masters.is_some_and(|masters| masters.iter().any(|id| id == master)))
+        });
+        let without = without.await?;
+        if without == 0 {
+            return Ok(());
+        }
+        Err(StoreError::Refused {
+            why: format!(
+                "the state folder of {without} running gateway(s) does not have the new master key, so it would be refused at its next start"
+            ),
+            next: "run `mcp-elicit keys rewrap --new FILE` for the state folder of each gateway first, or end those that must not go on."
+                .to_owned(),
+        })
+    }
+
+    /// Waits until what a row says is true of each running gateway. Returns the number of those of which it is not.
+    async fn running_without(
+        &self,
+        is_true: impl Fn(&tokio_postgres::Row) -> Result<bool, StoreError>,
+    ) -> Result<usize, StoreError> {
+        let mut without = 0;
+        for _ in 0..TRIES {
+            without = 0;
+            for row in self.rows(&statements::RUNNING, &[]).await? {
+                without += usize::from(!is_true(&row)?);
+            }
+            if without == 0 {
+                break;
+            }
+            self.pause().await;
+        }
+        Ok(without)
     }
 
     /// Removes the data keys that no value needs from the table and from the files of a state folder. Returns their ids.
@@ -230,6 +262,15 @@ impl PostgresDatabase {
         master: KeyBytes,
     ) -> Result<bool, StoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
+        let id = KeyId::of(&master).to_string();
+        let masters = self.rows(&statements::MASTERS, &[]).await?;
+        let masters: Vec<String> = masters
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>()?;
+        if masters.len() > 1 && masters.contains(&id) {
+            self.wait_until_has_master(&id).await?;
+        }
         self.transaction(move |client| {
             let (files, address) = (files.clone(), address.clone());
             async move {
@@ -423,6 +464,13 @@ async fn insert(client: &Client, rows: &[WrappedKey]) -> Result<(), StoreError> 
 /// Returns the keys in the file of a folder; none if it is missing or has no whole keys.
 fn read_seal(files: &KeyFiles) -> io::Result<Vec<KeyBytes>> {
     Ok(encryption::read_keys(&files.seal)?.unwrap_or_default())
+}
+
+/// Returns which of these master keys the files of a state folder have.
+pub(super) fn masters_of(files: &KeyFiles, masters: Vec<String>) -> io::Result<Vec<String>> {
+    let keys = read_seal(files)?;
+    let ids: Vec<String> = keys.iter().map(|key| KeyId::of(key).to_string()).collect();
+    Ok(masters.into_iter().filter(|id| ids.contains(id)).collect())
 }
 
 fn read_identity(files: &KeyFiles) -> io::Result<Option<KeyBytes>> {

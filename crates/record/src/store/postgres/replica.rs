@@ -20,7 +20,7 @@ use tokio_postgres::Client;
 
 use super::super::StoreError;
 use super::database::{PostgresDatabase, Values, execute, query};
-use super::statements;
+use super::{record_keys, statements};
 use crate::encryption::random_id;
 use crate::key_files::KeyFiles;
 use crate::peers::{Peer, PeerColumns, PeerOffer};
@@ -65,6 +65,8 @@ struct KnownKeys {
     newest: Option<i32>,
     /// The numbers of the newest data key and of the one that seals, as they were then.
     read: (i32, i32),
+    /// The ids of the master keys that its folder has, while the master key is being changed.
+    masters: Option<Vec<String>>,
     /// `true` if they could not be read the last time.
     is_failing: bool,
 }
@@ -249,18 +251,25 @@ impl Shared {
         let rows = query(client, &statements::KEY_NUMBERS, &[]).await?;
         let row = rows.first().ok_or(StoreError::Closed)?;
         let found = (row.try_get(0)?, row.try_get(1)?);
-        {
+        let masters: Vec<String> = row.try_get(2)?;
+        let is_known = {
             let known = self.keys();
-            if known.newest.is_some() && known.read == found {
-                return Ok(());
-            }
-        }
-        let newest = self.database.share_keys(files).await?;
-        *self.keys() = KnownKeys {
-            newest: Some(newest),
-            read: found,
-            is_failing: false,
+            known.newest.is_some() && known.read == found
         };
+        if !is_known {
+            let newest = self.database.share_keys(files).await?;
+            let mut known = self.keys();
+            known.newest = Some(newest);
+            known.read = found;
+        }
+        // Another program gives the folder the new master key.
+        let masters = match masters.len() {
+            0 | 1 => None,
+            _ => Some(record_keys::masters_of(files, masters)?),
+        };
+        let mut known = self.keys();
+        known.masters = masters;
+        known.is_failing = false;
         Ok(())
     }
 
@@ -272,12 +281,17 @@ impl Shared {
                 tracing::error!(%fault, "the keys of the record could not be read anew; it is tried again each second");
             }
         }
-        let newest = self.keys().newest;
+        let (newest, masters) = {
+            let known = self.keys();
+            (known.newest, known.masters.clone())
+        };
         let offer = self.offer.as_ref();
         let address = offer.map(|(offer, _)| offer.address.as_str());
         let key = offer.map(|(offer, _)| offer.key.as_slice());
         let proof = offer.map(|(_, proof)| proof.as_slice());
-        let values: Values<'_> = &[&self.id, &self.lock, &address, &key, &proof, &newest];
+        let values: Values<'_> = &[
+            &self.id, &self.lock, &address, &key, &proof, &newest, &masters,
+        ];
         execute(client, &statements::RENEW_LEASE, values).await?;
         self.found(&query(client, &statements::RUNNING, &[]).await?);
         Ok(())

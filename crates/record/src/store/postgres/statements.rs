@@ -297,14 +297,14 @@ statements! {
 
     // Running gateways.
     HOLD_LOCK(INT8) = "SELECT pg_catalog.pg_advisory_lock($1)";
-    RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA, INT4) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
-         INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof, newest_key) \
-         VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5, $6) \
-         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, newest_key = excluded.newest_key";
+    RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA, INT4, TEXT_ARRAY) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
+         INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof, newest_key, masters) \
+         VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5, $6, $7) \
+         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, newest_key = excluded.newest_key, masters = excluded.masters";
     // With those that may run and those that do: a connection that was lost is made anew within the time of a beat and a half,
     // and all are after a start of the server.
-    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key FROM ( \
-           SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, r.newest_key, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
+    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key, masters FROM ( \
+           SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, r.newest_key, r.masters, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
              SELECT 1 FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
                AND (l.classid::bigint << 32) | l.objid::bigint = r.lock) AS holds \
@@ -368,11 +368,12 @@ statements! {
     // The keys of the record.
     HAS_KEYS() = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'mcp_elicit' AND tablename = 'record_key')";
     RECORD_KEYS() = "SELECT kind, number, master, wrapped, is_ready FROM mcp_elicit.record_key";
-    KEY_NUMBERS() = "SELECT coalesce(pg_catalog.max(number), 0), coalesce(pg_catalog.max(number) FILTER (WHERE is_ready), 0) \
-         FROM mcp_elicit.record_key WHERE kind = 'data'";
+    KEY_NUMBERS() = "SELECT coalesce(pg_catalog.max(number), 0), coalesce(pg_catalog.max(number) FILTER (WHERE is_ready), 0), \
+         ARRAY(SELECT DISTINCT master FROM mcp_elicit.record_key) FROM mcp_elicit.record_key WHERE kind = 'data'";
     ADD_KEY(TEXT, INT4, TEXT, BYTEA, BOOL) = "INSERT INTO mcp_elicit.record_key (kind, number, master, wrapped, is_ready) VALUES ($1, $2, $3, $4, $5)";
     MAKE_KEY_READY(INT4) = "UPDATE mcp_elicit.record_key SET is_ready = true WHERE kind = 'data' AND number = $1";
     REMOVE_KEYS(INT4_ARRAY) = "DELETE FROM mcp_elicit.record_key WHERE kind = 'data' AND number = ANY($1)";
+    MASTERS() = "SELECT DISTINCT master FROM mcp_elicit.record_key";
     REMOVE_OTHER_MASTERS(TEXT) = "DELETE FROM mcp_elicit.record_key WHERE master <> $1";
     KEY_CHECK(TEXT) = "SELECT value FROM mcp_elicit.key_check WHERE kind = $1";
     KEEP_KEY_CHECK(TEXT, BYTEA) = "INSERT INTO mcp_elicit.key_check (kind, value) VALUES ($1, $2) ON CONFLICT (kind) DO NOTHING";
