@@ -298,236 +298,262 @@ impl Walk<'_> {
         }
     }
 
+    /// Returns the type of a call. Operators are calls, too, with names that no function has.
     fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
         for never in domains::never_holds(call) {
             self.defect(never.literal, "never-matches", never.message, never.help);
         }
-        let arguments = call.args.as_slice();
-        match (call.func_name.as_str(), call.target.as_deref(), arguments) {
-            (operators::LOGICAL_AND | operators::LOGICAL_OR, None, _) => {
-                for argument in arguments {
-                    self.expect(argument, &Type::Bool);
-                }
-                Type::Bool
-            }
-            (operators::LOGICAL_NOT, None, [one]) => {
-                self.expect(one, &Type::Bool);
-                Type::Bool
-            }
-            (operators::EQUALS | operators::NOT_EQUALS, None, [left, right]) => {
-                let (a, b) = (self.type_of(left), self.type_of(right));
-                if !a.may_equal(&b) {
-                    let message = format!("{} is never equal to {}", a.words(), b.words());
-                    self.defect(expression, "wrong-type", message, "");
-                }
-                Type::Bool
+        if call.target.is_some() {
+            return self.function(expression, call);
+        }
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            (operators::LOGICAL_AND | operators::LOGICAL_OR, sides) => self.logical(sides),
+            (operators::LOGICAL_NOT, [one]) => self.logical(std::slice::from_ref(one)),
+            (operators::EQUALS | operators::NOT_EQUALS, [left, right]) => {
+                self.equality(expression, left, right)
             }
             (
                 operators::LESS
                 | operators::LESS_EQUALS
                 | operators::GREATER
                 | operators::GREATER_EQUALS,
-                None,
                 [left, right],
-            ) => {
-                let (a, b) = (self.type_of(left), self.type_of(right));
-                let has_order = |found: &Type| {
-                    matches!(
-                        found,
-                        Type::Int | Type::Double | Type::Text | Type::Bool | Type::Any
-                    )
-                };
-                if !a.may_equal(&b) || !has_order(&a) || !has_order(&b) {
-                    let message = format!("{} and {} have no order", a.words(), b.words());
-                    self.defect(expression, "wrong-type", message, "");
-                }
-                Type::Bool
-            }
-            (operators::ADD, None, [left, right]) => {
-                let (a, b) = (self.type_of(left), self.type_of(right));
-                let can_add = |found: &Type| {
-                    matches!(
-                        found,
-                        Type::Int | Type::Double | Type::Text | Type::List(_) | Type::Any
-                    )
-                };
-                if !a.may_equal(&b) || !can_add(&a) || !can_add(&b) {
-                    let message = format!("{} and {} cannot be added", a.words(), b.words());
-                    self.defect(expression, "wrong-type", message, "");
-                }
-                if a == Type::Any { b } else { a }
-            }
+            ) => self.ordering(expression, left, right),
+            (operators::ADD, [left, right]) => self.addition(expression, left, right),
             (
                 operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO,
-                None,
                 [left, right],
             ) => {
-                let (a, b) = (self.type_of(left), self.type_of(right));
-                for (side, found) in [(left, &a), (right, &b)] {
-                    if !matches!(found, Type::Int | Type::Double | Type::Any) {
-                        let message = format!("a number is needed here; this is {}", found.words());
-                        self.defect(side, "wrong-type", message, "");
-                    }
-                }
+                let (a, b) = (self.number(left), self.number(right));
                 if a == Type::Any { b } else { a }
             }
-            (operators::NEGATE, None, [one]) => {
-                let found = self.type_of(one);
-                if !matches!(found, Type::Int | Type::Double | Type::Any) {
-                    let message = format!("a number is needed here; this is {}", found.words());
-                    self.defect(one, "wrong-type", message, "");
-                }
-                found
-            }
-            (operators::CONDITIONAL, None, [condition, yes, no]) => {
+            (operators::NEGATE, [one]) => self.number(one),
+            (operators::CONDITIONAL, [condition, yes, no]) => {
                 self.expect(condition, &Type::Bool);
                 let (a, b) = (self.type_of(yes), self.type_of(no));
                 if a == b { a } else { Type::Any }
             }
-            (operators::IN, None, [item, container]) => {
-                if let (Expr::Literal(LiteralValue::String(name)), Some(path)) =
-                    (&item.expr, self.argument_path(container))
-                {
-                    self.tested.insert(format!("{path}.{}", name.inner()));
-                }
-                let item_type = self.type_of(item);
-                let found = match self.type_of(container) {
-                    Type::List(items) => *items,
-                    Type::Map(_) => Type::Text,
-                    Type::Any => Type::Any,
-                    other => {
-                        let message =
-                            format!("a list or a map is needed here; this is {}", other.words());
-                        self.defect(container, "wrong-type", message, "");
-                        Type::Any
-                    }
-                };
-                if !item_type.may_equal(&found) {
-                    let message = format!(
-                        "{} is never in a list of {}",
-                        item_type.words(),
-                        found.words()
-                    );
-                    self.defect(item, "wrong-type", message, "");
-                }
-                Type::Bool
+            (operators::IN, [item, container]) => self.membership(item, container),
+            (operators::INDEX, [operand, index]) => self.element(operand, index),
+            _ => self.function(expression, call),
+        }
+    }
+
+    fn logical(&mut self, sides: &[IdedExpr]) -> Type {
+        for side in sides {
+            self.expect(side, &Type::Bool);
+        }
+        Type::Bool
+    }
+
+    fn equality(&mut self, expression: &IdedExpr, left: &IdedExpr, right: &IdedExpr) -> Type {
+        let (a, b) = (self.type_of(left), self.type_of(right));
+        if !a.may_equal(&b) {
+            let message = format!("{} is never equal to {}", a.words(), b.words());
+            self.defect(expression, "wrong-type", message, "");
+        }
+        Type::Bool
+    }
+
+    fn ordering(&mut self, expression: &IdedExpr, left: &IdedExpr, right: &IdedExpr) -> Type {
+        let (a, b) = (self.type_of(left), self.type_of(right));
+        let has_order = |found: &Type| {
+            matches!(
+                found,
+                Type::Int | Type::Double | Type::Text | Type::Bool | Type::Any
+            )
+        };
+        if !a.may_equal(&b) || !has_order(&a) || !has_order(&b) {
+            let message = format!("{} and {} have no order", a.words(), b.words());
+            self.defect(expression, "wrong-type", message, "");
+        }
+        Type::Bool
+    }
+
+    fn addition(&mut self, expression: &IdedExpr, left: &IdedExpr, right: &IdedExpr) -> Type {
+        let (a, b) = (self.type_of(left), self.type_of(right));
+        let can_add = |found: &Type| {
+            matches!(
+                found,
+                Type::Int | Type::Double | Type::Text | Type::List(_) | Type::Any
+            )
+        };
+        if !a.may_equal(&b) || !can_add(&a) || !can_add(&b) {
+            let message = format!("{} and {} cannot be added", a.words(), b.words());
+            self.defect(expression, "wrong-type", message, "");
+        }
+        if a == Type::Any { b } else { a }
+    }
+
+    /// Returns the type of an operand that must be a number.
+    fn number(&mut self, operand: &IdedExpr) -> Type {
+        let found = self.type_of(operand);
+        if !matches!(found, Type::Int | Type::Double | Type::Any) {
+            let message = format!("a number is needed here; this is {}", found.words());
+            self.defect(operand, "wrong-type", message, "");
+        }
+        found
+    }
+
+    /// Checks `item in container`, which also tests that a member of the arguments is there.
+    fn membership(&mut self, item: &IdedExpr, container: &IdedExpr) -> Type {
+        if let (Expr::Literal(LiteralValue::String(name)), Some(path)) =
+            (&item.expr, self.argument_path(container))
+        {
+            self.tested.insert(format!("{path}.{}", name.inner()));
+        }
+        let item_type = self.type_of(item);
+        let found = match self.type_of(container) {
+            Type::List(items) => *items,
+            Type::Map(_) => Type::Text,
+            Type::Any => Type::Any,
+            other => {
+                let message = format!("a list or a map is needed here; this is {}", other.words());
+                self.defect(container, "wrong-type", message, "");
+                Type::Any
             }
-            (operators::INDEX, None, [operand, index]) => {
-                let found = self.type_of(operand);
-                match found {
-                    Type::List(items) => {
-                        self.expect(index, &Type::Int);
-                        *items
-                    }
-                    Type::Map(values) => {
-                        self.expect(index, &Type::Text);
-                        *values
-                    }
-                    Type::Any => {
-                        self.type_of(index);
-                        Type::Any
-                    }
-                    other => {
-                        let message = format!("{} has no elements", other.words());
-                        self.defect(operand, "wrong-type", message, "");
-                        Type::Any
-                    }
-                }
+        };
+        if !item_type.may_equal(&found) {
+            let message = format!(
+                "{} is never in a list of {}",
+                item_type.words(),
+                found.words()
+            );
+            self.defect(item, "wrong-type", message, "");
+        }
+        Type::Bool
+    }
+
+    /// Returns the type of `operand[index]`.
+    fn element(&mut self, operand: &IdedExpr, index: &IdedExpr) -> Type {
+        match self.type_of(operand) {
+            Type::List(items) => {
+                self.expect(index, &Type::Int);
+                *items
             }
-            ("has", None, [one]) => {
-                let Expr::Select(select) = &one.expr else {
-                    self.defect(
-                        one,
-                        "wrong-type",
-                        "`has` takes a member, such as `has(arguments.name)`",
-                        "",
-                    );
-                    return Type::Bool;
-                };
-                self.nodes += 1;
-                if let Some(path) = self.argument_path(one) {
-                    self.tested.insert(path);
-                }
-                let operand = self.type_of(&select.operand);
-                self.member(one, &operand, &select.field);
-                Type::Bool
+            Type::Map(values) => {
+                self.expect(index, &Type::Text);
+                *values
             }
+            Type::Any => {
+                self.type_of(index);
+                Type::Any
+            }
+            other => {
+                let message = format!("{} has no elements", other.words());
+                self.defect(operand, "wrong-type", message, "");
+                Type::Any
+            }
+        }
+    }
+
+    /// Returns the type of a call of a function or macro by its name.
+    fn function(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
+        let arguments = call.args.as_slice();
+        match (call.func_name.as_str(), call.target.as_deref(), arguments) {
+            ("has", None, [one]) => self.presence_test(one),
             ("all" | "exists" | "exists_one", Some(range), [name, condition]) => {
                 self.each(expression, range, name, condition)
             }
-            ("size", target, arguments) => {
-                let one = match (target, arguments) {
-                    (Some(target), []) => target,
-                    (None, [one]) => one,
-                    _ => return self.wrong_arguments(expression, call),
-                };
-                let found = self.type_of(one);
-                if !matches!(found, Type::Text | Type::List(_) | Type::Map(_) | Type::Any) {
-                    self.defect(
-                        one,
-                        "wrong-type",
-                        format!("{} has no size", found.words()),
-                        "",
-                    );
-                }
-                Type::Int
-            }
-            ("contains" | "startsWith" | "endsWith", Some(target), [part]) => {
-                self.expect(target, &Type::Text);
-                self.expect(part, &Type::Text);
-                if let (Some(path), Some(part)) = (self.compared_path(target), text_of(part)) {
-                    match call.func_name.as_str() {
-                        "contains" => self.prefixes.contains(path, part),
-                        "startsWith" => self.prefixes.starts_with(path, part, self.at(expression)),
-                        _ => {}
-                    }
-                }
-                Type::Bool
+            ("size", Some(one), []) | ("size", None, [one]) => self.size(one),
+            ("contains" | "startsWith" | "endsWith", Some(text), [part]) => {
+                self.part_of_text(expression, &call.func_name, text, part)
             }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern]) => {
                 self.expect(text, &Type::Text);
                 self.nodes += 1;
+                // The prefixes read the pattern that is compiled here.
                 self.pattern(pattern);
                 self.note_prefix(expression, text, pattern);
                 Type::Bool
             }
-            ("int", None, [one]) => {
-                self.type_of(one);
-                Type::Int
-            }
-            ("double", None, [one]) => {
-                self.type_of(one);
-                Type::Double
-            }
-            ("string", None, [one]) => {
-                self.type_of(one);
-                Type::Text
-            }
+            ("int", None, [one]) => self.converted(one, Type::Int),
+            ("double", None, [one]) => self.converted(one, Type::Double),
+            ("string", None, [one]) => self.converted(one, Type::Text),
             (name, _, _) if FUNCTIONS.contains(&name) => self.wrong_arguments(expression, call),
-            (name, target, _) => {
-                if let Some(target) = target {
-                    self.type_of(target);
-                }
-                // `map` and `filter` of CEL bind names in their arguments.
-                for argument in arguments
-                    .iter()
-                    .filter(|_| !matches!(name, "map" | "filter"))
-                {
-                    self.type_of(argument);
-                }
-                let help = match nearest(name, FUNCTIONS) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known: {}", FUNCTIONS.join(", ")),
-                };
-                self.defect(
-                    expression,
-                    "unknown-function",
-                    format!("no function is named `{name}`"),
-                    help,
-                );
-                Type::Any
+            _ => self.unknown_function(expression, call),
+        }
+    }
+
+    /// Checks `has(one)`. A member that is tested is not read, so a call without it makes no error.
+    fn presence_test(&mut self, one: &IdedExpr) -> Type {
+        let Expr::Select(select) = &one.expr else {
+            self.defect(
+                one,
+                "wrong-type",
+                "`has` takes a member, such as `has(arguments.name)`",
+                "",
+            );
+            return Type::Bool;
+        };
+        self.nodes += 1;
+        if let Some(path) = self.argument_path(one) {
+            self.tested.insert(path);
+        }
+        let operand = self.type_of(&select.operand);
+        self.member(one, &operand, &select.field);
+        Type::Bool
+    }
+
+    fn size(&mut self, one: &IdedExpr) -> Type {
+        let found = self.type_of(one);
+        if !matches!(found, Type::Text | Type::List(_) | Type::Map(_) | Type::Any) {
+            self.defect(
+                one,
+                "wrong-type",
+                format!("{} has no size", found.words()),
+                "",
+            );
+        }
+        Type::Int
+    }
+
+    fn part_of_text(
+        &mut self,
+        expression: &IdedExpr,
+        function: &str,
+        text: &IdedExpr,
+        part: &IdedExpr,
+    ) -> Type {
+        self.expect(text, &Type::Text);
+        self.expect(part, &Type::Text);
+        if let (Some(path), Some(part)) = (self.compared_path(text), text_of(part)) {
+            match function {
+                "contains" => self.prefixes.contains(path, part),
+                "startsWith" => self.prefixes.starts_with(path, part, self.at(expression)),
+                _ => {}
             }
         }
+        Type::Bool
+    }
+
+    fn converted(&mut self, one: &IdedExpr, to: Type) -> Type {
+        self.type_of(one);
+        to
+    }
+
+    fn unknown_function(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
+        let name = call.func_name.as_str();
+        if let Some(target) = &call.target {
+            self.type_of(target);
+        }
+        // `map` and `filter` of CEL bind names in their arguments.
+        if !matches!(name, "map" | "filter") {
+            for argument in &call.args {
+                self.type_of(argument);
+            }
+        }
+        let help = match nearest(name, FUNCTIONS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known: {}", FUNCTIONS.join(", ")),
+        };
+        self.defect(
+            expression,
+            "unknown-function",
+            format!("no function is named `{name}`"),
+            help,
+        );
+        Type::Any
     }
 
     fn wrong_arguments(&mut self, expression: &IdedExpr, call: &CallExpr) -> Type {
