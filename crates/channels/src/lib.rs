@@ -34,4 +34,4 @@ pub mod webhook;
 
 pub use channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
 pub use configured_channels::{Channels, OpenError, Surroundings};
-pub use notice::{CallerSummary, Ending, Event, Notice, NotificationId, Recipient, Summary};
+pub use notice::{CallerSummary, EndSummary, Event, Notice, NotificationId, Recipient, Summary};

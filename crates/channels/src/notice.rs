@@ -199,7 +199,7 @@ pub struct CallerSummary {
 
 /// The end of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct EndSummary {
     /// The event that ended it.
     pub event: Event,
     /// The people who ended it, by their names for readers; `None` if no person did.
@@ -265,7 +265,7 @@ pub struct Summary {
     /// The time at which it ends unanswered.
     pub deadline: Timestamp,
     /// The end, if it has ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<EndSummary>,
     /// The page of the question. The link grants no right to answer.
     pub link: String,
 }

@@ -423,7 +423,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::Ending;
+    use crate::notice::EndSummary;
     use crate::notice::tests::{notice, summary};
 
     fn every_text(notice: &Notice) -> String {
@@ -585,7 +585,7 @@ mod tests {
             subject(&asked),
             "[gateway] deploy: decision needed by 10:30 UTC"
         );
-        ended.ending = Some(Ending {
+        ended.ending = Some(EndSummary {
             event: Event::Declined,
             by: Some("ops-2".to_owned()),
             at: ended.asked_at,

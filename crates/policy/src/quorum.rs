@@ -205,13 +205,13 @@ pub enum State {
         votes: Vec<String>,
     },
     /// It has ended.
-    Ended(Ending),
+    Ended(QuorumEnd),
 }
 
 /// The end of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum QuorumEnd {
     /// Enough people confirmed.
     Answered {
         /// The answers.
@@ -435,7 +435,7 @@ impl Quorum {
     /// Returns the people who confirm so far; the first has entered the answers, unless that vote was dropped.
     pub fn votes(&self) -> &[String] {
         match &self.state {
-            State::Filled { votes, .. } | State::Ended(Ending::Answered { votes, .. }) => votes,
+            State::Filled { votes, .. } | State::Ended(QuorumEnd::Answered { votes, .. }) => votes,
             State::Open | State::Ended(_) => &[],
         }
     }
@@ -544,7 +544,7 @@ impl Quorum {
         match act {
             Act::Fill { digest, version } => self.fill(by.person, digest, version, now, people),
             Act::Confirm { digest } => self.confirm(by.person, digest, people),
-            Act::Decline => Ok(self.ended(Ending::Declined {
+            Act::Decline => Ok(self.ended(QuorumEnd::Declined {
                 by: by.person.to_owned(),
             })),
             Act::Cancel => self.cancel(by.person),
@@ -587,22 +587,22 @@ impl Quorum {
 
     /// Returns the question after its deadline.
     pub fn time_out(&self) -> Result<Self, Denied> {
-        self.stop(Ending::TimedOut)
+        self.stop(QuorumEnd::TimedOut)
     }
 
     /// Returns the question after its call has ended, or an administrator has withdrawn it.
     pub fn withdraw(&self) -> Result<Self, Denied> {
-        self.stop(Ending::Withdrawn)
+        self.stop(QuorumEnd::Withdrawn)
     }
 
-    fn stop(&self, ending: Ending) -> Result<Self, Denied> {
+    fn stop(&self, ending: QuorumEnd) -> Result<Self, Denied> {
         if matches!(self.state, State::Ended(_)) {
             return Err(Denied::Ended);
         }
         Ok(self.ended(ending).0)
     }
 
-    fn ended(&self, ending: Ending) -> Stepped {
+    fn ended(&self, ending: QuorumEnd) -> Stepped {
         let mut next = self.clone();
         next.state = State::Ended(ending);
         next.claim = None;
@@ -810,7 +810,7 @@ impl Quorum {
         let counted = self.counted(votes.iter().map(String::as_str), people);
         if counted >= usize::from(self.need.get()) {
             self.claim = None;
-            self.state = State::Ended(Ending::Answered { digest, votes });
+            self.state = State::Ended(QuorumEnd::Answered { digest, votes });
         } else {
             self.state = State::Filled { digest, votes };
         }
@@ -824,7 +824,7 @@ impl Quorum {
         if !is_alone || !self.delegations.is_empty() || self.state != State::Open {
             return Err(Denied::NotOffered);
         }
-        Ok(self.ended(Ending::Cancelled {
+        Ok(self.ended(QuorumEnd::Cancelled {
             by: person.to_owned(),
         }))
     }

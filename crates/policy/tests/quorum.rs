@@ -10,7 +10,7 @@ use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::parts::Part;
 use mcp_elicit_policy::quorum::{
-    Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
+    Act, Actor, Denied, Digest, QuorumEnd, Membership, Notice, Quorum, State,
 };
 use mcp_elicit_policy::rules::{Ask, Plan};
 use proptest::prelude::*;
@@ -230,7 +230,7 @@ fn people_of_two_groups_must_confirm_and_one_person_counts_for_one() {
     let (both, _) = act(&one, "d", confirm(1), &world).unwrap();
     assert!(matches!(
         both.state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     // A person in both groups counts for whichever is left.
     let (first, _) = act(&open, "b", fill(1, 0), &world).unwrap();
@@ -239,7 +239,7 @@ fn people_of_two_groups_must_confirm_and_one_person_counts_for_one() {
     for other in ["a", "d"] {
         let (both, _) = act(&first, other, confirm(1), &world).unwrap();
         assert!(
-            matches!(both.state(), State::Ended(Ending::Answered { .. })),
+            matches!(both.state(), State::Ended(QuorumEnd::Answered { .. })),
             "{other}"
         );
     }
@@ -261,7 +261,7 @@ fn parts_hold_for_the_caller_for_those_who_left_and_for_delegates() {
     let (both, _) = act(&handed, "x", confirm(1), &world).unwrap();
     assert!(matches!(
         both.state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     // Two people of `ops` do not become one of each by one leaving.
     world.ops.remove("c");
@@ -286,7 +286,7 @@ fn a_question_of_groups_is_stored_and_one_without_is_read_as_before() {
 #[test]
 fn one_answer_ends_a_question_that_needs_one() {
     let quorum = done(&asked(1, false), "b", fill(1, 0));
-    let expected = Ending::Answered {
+    let expected = QuorumEnd::Answered {
         digest: digest(1),
         votes: vec!["b".to_owned()],
     };
@@ -306,15 +306,15 @@ fn one_fills_and_the_others_confirm_exactly_these_answers() {
     assert_eq!(refused(&filled, "c", confirm(2)), Denied::Changed);
     assert!(matches!(
         done(&filled, "c", confirm(1)).state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     assert!(matches!(
         done(&filled, "c", fill(1, 1)).state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     assert!(matches!(
         done(&filled, "c", Act::Decline).state(),
-        State::Ended(Ending::Declined { .. })
+        State::Ended(QuorumEnd::Declined { .. })
     ));
 }
 
@@ -360,7 +360,7 @@ fn a_vote_of_somebody_who_left_does_not_count() {
     later.ops.insert("e".to_owned());
     assert_eq!(waits.void_votes(&later), ["b"]);
     let (ended, _) = act(&waits, "e", confirm(1), &later).unwrap();
-    let expected = Ending::Answered {
+    let expected = QuorumEnd::Answered {
         digest: digest(1),
         votes: ["c", "a", "e"].map(str::to_owned).to_vec(),
     };
@@ -414,7 +414,7 @@ fn a_question_that_is_handed_back_is_for_the_first_person_again() {
     let (ended, _) = act(&back, "b", confirm(1), &two).unwrap();
     assert!(matches!(
         ended.state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     // The same between two, again and again.
     let mut quorum = act(&asked(1, false), "b", to("c"), &two).unwrap().0;
@@ -520,7 +520,7 @@ fn only_the_single_addressee_may_cancel() {
     let own = Quorum::new(&Plan::caller(), vec!["a".to_owned()]);
     assert!(matches!(
         done(&own, "a", Act::Cancel).state(),
-        State::Ended(Ending::Cancelled { .. })
+        State::Ended(QuorumEnd::Cancelled { .. })
     ));
 }
 
@@ -563,7 +563,7 @@ fn timers_and_administrators_end_and_readdress() {
     let more = filled.escalate(group("leads"));
     assert!(matches!(
         done(&more, "d", confirm(1)).state(),
-        State::Ended(Ending::Answered { .. })
+        State::Ended(QuorumEnd::Answered { .. })
     ));
     let (again, notices) = filled
         .readdress(vec![group("leads")], vec!["d".to_owned()])
@@ -574,12 +574,12 @@ fn timers_and_administrators_end_and_readdress() {
         Denied::NotAddressed
     );
     let over = filled.time_out().unwrap();
-    assert_eq!(over.state(), &State::Ended(Ending::TimedOut));
+    assert_eq!(over.state(), &State::Ended(QuorumEnd::TimedOut));
     assert_eq!(over.withdraw(), Err(Denied::Ended));
     assert_eq!(over.escalate(group("leads")), over);
     assert_eq!(
         filled.withdraw().unwrap().state(),
-        &State::Ended(Ending::Withdrawn)
+        &State::Ended(QuorumEnd::Withdrawn)
     );
 }
 
@@ -793,7 +793,7 @@ proptest! {
                     // No action leaves fewer people than needed, if there were enough.
                     let was_enough = before.people_left(&world).unwrap() >= usize::from(need);
                     prop_assert!(!was_enough || left >= usize::from(need));
-                    if let State::Ended(Ending::Answered { votes, .. }) = quorum.state()
+                    if let State::Ended(QuorumEnd::Answered { votes, .. }) = quorum.state()
                         && before.state() != quorum.state()
                     {
                         let distinct: BTreeSet<_> = votes.iter().collect();
@@ -813,10 +813,10 @@ proptest! {
                     prop_assert_eq!(Some(digest[0]), reference.votes.last().map(|(_, of)| *of));
                     None
                 }
-                State::Ended(Ending::Answered { .. }) => Some("answered"),
-                State::Ended(Ending::Declined { .. }) => Some("declined"),
-                State::Ended(Ending::TimedOut) => Some("timed out"),
-                State::Ended(Ending::Cancelled { .. } | Ending::Withdrawn) => Some("other"),
+                State::Ended(QuorumEnd::Answered { .. }) => Some("answered"),
+                State::Ended(QuorumEnd::Declined { .. }) => Some("declined"),
+                State::Ended(QuorumEnd::TimedOut) => Some("timed out"),
+                State::Ended(QuorumEnd::Cancelled { .. } | QuorumEnd::Withdrawn) => Some("other"),
             };
             prop_assert_eq!(state, reference.over);
             prop_assert_eq!(quorum.version(), reference.changes);

@@ -273,7 +273,7 @@ fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::notice::tests::{notice, summary};
-    use crate::notice::{Ending, Event};
+    use crate::notice::{EndSummary, Event};
 
     const OFFERS: Offers = Offers {
         acts: true,
@@ -288,7 +288,7 @@ mod tests {
     fn a_message_that_has_ended_has_the_reason_in_full() {
         let why = "x".repeat(mcp_elicit_core::question::MAX_REASON);
         let mut ended = summary("{}");
-        ended.ending = Some(Ending {
+        ended.ending = Some(EndSummary {
             event: Event::Declined,
             by: Some("Cy".to_owned()),
             at: ended.asked_at,

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::microsoft_teams;
-use mcp_elicit_channels::{Ending, Event, Recipient};
+use mcp_elicit_channels::{EndSummary, Event, Recipient};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use mcp_elicit_testkit::peers;
@@ -28,7 +28,7 @@ async fn cards_are_rendered_with_one_link_and_no_markup_of_the_servers() {
     let mut hostile = summary("{}");
     hostile.message = "[Approve](https://evil.example) **now**\n<b>x</b>".to_owned();
     let mut ended = summary("{}");
-    ended.ending = Some(Ending {
+    ended.ending = Some(EndSummary {
         event: Event::Declined,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,

@@ -10,7 +10,7 @@ use mcp_elicit_channels::config::SlackConfig;
 use mcp_elicit_channels::secret::Secret;
 use mcp_elicit_channels::slack::{Acts, Done, Refusal, Slack, SlackReply, SlackRequest, SlackUser};
 use mcp_elicit_channels::{
-    Channel as _, ChannelError, Ending, Event, Reason, Recipient, Summary, Updated,
+    Channel as _, ChannelError, EndSummary, Event, Reason, Recipient, Summary, Updated,
 };
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -258,7 +258,7 @@ async fn messages_are_posted_changed_and_refused() {
         "{text}"
     );
     let mut ended = summary("{}");
-    ended.ending = Some(Ending {
+    ended.ending = Some(EndSummary {
         event: Event::Answered,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,

@@ -190,7 +190,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     connection.close().await;
     said.ended().await;
     answering.warn_of_unused();
-    let ending = Ending {
+    let ending = CallReport {
         events: &events,
         answering: &answering,
         said,
@@ -203,7 +203,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
 }
 
 /// The end of a conversation: everything that is shown besides the result.
-struct Ending<'c> {
+struct CallReport<'c> {
     events: &'c Events,
     answering: &'c ResponderSetup,
     said: failures::ServerOutput,
@@ -212,7 +212,7 @@ struct Ending<'c> {
     refusal: Option<Refusal>,
 }
 
-impl Ending<'_> {
+impl CallReport<'_> {
     /// Shows the result and returns the exit code; `ended` is the failure of a question.
     fn show(
         self,

@@ -65,7 +65,7 @@ pub struct Lifecycle {
     asked_at: Timestamp,
     deadline: Option<Timestamp>,
     shown_at: Option<Timestamp>,
-    ending: Option<Ending>,
+    ending: Option<FinalState>,
     delivered_at: Option<Timestamp>,
     /// The number of milliseconds after the action in which the answer may be delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct Lifecycle {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Ending {
+struct FinalState {
     phase: Phase,
     at: Timestamp,
     by: Option<String>,
@@ -332,7 +332,7 @@ impl Lifecycle {
 
     fn end(&mut self, phase: Phase, at: Timestamp, by: Option<&str>, why: Option<&str>) -> bool {
         let owned = |text: &str| text.to_owned();
-        self.ending = Some(Ending {
+        self.ending = Some(FinalState {
             phase,
             at,
             by: by.map(owned),

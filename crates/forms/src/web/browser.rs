@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::memory::Questions;
-use super::question_store::{Ending, QuestionId};
+use super::question_store::{EndKind, QuestionId};
 use super::sessions::random_text;
 use super::site::Site;
 use super::{ConnectionBounds, clock, router, serve};
@@ -179,9 +179,9 @@ impl Browser {
             biased;
             Ok(reply) = &mut answer => Ok(reply),
             why = withdrawn => {
-                on_page.end(Ending::Withdrawn(why.clone()), &mut answer).ok_or(FrontendError::Withdrawn { why })
+                on_page.end(EndKind::Withdrawn(why.clone()), &mut answer).ok_or(FrontendError::Withdrawn { why })
             }
-            () = over => on_page.end(Ending::TimedOut, &mut answer).ok_or(FrontendError::Expired),
+            () = over => on_page.end(EndKind::TimedOut, &mut answer).ok_or(FrontendError::Expired),
         }
     }
 }
@@ -211,7 +211,7 @@ struct OnPage<'a> {
 
 impl OnPage<'_> {
     /// Ends the question without an action. Returns the submission instead if it came first.
-    fn end(&self, how: Ending, answer: &mut oneshot::Receiver<Submission>) -> Option<Submission> {
+    fn end(&self, how: EndKind, answer: &mut oneshot::Receiver<Submission>) -> Option<Submission> {
         self.store.end(self.id, how);
         answer.try_recv().ok()
     }
@@ -221,7 +221,7 @@ impl Drop for OnPage<'_> {
     fn drop(&mut self) {
         self.store.end(
             self.id,
-            Ending::Withdrawn("the call that asked has ended".to_owned()),
+            EndKind::Withdrawn("the call that asked has ended".to_owned()),
         );
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::clock;
 use super::question_store::{
-    DraftResult, Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore,
+    DraftResult, Ended, EndKind, ListFilter, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 use super::viewer::{OnlyViewer, Viewer as _};
@@ -101,7 +101,7 @@ impl Questions {
     }
 
     /// Ends a question without an action; one that has ended is unchanged.
-    pub(super) fn end(&self, id: &QuestionId, how: Ending) {
+    pub(super) fn end(&self, id: &QuestionId, how: EndKind) {
         let gone = self.lists().close(id, how, None).is_some();
         if gone {
             self.changed();
@@ -110,7 +110,7 @@ impl Questions {
 }
 
 impl Lists {
-    fn close(&mut self, id: &QuestionId, how: Ending, by: Option<&str>) -> Option<Waiting> {
+    fn close(&mut self, id: &QuestionId, how: EndKind, by: Option<&str>) -> Option<Waiting> {
         let waiting = self.waiting.shift_remove(id)?;
         let ended = Ended {
             how,
@@ -204,7 +204,7 @@ impl QuestionStore for Questions {
     ) -> Result<SubmitResult, QuestionStoreError> {
         let result = {
             let mut lists = self.lists();
-            match lists.close(id, Ending::from(&outcome), Some(&viewer.by())) {
+            match lists.close(id, EndKind::from(&outcome), Some(&viewer.by())) {
                 Some(waiting) => waiting.hear(outcome),
                 None => match lists.end_of(id).and_then(|summary| summary.ended.clone()) {
                     Some(ended) => SubmitResult::Late(ended),

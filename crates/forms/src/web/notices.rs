@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::page::{Act, ClosePart, NoticePage, Shell};
 use super::page_model::without_session;
-use super::question_store::{Ended, Ending, QuestionSummary};
+use super::question_store::{Ended, EndKind, QuestionSummary};
 use super::site::Site;
 use crate::theme::Tone;
 use crate::view::sanitize;
@@ -49,7 +49,7 @@ pub(super) fn ended(
     };
     let (tone, head, line) = words(end, &summary.server);
     let head = match &end.how {
-        Ending::Answered if is_approval => "Approved",
+        EndKind::Answered if is_approval => "Approved",
         _ => head,
     };
     // The store's note is more precise about the delivery of the answer.
@@ -68,7 +68,7 @@ pub(super) fn ended(
     }
     if let Some(by) = &end.by {
         let done = match &end.how {
-            Ending::Answered | Ending::Declined | Ending::Cancelled => head,
+            EndKind::Answered | EndKind::Declined | EndKind::Cancelled => head,
             _ => "Ended",
         };
         let by = sanitize::line(without_session(by), sanitize::LABEL);
@@ -152,28 +152,28 @@ pub(super) fn no_longer(shell: Shell, why: &str) -> NoticePage {
 
 fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
     match &end.how {
-        Ending::Answered => (
+        EndKind::Answered => (
             Tone::Good,
             "Answered",
             format!("The answer was handed to {server}."),
         ),
-        Ending::Visited => (
+        EndKind::Visited => (
             Tone::Good,
             "Done",
             format!("{server} was told that you agreed to open the page, and goes on."),
         ),
-        Ending::Declined => (Tone::Bad, "Declined", format!("{server} was told no.")),
-        Ending::Cancelled => (
+        EndKind::Declined => (Tone::Bad, "Declined", format!("{server} was told no.")),
+        EndKind::Cancelled => (
             Tone::Plain,
             "Cancelled",
             format!("{server} was told that no choice was made."),
         ),
-        Ending::TimedOut => (
+        EndKind::TimedOut => (
             Tone::Warn,
             "Too late",
             format!("Nobody answered {server} in time. Nothing was sent."),
         ),
-        Ending::Withdrawn(why) => (
+        EndKind::Withdrawn(why) => (
             Tone::Plain,
             "Withdrawn",
             format!(
@@ -181,7 +181,7 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
                 sanitize::line(why, sanitize::LABEL)
             ),
         ),
-        Ending::Failed(why) => (
+        EndKind::Failed(why) => (
             Tone::Bad,
             "Something went wrong",
             format!(

@@ -17,7 +17,7 @@ use super::page::{
     Problem, ReviewRow, Row, TeamPart, ToolPart,
 };
 use super::phrases::Phrases;
-use super::question_store::{Ended, Ending, QuestionSummary};
+use super::question_store::{Ended, EndKind, QuestionSummary};
 use super::team::{CommentView, HistoryLine, TeamView, ToolView};
 use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
@@ -607,14 +607,14 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
 
 fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
     let (word, tone) = match &ended.how {
-        Ending::Answered if is_approval => ("approved", "good"),
-        Ending::Answered => ("answered", "good"),
-        Ending::Visited => ("visited", "good"),
-        Ending::Declined => ("declined", "bad"),
-        Ending::Cancelled => ("cancelled", ""),
-        Ending::TimedOut => ("timed out", "warn"),
-        Ending::Withdrawn(_) => ("withdrawn", ""),
-        Ending::Failed(_) => ("failed", "bad"),
+        EndKind::Answered if is_approval => ("approved", "good"),
+        EndKind::Answered => ("answered", "good"),
+        EndKind::Visited => ("visited", "good"),
+        EndKind::Declined => ("declined", "bad"),
+        EndKind::Cancelled => ("cancelled", ""),
+        EndKind::TimedOut => ("timed out", "warn"),
+        EndKind::Withdrawn(_) => ("withdrawn", ""),
+        EndKind::Failed(_) => ("failed", "bad"),
     };
     End {
         word,

@@ -46,7 +46,7 @@ impl fmt::Display for QuestionId {
 
 /// The end of a question. Only the first four are a person's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum EndKind {
     /// The person sent answers, or agreed to a form without fields.
     Answered,
     /// The person agreed to open the link.
@@ -63,7 +63,7 @@ pub enum Ending {
     Failed(String),
 }
 
-impl From<&Outcome> for Ending {
+impl From<&Outcome> for EndKind {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Accept(_) => Self::Answered,
@@ -78,7 +78,7 @@ impl From<&Outcome> for Ending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The kind of end.
-    pub how: Ending,
+    pub how: EndKind,
     /// The time at which it ended.
     pub at: SystemTime,
     /// The person or program that ended it, in words; `None` if no one did.

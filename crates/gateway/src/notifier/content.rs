@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_elicit_channels::{CallerSummary, Ending, Event, Recipient, Summary};
+use mcp_elicit_channels::{CallerSummary, EndSummary, Event, Recipient, Summary};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{ParsedBody, ParsedQuestion};
 use mcp_elicit_core::wire::{ElicitRequest, members};
@@ -237,7 +237,7 @@ impl Summaries {
             is_approval: team.is_approval,
             asked_at: row.lifecycle.asked_at(),
             deadline: row.lifecycle.deadline().unwrap_or_default(),
-            ending: ending.map(|(event, last)| Ending {
+            ending: ending.map(|(event, last)| EndSummary {
                 event,
                 by: last.by.as_ref().map(|by| actors(&people, by)),
                 at: last.at,

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::wire::Mode;
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
-use mcp_elicit_forms::web::{Ended, Ending, QuestionSummary};
+use mcp_elicit_forms::web::{Ended, EndKind, QuestionSummary};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;
@@ -70,14 +70,14 @@ pub(super) fn ended(row: &Row) -> Option<Ended> {
     let url = row.body.mode == Mode::Url;
     let how = match (exchange.phase(), exchange.delivery_reason()) {
         (Phase::Asked | Phase::Shown, _) => return None,
-        (Phase::Answered | Phase::Declined | Phase::Cancelled, Some(why)) => Ending::Failed(why),
-        (Phase::Answered, None) if url => Ending::Visited,
-        (Phase::Answered, None) => Ending::Answered,
-        (Phase::Declined, None) => Ending::Declined,
-        (Phase::Cancelled, None) => Ending::Cancelled,
-        (Phase::TimedOut, _) => Ending::TimedOut,
-        (Phase::Withdrawn, _) => Ending::Withdrawn(reason()),
-        (Phase::Failed, _) => Ending::Failed(reason()),
+        (Phase::Answered | Phase::Declined | Phase::Cancelled, Some(why)) => EndKind::Failed(why),
+        (Phase::Answered, None) if url => EndKind::Visited,
+        (Phase::Answered, None) => EndKind::Answered,
+        (Phase::Declined, None) => EndKind::Declined,
+        (Phase::Cancelled, None) => EndKind::Cancelled,
+        (Phase::TimedOut, _) => EndKind::TimedOut,
+        (Phase::Withdrawn, _) => EndKind::Withdrawn(reason()),
+        (Phase::Failed, _) => EndKind::Failed(reason()),
     };
     let at = exchange
         .ended_at()

@@ -5,7 +5,7 @@ use mcp_elicit_core::argument::changed_names;
 use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::reason_line;
 use mcp_elicit_policy::people::Addressee;
-use mcp_elicit_policy::quorum::{Act, Actor, Denied, Ending, Membership, Notice, Quorum, State};
+use mcp_elicit_policy::quorum::{Act, Actor, Denied, QuorumEnd, Membership, Notice, Quorum, State};
 use serde_json::Value;
 
 use super::{ActDetails, COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
@@ -241,16 +241,16 @@ fn unreadable(error: serde_json::Error) -> RecordError {
 
 /// Returns the person's outcome with which the row ends, and its actor. Answers are represented by their content, which
 /// was checked when it was entered.
-fn ended(ending: &Ending) -> Option<(&'static Outcome, String)> {
+fn ended(ending: &QuorumEnd) -> Option<(&'static Outcome, String)> {
     match ending {
-        Ending::Answered { votes, .. } => Some((
+        QuorumEnd::Answered { votes, .. } => Some((
             &Outcome::Visit,
             audit::Actor::People(votes.clone()).to_string(),
         )),
-        Ending::Declined { by } => Some((&Outcome::Decline, audit::Actor::person(by).to_string())),
-        Ending::Cancelled { by } => Some((&Outcome::Cancel, audit::Actor::person(by).to_string())),
+        QuorumEnd::Declined { by } => Some((&Outcome::Decline, audit::Actor::person(by).to_string())),
+        QuorumEnd::Cancelled { by } => Some((&Outcome::Cancel, audit::Actor::person(by).to_string())),
         // Not caused by an action.
-        Ending::TimedOut | Ending::Withdrawn => None,
+        QuorumEnd::TimedOut | QuorumEnd::Withdrawn => None,
     }
 }
 
