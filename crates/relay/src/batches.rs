@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::era::Client;
 use crate::parts::batch_responses::InBatch;
-use crate::{ClientForward, Effect, Relay, ServerForward, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
+use crate::{ClientForward, ClientFrame, Effect, Relay, ServerForward, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{Id, members, message, method};
 
 /// The most messages in one list.
@@ -66,17 +66,32 @@ impl Relay {
         let (mut awaited, mut responses) = (Vec::new(), Vec::new());
         for item in items {
             let text = item.get();
-            if let Some(refusal) = refusal_of_item(text) {
-                responses.push(refusal);
+            if !text.starts_with('{') {
+                let why = "each member of a list of messages must be an object";
+                responses.push(refusal_of_item(None, why));
                 continue;
             }
-            awaited.extend(request_id(text));
-            if let ClientForward::AsIs(call) = self.client_frame(now, stream, text.as_bytes()) {
+            let index = match FrameIndex::read(text.as_bytes()) {
+                Ok(index) => index,
+                Err(defect) => {
+                    self.effects.reject_defect(stream, text.as_bytes(), defect);
+                    continue;
+                }
+            };
+            let frame = Frame::of_text(text, &index);
+            let id = frame.id().filter(|_| frame.shape() == Some(Shape::Request));
+            if frame.method() == Some(method::INITIALIZE) {
+                let why = "a list of messages does not hold `initialize`";
+                responses.push(refusal_of_item(id.as_ref(), why));
+                continue;
+            }
+            awaited.extend(id);
+            let frame = ClientFrame::new(frame, stream, now, None);
+            if let ClientForward::AsIs(call) = self.client_message(frame) {
                 self.effects.tell_server(text.to_owned(), call);
             }
         }
         // Messages without a usable id were refused under `null`.
-        let is_nameless = |frame: &str| is_response(frame) && request_id_in(frame).is_none();
         responses.extend(self.effects.take_frames_since(before, stream, is_nameless));
         if let Some(list) = self.batch_responses.opened(awaited, responses) {
             self.effects.tell_client(stream, list, true);
@@ -88,7 +103,7 @@ impl Relay {
     pub(crate) fn forward_in_batch(
         &mut self,
         forward: ServerForward,
-        frame: &str,
+        frame: Frame<'_>,
     ) -> ServerForward {
         let ServerForward::AsIs { stream, last } = forward else {
             return forward;
@@ -122,7 +137,12 @@ impl Relay {
                 return Some(effect);
             };
             let stream = StreamId::SESSION;
-            let frame = match self.batch_responses.frame(&frame) {
+            // What the gateway has written, or changed, was not scanned since.
+            let in_batch = match FrameIndex::read(frame.as_bytes()) {
+                Ok(index) => self.batch_responses.frame(Frame::of_text(&frame, &index)),
+                Err(_) => InBatch::No,
+            };
+            let frame = match in_batch {
                 InBatch::No => frame,
                 InBatch::Kept => continue,
                 InBatch::Complete(list) => list,
@@ -136,39 +156,16 @@ impl Relay {
     }
 }
 
-/// Returns the refusal of a member of a list that is not a message of a session; `None` if it may be one.
-fn refusal_of_item(text: &str) -> Option<String> {
-    let (why, id) = if !text.trim_start().starts_with('{') {
-        ("each member of a list of messages must be an object", None)
-    } else if opens_session(text) {
-        let why = "a list of messages does not hold `initialize`";
-        (why, request_id(text))
-    } else {
-        return None;
-    };
+/// Returns the refusal of a member of a list that is not a message of a session, under its id if it has one.
+fn refusal_of_item(id: Option<&Id>, why: &str) -> String {
     let error = json!({"code": -32600, "message": why});
-    Some(message::error(id.as_ref(), &members::raw_value(&error)))
+    message::error(id, &members::raw_value(&error))
 }
 
-/// Returns the id of a request.
-fn request_id(text: &str) -> Option<Id> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let is_request = index.shape() == Some(Shape::Request);
-    is_request.then(|| index.id_in(text.as_bytes())).flatten()
-}
-
-fn is_response(text: &str) -> bool {
+/// Returns `true` for a response without a usable id.
+fn is_nameless(text: &str) -> bool {
     let index = FrameIndex::at(text.as_bytes());
-    index.is_some_and(|index| index.shape() == Some(Shape::Response))
-}
-
-/// Returns the id of the request that a response answers.
-fn request_id_in(response: &str) -> Option<Id> {
-    FrameIndex::at(response.as_bytes())?.id_in(response.as_bytes())
-}
-
-/// Returns `true` for `initialize`, which must not be in a list (2025-03-26, lifecycle).
-fn opens_session(text: &str) -> bool {
-    let index = FrameIndex::at(text.as_bytes());
-    index.is_some_and(|index| index.method_in(text.as_bytes()) == Some(method::INITIALIZE))
+    index.is_some_and(|index| {
+        index.shape() == Some(Shape::Response) && index.id_in(text.as_bytes()).is_none()
+    })
 }

@@ -1,11 +1,12 @@
 //! The end of a call: with the server's response, with an error of the gateway, or because its client did not return.
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::Frame;
 
 use crate::asking_frames::begins_task;
-use crate::frame_edit::{self, ErrorResponse};
-use crate::parts::calls::Call;
-use crate::{CallId, Effect, Ending, Relay, ServerForward, Timer, Timestamp};
+use crate::frame_edit::{self, ErrorResponse, Splice};
+use crate::parts::calls::{Call, Finished};
+use crate::parts::indexed_frame::IndexedFrame;
+use crate::{CallId, Effect, Ending, Relay, ServerForward, Timestamp};
 
 impl Relay {
     /// Handles the server's response to a call: the client gets it now, or when it makes the call again.
@@ -34,14 +35,14 @@ impl Relay {
             return ServerForward::Handled;
         };
         let Some(stream) = call.stream() else {
-            self.keep_result(now, key, frame.text().to_owned());
+            self.keep_result(now, key, frame);
             return ServerForward::Handled;
         };
         let lists_tools = call.lists_tools();
         if lists_tools && let Some(result) = frame.result() {
             self.learn_tools(result);
-            if let Some(text) = self.with_task_support(frame) {
-                return self.finish_changed(key, &text);
+            if let Some(tools) = self.with_task_support(frame) {
+                return self.finish_changed(key, frame, &tools);
             }
         }
         let Some(call) = self.calls.get(key) else {
@@ -54,20 +55,21 @@ impl Relay {
         match (translated, same_id) {
             (None, true) => ServerForward::AsIs { stream, last: true },
             (translated, _) => {
-                let frame =
-                    frame_edit::with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
+                let id = frame_edit::id_splice(frame, &client_id);
+                let frame = frame_edit::with_splices(frame.text(), id.iter().chain(&translated));
                 self.effects.tell_client(stream, frame, true);
                 ServerForward::Handled
             }
         }
     }
 
-    /// Sends this text, in place of the server's response, to the client of a call that ends.
-    fn finish_changed(&mut self, key: CallId, text: &str) -> ServerForward {
+    /// Sends the server's response with this change to the client of a call that ends.
+    fn finish_changed(&mut self, key: CallId, frame: Frame<'_>, change: &Splice) -> ServerForward {
         if let Some(call) = self.remove_call(key)
             && let Some(stream) = call.stream()
         {
-            let frame = frame_edit::with_id(text, call.client_id());
+            let id = frame_edit::id_splice(frame, call.client_id());
+            let frame = frame_edit::with_splices(frame.text(), id.iter().chain([change]));
             self.effects.tell_client(stream, frame, true);
         }
         ServerForward::Handled
@@ -80,28 +82,34 @@ impl Relay {
         key: CallId,
         text: String,
     ) -> ServerForward {
-        if let Some(index) = FrameIndex::at(text.as_bytes())
-            && let ServerForward::AsIs { stream, last } =
-                self.finish(now, key, Frame::of_text(&text, &index))
-        {
-            self.effects.tell_client(stream, text, last);
+        let Ok(response) = IndexedFrame::read(text) else {
+            self.calls.end_upstream(key);
+            self.fail(now, key, &ErrorResponse::unreadable());
+            return ServerForward::Handled;
+        };
+        if let ServerForward::AsIs { stream, last } = self.finish(now, key, response.frame()) {
+            self.effects.tell_client(stream, response.into_text(), last);
         }
         ServerForward::Handled
     }
 
-    /// Sends the response that came while no client waited to the client that waits now.
+    /// Sends the end that came while no client waited to the client that waits now.
     pub(crate) fn deliver_finished(&mut self, key: CallId) {
-        let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
+        let Some((end, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
         else {
             return;
         };
-        if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            let kind = self.calls.get(key).and_then(Call::kind);
-            let frame = Frame::of_text(&text, &index);
-            let translated = self.client.in_own_era(&self.server, kind, frame);
-            let frame = frame_edit::with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.effects.tell_client(stream, frame, true);
-        }
+        let text = match &end {
+            Finished::Response(response) => {
+                let kind = self.calls.get(key).and_then(Call::kind);
+                let frame = response.frame();
+                let translated = self.client.in_own_era(&self.server, kind, frame);
+                let id = frame_edit::id_splice(frame, &client_id);
+                frame_edit::with_splices(frame.text(), id.iter().chain(&translated))
+            }
+            Finished::Failed(refusal) => refusal.to_response(&client_id),
+        };
+        self.effects.tell_client(stream, text, true);
         self.remove_call(key);
     }
 
@@ -115,17 +123,15 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let frame = refusal.to_response(call.client_id());
         if let Some(stream) = call.stream() {
+            let frame = refusal.to_response(call.client_id());
             self.remove_call(key);
             self.effects.tell_client(stream, frame, true);
             return;
         }
         self.remember_given_up(key);
         self.calls.end_upstream(key);
-        self.finish_unattended(key, frame);
-        let at = now.after(self.settings.keep_results);
-        self.timers.set(at, Timer::DropUnattended(key));
+        self.finish_unattended(now, key, Finished::Failed(refusal.clone()));
         self.effects.push(Effect::DropCall { call: key });
     }
 

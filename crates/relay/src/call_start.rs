@@ -1,7 +1,8 @@
-//! The start of a client's request at the server: its text, and the contents of a retry.
+//! The start of a client's request at the server: its changes, and the contents of a retry.
 
 use mcp_elicit_core::wire::Capability;
 
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::retry_answers::RetryAnswers;
 use crate::{CallKind, DeliveryId};
 
@@ -9,7 +10,7 @@ use crate::{CallKind, DeliveryId};
 #[derive(Default)]
 pub(crate) struct Start {
     kind: Option<CallKind>,
-    changed: Option<String>,
+    changed: Option<IndexedFrame>,
     capability: Capability,
     carried: Carried,
 }
@@ -32,8 +33,8 @@ impl Start {
         }
     }
 
-    /// Sets the text for the server, if it differs from the client's.
-    pub(crate) fn changed(self, changed: Option<String>) -> Self {
+    /// Sets the request for the server, if it differs from the client's.
+    pub(crate) fn changed(self, changed: Option<IndexedFrame>) -> Self {
         Self { changed, ..self }
     }
 
@@ -52,8 +53,8 @@ impl Start {
         self.capability
     }
 
-    /// Returns the text for the server, if it differs from the client's, and the contents of a retry.
-    pub(crate) fn into_parts(self) -> (Option<String>, Carried) {
+    /// Returns the request for the server, if it differs from the client's, and the contents of a retry.
+    pub(crate) fn into_parts(self) -> (Option<IndexedFrame>, Carried) {
         (self.changed, self.carried)
     }
 }

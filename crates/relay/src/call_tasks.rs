@@ -17,11 +17,13 @@ use mcp_elicit_core::wire::{Id, WireError, members, message, meta, method};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::hand_back;
 use crate::parts::call_budget::{BudgetError, Permit};
 use crate::parts::calls::{Call, Request};
-use crate::parts::own_tasks::{EndedTask, TaskState, TaskStatus, record_id, task_id};
+use crate::parts::indexed_frame::IndexedFrame;
+use crate::parts::own_tasks::{Dialog, EndedTask, TaskState, TaskStatus, record_id, task_id};
+use crate::parts::unattended::EndedLookup;
 use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, FoundTask, Relay,
     ServerForward, StreamId, Timer, Timestamp,
@@ -89,8 +91,9 @@ impl Relay {
         result
     }
 
-    /// Returns the response to `tools/list` whose tools may be called as tasks; `None` if the gateway runs none.
-    pub(crate) fn with_task_support(&self, frame: Frame<'_>) -> Option<String> {
+    /// Returns the change of the response to `tools/list` after which its tools may be called as tasks; `None` if the
+    /// gateway runs none.
+    pub(crate) fn with_task_support(&self, frame: Frame<'_>) -> Option<Splice> {
         if !self.runs_tasks() {
             return None;
         }
@@ -109,9 +112,9 @@ impl Relay {
         };
         let tools: Option<Vec<_>> = tools.iter().map(supports).collect();
         let tools = serde_json::value::to_raw_value(&tools?).ok()?;
-        let range = frame.range(FramePart::Result)?;
+        let range = frame.range(FramePart::Result)?.clone();
         let result = result.with("tools", Some(&tools));
-        Some(frame_edit::spliced(frame.text(), range, result.get()))
+        Some(Splice::new(range, result.get()))
     }
 
     /// Handles a request about a task of the gateway, or one that begins one. `None` for any other request.
@@ -158,14 +161,16 @@ impl Relay {
         let Some(range) = frame.range(FramePart::Params) else {
             return Err(ErrorResponse::new(-32602, "`tools/call` needs params"));
         };
-        let text = frame_edit::spliced(frame.text(), range, plain.get());
-        let text = frame_edit::with_id(&text, &self.new_id());
+        let own_id = frame_edit::id_splice(*frame, &self.new_id());
+        let plain = Splice::new(range.clone(), plain.get());
+        let splices = own_id.iter().chain([&plain]);
+        let request = IndexedFrame::read(frame_edit::with_splices(frame.text(), splices))
+            .map_err(|defect| ErrorResponse::new(defect.code().into(), defect.to_string()))?;
         let now = frame.at();
         let stream = self.new_task(now, permit, (frame.stream(), id), asked);
-        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
-        let call = ClientFrame::of_text(&text, &index, stream, now);
+        let call = ClientFrame::of_indexed(&request, stream, now);
         if let ClientForward::AsIs(call) = self.route(call, CALL) {
-            self.effects.tell_server(text, call);
+            self.effects.tell_server(request.into_text(), call);
         }
         Ok(())
     }
@@ -302,36 +307,36 @@ impl Relay {
             self.cancel_task(frame.at(), stream);
         }
         match self.calls.budget().permit() {
-            Ok(mut permit) => {
-                permit.set_bytes(frame.text().len());
-                self.unattended.begin_lookup(frame.stream(), permit);
-                self.find_task(frame.stream(), frame.text().to_owned(), record);
+            Ok(permit) => {
+                self.find_task(permit, frame.stream(), frame.to_indexed(), record);
                 ClientForward::Handled
             }
             Err(fault) => self.effects.reject(frame, &fault.refusal()),
         }
     }
 
-    fn find_task(&mut self, stream: StreamId, frame: String, id: String) {
+    fn find_task(&mut self, permit: Permit, stream: StreamId, request: IndexedFrame, id: String) {
+        let lookup = self.calls.next_key();
+        self.unattended
+            .begin_lookup(lookup, stream, request, permit);
         self.effects.push(Effect::FindTask {
-            stream,
-            frame,
+            lookup,
             id,
             server_info: self.server_info(),
         });
     }
 
     /// Answers a request about a task of the gateway, which was looked up in the record.
-    pub(crate) fn task_found(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: String,
-        found: FoundTask,
-    ) {
-        let permit = self.unattended.end_lookup(stream);
-        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
-        let frame = Frame::of_text(&text, &index);
+    pub(crate) fn task_found(&mut self, now: Timestamp, lookup: CallId, found: FoundTask) {
+        let Some(EndedLookup {
+            stream,
+            request,
+            permit,
+        }) = self.unattended.end_lookup(lookup)
+        else {
+            return;
+        };
+        let frame = request.frame();
         let (Some(id), Some(method)) = (frame.id(), frame.method()) else {
             return;
         };
@@ -369,10 +374,10 @@ impl Relay {
                         server_info: self.server_info(),
                     });
                 }
-                let request = Request::without_questions(Some(method));
-                let call = Call::new(permit, now, stream, id, request);
+                let call = Request::without_questions(Some(method));
+                let call = Call::new(permit, now, stream, id, call);
                 let key = self.calls.insert_unsent(call);
-                let dialogs = self.own_tasks.follow(key, &record, text);
+                let dialogs = self.own_tasks.follow(key, &record, request);
                 self.effects.push(Effect::FollowTask {
                     call: key,
                     id: record,
@@ -395,9 +400,7 @@ impl Relay {
             }
             (method, FoundTask::Finished(ended)) => {
                 match serde_json::from_str::<EndedTask>(&ended) {
-                    Ok(ended) if method == RESULT => {
-                        related(&frame_edit::with_id(&ended.response, &id), &record)
-                    }
+                    Ok(ended) if method == RESULT => related(ended.response, &id, &record),
                     Ok(ended) if is_cancel && !(has_cancelled && ended.state.is_cancelled()) => {
                         refuse(-32602, "the task has ended, so it cannot be cancelled")
                     }
@@ -413,14 +416,13 @@ impl Relay {
     /// Looks up a task again for a request for its result, because it has ended. Returns `false` if the call is no such
     /// request.
     pub(crate) fn followed_task_ended(&mut self, key: CallId) -> bool {
-        let Some((record, text)) = self.own_tasks.end_following(key) else {
+        let Some((record, request)) = self.own_tasks.end_following(key) else {
             return false;
         };
         if let Some(call) = self.remove_call(key)
             && let Some(stream) = call.stream()
         {
-            self.unattended.begin_lookup(stream, call.into_permit());
-            self.find_task(stream, text, record);
+            self.find_task(call.into_permit(), stream, request, record);
         }
         true
     }
@@ -524,29 +526,34 @@ impl Relay {
         let follower = self.own_tasks.newest_follower(stream);
         let to = follower.and_then(|key| self.calls.get(key)?.stream());
         let index = FrameIndex::at(frame.as_bytes()).unwrap_or_default();
-        if Frame::of_text(frame, &index).method() != Some(method::CREATE) {
+        let frame = Frame::of_text(frame, &index);
+        if frame.method() != Some(method::CREATE) {
             let to = to.unwrap_or(StreamId::SESSION);
-            self.effects.tell_client(to, frame.to_owned(), false);
+            self.effects.tell_client(to, frame.text().to_owned(), false);
             return;
         }
         let task = self.own_tasks.task_id(stream);
-        let frame = task.and_then(|task| with_related(frame, FramePart::Params, &task));
-        let Some(frame) = frame else {
+        let named = task.and_then(|task| related_splice(frame, FramePart::Params, &task));
+        let Some((named, id)) = named.zip(frame.id()) else {
             return;
         };
+        let dialog = Dialog {
+            id,
+            text: frame_edit::with_splices(frame.text(), [&named]),
+        };
         match to {
-            None if self.settings.client_streams => self.own_tasks.keep_dialog(stream, frame),
-            to => self
-                .effects
-                .tell_client(to.unwrap_or(StreamId::SESSION), frame, false),
+            None if self.settings.client_streams => self.own_tasks.keep_dialog(stream, dialog),
+            to => {
+                let to = to.unwrap_or(StreamId::SESSION);
+                self.effects.tell_client(to, dialog.text, false);
+            }
         }
     }
 
     /// Sends a dialog that was kept to the client, if its question is still open.
-    fn tell_dialog(&mut self, to: StreamId, frame: String) {
-        let id = FrameIndex::at(frame.as_bytes()).and_then(|index| index.id_in(frame.as_bytes()));
-        if id.is_some_and(|id| self.asks.by_client_id(&id).is_some()) {
-            self.effects.tell_client(to, frame, false);
+    fn tell_dialog(&mut self, to: StreamId, dialog: Dialog) {
+        if self.asks.by_client_id(&dialog.id).is_some() {
+            self.effects.tell_client(to, dialog.text, false);
         }
     }
 
@@ -686,8 +693,10 @@ fn extension_answer(
             let Ok(EndedTask { state, response }) = serde_json::from_str(&ended) else {
                 return refuse(-32603, UNKNOWN);
             };
-            let index = FrameIndex::at(response.as_bytes()).unwrap_or_default();
-            let frame = Frame::of_text(&response, &index);
+            let Ok(response) = IndexedFrame::read(response) else {
+                return refuse(-32603, UNKNOWN);
+            };
+            let frame = response.frame();
             let result = frame.result().map(|result| ("completed", "result", result));
             let error = || frame.error().map(|error| ("failed", "error", error));
             let outcome = result.or_else(error).filter(|_| !state.is_cancelled());
@@ -696,21 +705,24 @@ fn extension_answer(
     }
 }
 
-/// Returns the response to `tasks/result`, which names its task.
-fn related(response: &str, record: &str) -> String {
-    let named = with_related(response, FramePart::Result, &task_id(record));
-    named.unwrap_or_else(|| response.to_owned())
+/// Returns the response to the `tasks/result` of this id, which names its task; `response` is that of the task's call.
+fn related(response: String, id: &Id, record: &str) -> String {
+    let Ok(response) = IndexedFrame::read(response) else {
+        return ErrorResponse::new(-32603, UNKNOWN).to_response(id);
+    };
+    let frame = response.frame();
+    let id = frame_edit::id_splice(frame, id);
+    let named = related_splice(frame, FramePart::Result, &task_id(record));
+    frame_edit::with_splices(frame.text(), id.iter().chain(&named))
 }
 
-/// Returns the frame with this part attached to a task in `_meta`; `None` if it has no such part.
-fn with_related(frame: &str, part: FramePart, task: &str) -> Option<String> {
-    let index = FrameIndex::at(frame.as_bytes())?;
-    let read = Frame::of_text(frame, &index);
-    let all = Members::read_text(read.part(part)?, "result").ok()?;
+/// Returns the change that attaches this part of a frame to a task in `_meta`; `None` if it has no such part.
+fn related_splice(frame: Frame<'_>, part: FramePart, task: &str) -> Option<Splice> {
+    let all = Members::read_text(frame.part(part)?, "result").ok()?;
     let empty = members::raw_value(&json!({}));
     let meta = all.get("_meta").filter(|meta| meta.get().starts_with('{'));
     let meta = Members::read(meta.unwrap_or(&empty), "_meta").ok()?;
     let named = members::raw_value(&json!({"taskId": task}));
     let all = all.with("_meta", Some(&meta.with(RELATED_TASK, Some(&named))));
-    Some(frame_edit::spliced(frame, read.range(part)?, all.get()))
+    Some(Splice::new(frame.range(part)?.clone(), all.get()))
 }

@@ -1,11 +1,13 @@
 //! Calls without a waiting client, beyond this session: the record stores them, so that the same call made again finds
 //! its result, or follows the call that is still in progress, in any session of the same caller.
 
-use bytes::Bytes;
-use mcp_elicit_core::wire::{Capability, Frame, FrameIndex, Id};
+use mcp_elicit_core::wire::{Capability, Frame, Id};
 
+use crate::frame_edit::ErrorResponse;
 use crate::parts::call_budget::Permit;
-use crate::parts::calls::{self, AskingCall, Call, Request};
+use crate::parts::calls::{self, AskingCall, Call, Finished, Request};
+use crate::parts::indexed_frame::IndexedFrame;
+use crate::parts::unattended::EndedLookup;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
     Timestamp,
@@ -20,7 +22,7 @@ impl Relay {
     /// Looks up a call that the client has made.
     pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
         match self.calls.budget().permit() {
-            Ok(permit) => self.find_call(permit, frame.stream(), frame.text(), digest),
+            Ok(permit) => self.find_call(permit, frame.stream(), frame.to_indexed(), digest),
             Err(fault) => self.effects.reject(frame, &fault.refusal()),
         }
     }
@@ -28,16 +30,16 @@ impl Relay {
     /// Looks up the call in the record, which reports the result.
     fn find_call(
         &mut self,
-        mut permit: Permit,
+        permit: Permit,
         stream: StreamId,
-        text: &str,
+        request: IndexedFrame,
         digest: String,
     ) -> ClientForward {
-        permit.set_bytes(text.len());
-        self.unattended.begin_lookup(stream, permit);
+        let lookup = self.calls.next_key();
+        self.unattended
+            .begin_lookup(lookup, stream, request, permit);
         self.effects.push(Effect::FindCall {
-            stream,
-            frame: text.to_owned(),
+            lookup,
             digest,
             server_info: self.server_info(),
         });
@@ -45,28 +47,34 @@ impl Relay {
     }
 
     /// Handles the result of a lookup.
-    pub(crate) fn call_found(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        found: FoundCall,
-    ) {
-        // If the client has closed its stream, it no longer waits.
-        let Some(permit) = self.unattended.end_lookup(stream) else {
+    pub(crate) fn call_found(&mut self, now: Timestamp, lookup: CallId, found: FoundCall) {
+        let Some(EndedLookup {
+            stream,
+            request,
+            permit: Some(permit),
+        }) = self.unattended.end_lookup(lookup)
+        else {
+            // No client waits for it.
             return;
         };
         if found == FoundCall::Nothing {
             drop(permit);
-            if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
-                self.effects.tell_server(text.to_owned(), call);
+            let frame = ClientFrame::of_indexed(&request, stream, now).looked_up();
+            let forward = self.client_request(frame);
+            self.next_turns(now);
+            if let ClientForward::AsIs(call) = forward {
+                self.effects.tell_server(request.into_text(), call);
             }
-        } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, text) {
+        } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, request) {
             match found {
                 FoundCall::Nothing => {}
                 FoundCall::Result(result) => {
+                    let end = match IndexedFrame::read(result) {
+                        Ok(response) => Finished::Response(response),
+                        Err(_) => Finished::Failed(ErrorResponse::unreadable()),
+                    };
                     if let Some(call) = self.calls.get_mut(key) {
-                        call.finish(result);
+                        call.finish(end);
                     }
                     self.deliver_finished(key);
                 }
@@ -89,21 +97,19 @@ impl Relay {
         permit: Permit,
         now: Timestamp,
         stream: StreamId,
-        text: &str,
+        request: IndexedFrame,
     ) -> Option<(CallId, String)> {
-        let index = FrameIndex::at(text.as_bytes())?;
-        let frame = Frame::of_text(text, &index);
+        let frame = request.frame();
         let kind = CallKind::of_method(frame.method()?)?;
         let id = frame.id()?;
         let digest = calls::summary(kind, frame).ok()?.digest;
-        let text = Bytes::copy_from_slice(text.as_bytes());
         Some((
-            self.insert_unsent(permit, now, stream, id, kind, text),
+            self.insert_unsent(permit, now, stream, id, kind, request),
             digest,
         ))
     }
 
-    /// Adds a call with this request text, of which the server does not know.
+    /// Adds a call with this request, of which the server does not know.
     pub(crate) fn insert_unsent(
         &mut self,
         permit: Permit,
@@ -111,9 +117,9 @@ impl Relay {
         stream: StreamId,
         id: Id,
         kind: CallKind,
-        text: Bytes,
+        frame: IndexedFrame,
     ) -> CallId {
-        let request = Request::Call(AskingCall::new(kind, text, Capability::NONE));
+        let request = Request::Call(AskingCall::new(kind, frame, Capability::NONE));
         let call = Call::new(permit, now, stream, id, request).with_upstream_id(self.new_id());
         self.calls.insert_unsent(call)
     }
@@ -128,9 +134,9 @@ impl Relay {
             return;
         };
         let digest = call.summary().map(|summary| summary.digest.clone());
-        let text = call.frame().map(str::to_owned);
-        if let (Some(stream), Some(text), Some(digest)) = (call.stream(), text, digest) {
-            self.find_call(call.into_permit(), stream, &text, digest);
+        let request = call.frame().cloned();
+        if let (Some(stream), Some(request), Some(digest)) = (call.stream(), request, digest) {
+            self.find_call(call.into_permit(), stream, request, digest);
         }
     }
 
@@ -158,19 +164,21 @@ impl Relay {
     }
 
     /// Stores the server's answer to a call without a waiting client.
-    pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
-        self.finish_unattended(key, result.clone());
-        let at = now.after(self.settings.keep_results);
-        self.timers.set(at, Timer::DropUnattended(key));
+    pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, response: Frame<'_>) {
+        let result = response.text().to_owned();
+        let end = Finished::Response(IndexedFrame::of(response, None));
+        self.finish_unattended(now, key, end);
         let call = key;
         self.effects.push(Effect::KeepResult { call, result });
     }
 
-    /// Keeps the response to a call until the call is made again.
-    pub(crate) fn finish_unattended(&mut self, key: CallId, response: String) {
+    /// Keeps the end of a call until the call is made again, for a time.
+    pub(crate) fn finish_unattended(&mut self, now: Timestamp, key: CallId, end: Finished) {
         self.turns.queue_mut().remove(key);
         if let Some(call) = self.calls.get_mut(key) {
-            call.finish(response);
+            call.finish(end);
         }
+        let at = now.after(self.settings.keep_results);
+        self.timers.set(at, Timer::DropUnattended(key));
     }
 }

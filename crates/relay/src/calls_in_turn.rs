@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use mcp_elicit_core::wire::Mode;
 
 use crate::parts::call_queue::{TurnMarks, TurnState};
@@ -73,8 +72,14 @@ impl Relay {
         call.has_turn() || call.possible_asks().any(asks_a_person)
     }
 
-    /// Makes the call wait for its turn; a client that waits long gets it handed back. Refuses it if too many wait.
-    pub(crate) fn enqueue(&mut self, frame: ClientFrame<'_>, key: CallId) -> ClientForward {
+    /// Makes the call of this frame wait for its turn; a client that waits long gets it handed back. Refuses it if too many
+    /// wait. `is_changed` if it goes to the server with changes.
+    pub(crate) fn enqueue(
+        &mut self,
+        frame: ClientFrame<'_>,
+        key: CallId,
+        is_changed: bool,
+    ) -> ClientForward {
         let now = frame.at();
         if self.turns.queue().is_full()
             && let Some(oldest) = self.turns.queue().oldest_left()
@@ -93,7 +98,7 @@ impl Relay {
         let (marks, rule) = (self.turn_marks(), self.rule());
         let state = TurnState::new(marks, self.others_of(Some(key), rule));
         if let Some(call) = self.calls.get_mut(key) {
-            call.enqueue(now, Bytes::copy_from_slice(frame.text().as_bytes()));
+            call.enqueue(now, is_changed.then(|| frame.to_indexed()));
         }
         self.note_ended(now);
         self.turns.queue_mut().push(key, target, state);
@@ -212,7 +217,7 @@ impl Relay {
             return false;
         };
         call.dequeue();
-        if let Some(frame) = call.frame().map(str::to_owned) {
+        if let Some(frame) = call.frame().map(|frame| frame.text().to_owned()) {
             let delivery = self.approvals.take_delivery(key);
             self.effects.send_to_server(frame, Some(key), delivery);
         }

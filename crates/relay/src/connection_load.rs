@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::Id;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 use crate::parts::calls;
 use crate::parts::turns::Rule;
@@ -32,15 +32,13 @@ impl Relay {
         let waits = |key: &CallId| self.movable_since(*key).is_some();
         let key = self.turns.queue().waiting().find(waits)?;
         let call = self.remove_call(key)?;
-        call.into_queued()
+        Some((call.stream()?, call.queued_frame()?.into_bytes()))
     }
 
     /// Returns `true` if another call in which the server may ask can start at once, with certain attribution.
     pub fn is_free(&self) -> bool {
         let waits = self.early_requests.iter().any(|frame| {
-            let index = FrameIndex::at(frame);
-            let read = index.as_ref().and_then(|index| Frame::new(frame, index));
-            let method = read.and_then(Frame::method);
+            let method = frame.method();
             method.and_then(CallKind::of_method).is_some()
         });
         !waits

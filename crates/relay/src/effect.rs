@@ -182,10 +182,8 @@ pub enum Effect {
     },
     /// Look up this call in the record, then report [`Event::CallFound`].
     FindCall {
-        /// The stream that it came on.
-        stream: StreamId,
-        /// The call as it came.
-        frame: String,
+        /// The number of the lookup.
+        lookup: CallId,
         /// The digest, which the same call made again shares.
         digest: String,
         /// The server's `serverInfo`.
@@ -252,10 +250,8 @@ pub enum Effect {
     },
     /// Look up a task of this caller, then report [`Event::TaskFound`].
     FindTask {
-        /// The stream of the request about it.
-        stream: StreamId,
-        /// The request.
-        frame: String,
+        /// The number of the lookup.
+        lookup: CallId,
         /// The task's id in the record.
         id: String,
         /// The server's `serverInfo`.
@@ -370,10 +366,8 @@ pub enum Event {
     },
     /// The record has looked a call up.
     CallFound {
-        /// The stream that it came on.
-        stream: StreamId,
-        /// The call as it came.
-        frame: String,
+        /// The number of the lookup.
+        lookup: CallId,
         /// The record's entry for it.
         found: FoundCall,
     },
@@ -396,10 +390,8 @@ pub enum Event {
     },
     /// The record has looked a task up.
     TaskFound {
-        /// The stream of the request about it.
-        stream: StreamId,
-        /// The request.
-        frame: String,
+        /// The number of the lookup.
+        lookup: CallId,
         /// The record's entry for it.
         found: FoundTask,
     },

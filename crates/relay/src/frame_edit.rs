@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mcp_elicit_core::fault::Fault;
-use mcp_elicit_core::wire::{FrameIndex, Id, Revision, members, message};
+use mcp_elicit_core::wire::{Frame, Id, Revision, members, message};
 use serde_json::{Value, json};
 
 /// The prefix of every id and state that the gateway generates, so that it is recognisable in logs.
@@ -88,25 +88,67 @@ pub(crate) fn spliced(frame: &str, range: &Range<usize>, new: &str) -> String {
     [&frame[..range.start], new, &frame[range.end..]].concat()
 }
 
-/// Returns the object in `range` with `"name":value` pairs, given as JSON, at its start. It must not have such members
-/// yet.
-pub(crate) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> String {
-    let inside = range.start + 1;
-    let comma = if frame[inside..range.end].trim_start().starts_with('}') {
-        ""
-    } else {
-        ","
-    };
-    [&frame[..inside], members, comma, &frame[inside..]].concat()
+/// A new text in place of some bytes of a frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    range: Range<usize>,
+    text: String,
 }
 
-/// Returns the response under another id.
-pub(crate) fn with_id(text: &str, id: &Id) -> String {
-    let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
-    match place {
-        Some(range) if text[range.clone()] != *id.as_json() => spliced(text, &range, id.as_json()),
-        _ => text.to_owned(),
+impl Splice {
+    /// Creates a text in place of the bytes in `range`.
+    pub(crate) fn new(range: Range<usize>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { range, text }
     }
+
+    /// Creates `"name":value` pairs, given as JSON, at the start of the object in `range` of the frame. It must not have
+    /// such members yet.
+    pub(crate) fn first(frame: &str, range: &Range<usize>, members: &str) -> Self {
+        let inside = range.start + 1;
+        let is_empty = frame[inside..range.end].trim_start().starts_with('}');
+        let comma = if is_empty { "" } else { "," };
+        Self::new(inside..inside, [members, comma].concat())
+    }
+
+    /// Returns the bytes that it replaces.
+    pub(crate) fn range(&self) -> &Range<usize> {
+        &self.range
+    }
+
+    /// Returns the new text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Returns the frame with these changes, whose ranges do not overlap.
+pub(crate) fn with_splices<'a>(
+    frame: &str,
+    splices: impl IntoIterator<Item = &'a Splice>,
+) -> String {
+    let mut splices: Vec<&Splice> = splices.into_iter().collect();
+    splices.sort_by_key(|splice| splice.range.start);
+    let mut changed = String::with_capacity(frame.len());
+    let mut done = 0;
+    for splice in splices {
+        changed.push_str(&frame[done..splice.range.start]);
+        changed.push_str(&splice.text);
+        done = splice.range.end;
+    }
+    changed.push_str(&frame[done..]);
+    changed
+}
+
+/// Returns the change of a frame's id; `None` if it has this id as written, or none.
+pub(crate) fn id_splice(frame: Frame<'_>, id: &Id) -> Option<Splice> {
+    let range = frame.index().id.clone()?;
+    (frame.text()[range.clone()] != *id.as_json()).then(|| Splice::new(range, id.as_json()))
+}
+
+/// Returns the frame under another id.
+pub(crate) fn with_id(frame: Frame<'_>, id: &Id) -> String {
+    with_splices(frame.text(), &id_splice(frame, id))
 }
 
 #[cfg(test)]
@@ -115,14 +157,28 @@ mod tests {
 
     #[test]
     fn members_go_first_in_full_and_empty_objects() {
+        let with_first = |frame: &str, range: Range<usize>| {
+            with_splices(frame, [&Splice::first(frame, &range, r#""a":1"#)])
+        };
         assert_eq!(
-            with_first(r#"{"result":{ } }"#, &(10..13), r#""a":1"#),
+            with_first(r#"{"result":{ } }"#, 10..13),
             r#"{"result":{"a":1 } }"#
         );
         assert_eq!(
-            with_first(r#"{"result":{"b":2}}"#, &(10..17), r#""a":1"#),
+            with_first(r#"{"result":{"b":2}}"#, 10..17),
             r#"{"result":{"a":1,"b":2}}"#
         );
+    }
+
+    #[test]
+    fn several_splices_change_their_own_bytes_in_any_order() {
+        let frame = "0123456789";
+        let one = Splice::new(7..8, "");
+        let two = Splice::new(2..2, "ab");
+        let three = Splice::new(3..6, "c");
+        for splices in [[&one, &two, &three], [&three, &one, &two]] {
+            assert_eq!(with_splices(frame, splices), "01ab2c689");
+        }
     }
 
     #[test]

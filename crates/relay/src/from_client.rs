@@ -1,19 +1,18 @@
 //! Frames from the client: passed on, translated to the server's era, or answered here.
 
-use std::borrow::Cow;
-
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
-use mcp_elicit_core::wire::{Cancelled, Envelope, Id, members, message, method};
+use mcp_elicit_core::wire::{Cancelled, Id, members, message, method};
 use serde_json::value::RawValue;
 
 use crate::approvals::without_unshown;
 use crate::call_start::{Carried, Start};
 use crate::call_tasks::own_task_in;
 use crate::era::Contact;
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::parts::calls::{self, AskingCall, Call, CallProgress, Request};
 use crate::parts::client_waits::is_timeout;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
@@ -99,7 +98,7 @@ impl Relay {
         };
         if !self
             .early_requests
-            .add(permit, frame.stream(), frame.text())
+            .add(permit, frame.stream(), frame.to_indexed())
         {
             let why = "too many requests wait for the server's first answer";
             return self.effects.reject(frame, &ErrorResponse::new(-32000, why));
@@ -146,31 +145,37 @@ impl Relay {
                 return self.effects.reject(frame, &fault.refusal());
             }
         };
-        let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
+        let mut changed = changed;
         let log_level = self.requested_log_level(*frame);
         let is_approved = self.approvals.is_starting();
-        if is_approved && let Some(shown) = without_unshown(&sent) {
+        if is_approved
+            && let Some(shown) =
+                without_unshown(changed.as_ref().map_or(*frame, IndexedFrame::frame))
+        {
             // For a server of another era, the session's description of its client was added.
-            sent = Cow::Owned(shown);
+            changed = Some(shown);
         }
+        let as_sent = changed.as_ref().map_or(*frame, IndexedFrame::frame);
         let other = if is_approved {
             // A client's own id could tell the server something that no approver has seen.
             Some(self.new_id())
         } else {
             self.other_id_at_server(&id)
         };
-        if let Some(other) = &other
-            && let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX)
-        {
-            // Another request has this id (of another client, or an earlier one still in progress), or the gateway may
-            // generate it.
-            sent = Cow::Owned(envelope.with_id(other));
-        }
-        let progress = if self.settings.client_streams || is_approved {
-            self.give_token(&mut sent, *frame, is_approved)
+        // Another request has this id (of another client, or an earlier one still in progress), or the gateway may
+        // generate it.
+        let other_id = other
+            .as_ref()
+            .and_then(|other| frame_edit::id_splice(as_sent, other));
+        let (progress, other_token) = if self.settings.client_streams || is_approved {
+            self.give_token(as_sent, is_approved)
         } else {
-            CallProgress::default()
+            (CallProgress::default(), None)
         };
+        let splices: Vec<Splice> = other_id.into_iter().chain(other_token).collect();
+        if !splices.is_empty() {
+            changed = Some(IndexedFrame::changed(as_sent, &splices));
+        }
         let client_info = if is_approved {
             self.approvals.client_of_starting()
         } else {
@@ -178,7 +183,8 @@ impl Relay {
         };
         let request = match kind {
             Some(kind) => {
-                let kept = AskingCall::new(kind, frame.bytes_of(&sent), capability);
+                let kept = changed.clone().unwrap_or_else(|| frame.to_indexed());
+                let kept = AskingCall::new(kind, kept, capability);
                 Request::Call(kept.with_digest(frame.digest()))
             }
             None => Request::without_questions(frame.method()),
@@ -199,12 +205,13 @@ impl Relay {
         self.note_task_client(key, *frame);
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(frame.at(), key) {
-            return self.enqueue(frame, key);
+            return self.enqueue(frame, key, changed.is_some());
         }
-        match sent {
-            Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
-            Cow::Owned(sent) => {
+        match changed {
+            None => ClientForward::AsIs(Some(key)),
+            Some(sent) => {
                 let approval = self.approvals.take_delivery(key);
+                let sent = sent.text().to_owned();
                 self.effects
                     .send_to_server(sent, Some(key), delivery.or(approval));
                 ClientForward::Handled
@@ -212,21 +219,16 @@ impl Relay {
         }
     }
 
-    /// Gives the call a progress token of its own: a report finds its stream by the token, so two calls must not share
-    /// one. `frame` is the frame as it came. The client's own token stays if it is free, unless the call was approved.
+    /// Gives the call, which is to go to the server as this frame, a progress token of its own: a report finds its stream
+    /// by the token, so two calls must not share one. The client's own token stays if it is free, unless the call was
+    /// approved. Returns the change of the frame, too.
     fn give_token(
         &mut self,
-        sent: &mut Cow<'_, str>,
         frame: Frame<'_>,
         is_approved: bool,
-    ) -> CallProgress {
-        let token = match &*sent {
-            Cow::Borrowed(_) => calls::progress_token(frame),
-            Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
-                .and_then(|index| calls::progress_token(Frame::of_text(changed, &index))),
-        };
-        let Some(token) = token else {
-            return CallProgress::default();
+    ) -> (CallProgress, Option<Splice>) {
+        let Some(token) = calls::progress_token(frame) else {
+            return (CallProgress::default(), None);
         };
         let own = if is_approved {
             Some(self.new_token())
@@ -234,14 +236,11 @@ impl Relay {
             self.other_token(&token)
         };
         let Some(own) = own else {
-            return CallProgress::with_tokens(token.clone(), Some(token));
+            return (CallProgress::with_tokens(token.clone(), Some(token)), None);
         };
-        let changed = with_token(sent, &own);
+        let changed = token_splice(frame, &own);
         let upstream = changed.is_some().then_some(own);
-        if let Some(changed) = changed {
-            *sent = Cow::Owned(changed);
-        }
-        CallProgress::with_tokens(token, upstream)
+        (CallProgress::with_tokens(token, upstream), changed)
     }
 
     pub(crate) fn client_notification(
@@ -363,7 +362,7 @@ impl Relay {
             Some(servers) if servers == id => ClientForward::AsIs(None),
             Some(servers) => {
                 self.effects
-                    .tell_server(frame_edit::with_id(frame.text(), &servers), None);
+                    .tell_server(frame_edit::with_id(frame, &servers), None);
                 ClientForward::Handled
             }
         }
@@ -432,9 +431,8 @@ fn is_nearly_judged(method: &str) -> bool {
         || (!method.starts_with(TASKS) && starts_with_letters(method, TASKS))
 }
 
-/// Returns the request with another progress token.
-pub(crate) fn with_token(text: &str, token: &Id) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let range = Frame::of_text(text, &index).member_range(FramePart::Meta, "progressToken")?;
-    Some(frame_edit::spliced(text, &range, token.as_json()))
+/// Returns the change of a request's progress token; `None` if it has none.
+pub(crate) fn token_splice(frame: Frame<'_>, token: &Id) -> Option<Splice> {
+    let range = frame.member_range(FramePart::Meta, "progressToken")?;
+    Some(Splice::new(range, token.as_json()))
 }

@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::text::shortened;
-use mcp_elicit_core::wire::frame::{self, Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::asking_frames::{
     asks_in_result, has_list, names_questions, resembles_question, wants_links,
 };
 use crate::era::Server;
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::from_client::OTHER_SPELLING;
 use crate::parts::asks::Origin;
 use crate::parts::past_calls::PastCalls;
@@ -84,7 +84,7 @@ impl Relay {
         match other {
             None => self.calls.forward_in_session(via),
             Some(other) => {
-                self.tell_in_session(via, frame_edit::with_id(frame.text(), &other));
+                self.tell_in_session(via, frame_edit::with_id(frame, &other));
                 ServerForward::Handled
             }
         }
@@ -247,18 +247,18 @@ impl Relay {
                 last: false,
             };
         }
-        let mut text = frame.text().to_owned();
         let mut changes = vec![("progressToken", wanted.as_json().to_owned())];
         changes.extend(raised.map(|raised| ("progress", raised.to_string())));
-        for (name, value) in changes {
-            let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
-            let place = Frame::of_text(&text, &index).member_range(FramePart::Params, name);
-            let Some(place) = place else {
-                return ServerForward::Handled;
-            };
-            text = frame_edit::spliced(&text, &place, &value);
+        let splice = |(name, value)| {
+            let range = frame.member_range(FramePart::Params, name)?;
+            Some(Splice::new(range, value))
+        };
+        let splices: Option<Vec<Splice>> = changes.into_iter().map(splice).collect();
+        // A report that does not have each of them as a member by its plain name is none that the client could read.
+        if let Some(splices) = splices {
+            let text = frame_edit::with_splices(frame.text(), &splices);
+            self.effects.tell_client(stream, text, false);
         }
-        self.effects.tell_client(stream, text, false);
         ServerForward::Handled
     }
 

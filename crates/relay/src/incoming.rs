@@ -4,9 +4,10 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::wire::{Frame, FrameIndex};
+use mcp_elicit_core::wire::Frame;
 
 use crate::StreamId;
+use crate::parts::indexed_frame::IndexedFrame;
 
 /// A frame of the client.
 #[derive(Clone, Copy)]
@@ -37,14 +38,9 @@ impl<'a> ClientFrame<'a> {
         }
     }
 
-    /// Creates a frame with this text on this stream, which is processed again here.
-    pub(crate) const fn of_text(
-        text: &'a str,
-        index: &'a FrameIndex,
-        stream: StreamId,
-        at: Timestamp,
-    ) -> Self {
-        Self::new(Frame::of_text(text, index), stream, at, None)
+    /// Creates a frame on this stream that was kept, and is processed now.
+    pub(crate) fn of_indexed(frame: &'a IndexedFrame, stream: StreamId, at: Timestamp) -> Self {
+        Self::new(frame.frame(), stream, at, Some(frame.bytes()))
     }
 
     /// Returns the frame marked as a call that the record does not know.
@@ -80,11 +76,9 @@ impl<'a> ClientFrame<'a> {
         self.at
     }
 
-    /// Returns this text of the frame for storage: the frame's own bytes if the text is all of them.
-    pub(crate) fn bytes_of(self, text: &str) -> Bytes {
-        let same = |bytes: &&Bytes| bytes.as_ptr() == text.as_ptr() && bytes.len() == text.len();
-        let shared = self.bytes.filter(same);
-        shared.map_or_else(|| Bytes::copy_from_slice(text.as_bytes()), Bytes::clone)
+    /// Returns the frame for storage, with its own bytes if they may be kept without a copy.
+    pub(crate) fn to_indexed(self) -> IndexedFrame {
+        IndexedFrame::of(self.frame, self.bytes)
     }
 }
 

@@ -257,7 +257,7 @@ impl Relay {
         frame: &[u8],
     ) -> ClientForward {
         match FrameIndex::read(frame) {
-            Ok(index) => self.client_message(now, stream, frame, &index, None),
+            Ok(index) => self.client_frame_of(now, stream, frame, &index, None),
             Err(_) if is_batch(frame) => self.client_batch(now, stream, frame),
             Err(defect) => self.effects.reject_defect(stream, frame, defect),
         }
@@ -271,10 +271,10 @@ impl Relay {
         frame: &Bytes,
         index: &FrameIndex,
     ) -> ClientForward {
-        self.client_message(now, stream, frame, index, Some(frame))
+        self.client_frame_of(now, stream, frame, index, Some(frame))
     }
 
-    fn client_message(
+    fn client_frame_of(
         &mut self,
         now: Timestamp,
         stream: StreamId,
@@ -282,34 +282,31 @@ impl Relay {
         index: &FrameIndex,
         bytes: Option<&Bytes>,
     ) -> ClientForward {
-        let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
-            return self.effects.reject_unreadable(stream, frame);
-        };
-        if self.settings.has_callers_to_judge() && !is_json(read.text()) {
-            // A lenient server may find a call in it that was not checked by a rule.
-            return self.effects.reject_unreadable(stream, frame);
+        match Frame::new(frame, index) {
+            Some(read) => self.client_message(ClientFrame::new(read, stream, now, bytes)),
+            None => self.effects.reject_unreadable(stream, frame),
         }
-        let forward = match shape {
-            Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),
-            Shape::Notification => self.client_notification(now, stream, read),
-            Shape::Response => self.client_response(now, read),
-        };
-        self.next_turns(now);
-        forward
     }
 
-    /// Handles a call of the client that was looked up in the record and not found.
-    fn client_call_looked_up(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-    ) -> ClientForward {
-        let Some(index) = FrameIndex::at(text.as_bytes()) else {
-            return ClientForward::Handled;
+    /// Handles a message of the client.
+    pub(crate) fn client_message(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        let (now, stream) = (frame.at(), frame.stream());
+        let Some(shape) = frame.shape() else {
+            return self
+                .effects
+                .reject_unreadable(stream, frame.text().as_bytes());
         };
-        let frame = ClientFrame::of_text(text, &index, stream, now);
-        let forward = self.client_request(frame.looked_up());
+        if self.settings.has_callers_to_judge() && !is_json(frame.text()) {
+            // A lenient server may find a call in it that was not checked by a rule.
+            return self
+                .effects
+                .reject_unreadable(stream, frame.text().as_bytes());
+        }
+        let forward = match shape {
+            Shape::Request => self.client_request(frame),
+            Shape::Notification => self.client_notification(now, stream, *frame),
+            Shape::Response => self.client_response(now, *frame),
+        };
         self.next_turns(now);
         forward
     }
@@ -353,7 +350,7 @@ impl Relay {
         };
         let forward = self.take_for_task(forward, read.text());
         self.next_turns(now);
-        self.forward_in_batch(forward, read.text())
+        self.forward_in_batch(forward, read)
     }
 
     /// Handles an event that is not a frame.
@@ -381,19 +378,11 @@ impl Relay {
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
-            Event::CallFound {
-                stream,
-                frame,
-                found,
-            } => self.call_found(now, stream, &frame, found),
+            Event::CallFound { lookup, found } => self.call_found(now, lookup, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
             Event::TaskBegun { task, id } => self.task_begun(now, task, id),
             Event::TaskCancelled { task } => self.task_cancelled(now, task),
-            Event::TaskFound {
-                stream,
-                frame,
-                found,
-            } => self.task_found(now, stream, frame, found),
+            Event::TaskFound { lookup, found } => self.task_found(now, lookup, found),
             Event::CallTaken { call } => self.drop_unattended(now, call),
             Event::StreamClosed(stream) => {
                 self.unattended.stream_closed(stream);

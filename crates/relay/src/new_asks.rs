@@ -6,8 +6,8 @@ use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::{DefectCode, Defects, Form};
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::{ElicitRequest, Frame};
 use serde_json::json;
 
 use crate::decisions::{Planned, QuestionParts};
@@ -54,7 +54,7 @@ impl Relay {
         mut attribution: Attribution,
         origin: Origin,
         request: ElicitRequest,
-        frame: Option<&str>,
+        frame: Option<Frame<'_>>,
         params: Option<&Members<'_>>,
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map(UnknownMembers::of).transpose()?;

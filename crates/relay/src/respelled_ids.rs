@@ -4,11 +4,11 @@
 //! write a number as text, or text that is a number as one. Such a response is understood if it fits no other request.
 //! An id that fits none is reported, because the client would wait in vain.
 
-use mcp_elicit_core::wire::Id;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::{Frame, Id};
 
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{AskId, Relay, ServerForward, Timestamp};
 
 /// The most digits of an id that a log shows.
@@ -54,12 +54,10 @@ impl Relay {
         meant: &Id,
         frame: Frame<'_>,
     ) -> ServerForward {
-        let text = frame_edit::with_id(frame.text(), meant);
-        if let Some(index) = FrameIndex::at(text.as_bytes())
-            && let ServerForward::AsIs { stream, last } =
-                self.server_response(now, Frame::of_text(&text, &index))
-        {
-            self.effects.tell_client(stream, text, last);
+        let splice = frame_edit::id_splice(frame, meant);
+        let named = IndexedFrame::changed(frame, splice.as_slice());
+        if let ServerForward::AsIs { stream, last } = self.server_response(now, named.frame()) {
+            self.effects.tell_client(stream, named.into_text(), last);
         }
         ServerForward::Handled
     }

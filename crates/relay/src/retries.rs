@@ -3,7 +3,7 @@
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::wire::{Frame, FrameIndex, FramePart, InputResponses, Mode, members};
+use mcp_elicit_core::wire::{Frame, FramePart, InputResponses, Mode, members};
 
 use crate::call_start::Carried;
 use crate::era::declared_in;
@@ -11,6 +11,7 @@ use crate::frame_edit::{self, ErrorResponse};
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, UnusableReply};
 use crate::parts::calls::{self, Call};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use crate::parts::retry_answers::RetryAnswers;
 use crate::{
@@ -307,17 +308,15 @@ impl Relay {
 
     /// Asks for the operator's decision about the call of a retry, whose first request had this text. Returns `false` if
     /// it may not proceed now.
-    fn admit_first(&mut self, frame: ClientFrame<'_>, first: &str) -> bool {
-        let Some(index) = FrameIndex::at(first.as_bytes()) else {
-            return true;
-        };
-        let again = ClientFrame::of_text(first, &index, frame.stream(), frame.at());
+    fn admit_first(&mut self, frame: ClientFrame<'_>, first: &IndexedFrame) -> bool {
+        let again = ClientFrame::of_indexed(first, frame.stream(), frame.at());
         let kind = again.method().and_then(CallKind::of_method);
         let Some(Err(forward)) = kind.map(|kind| self.admit(again, kind)) else {
             return true;
         };
         if let ClientForward::AsIs(call) = forward {
-            self.effects.send_to_server(first.to_owned(), call, None);
+            let first = first.text().to_owned();
+            self.effects.send_to_server(first, call, None);
         }
         false
     }
@@ -360,18 +359,16 @@ impl Relay {
         &mut self,
         stream: StreamId,
         at: Timestamp,
-        text: String,
+        request: IndexedFrame,
         carried: Carried,
     ) -> ClientForward {
-        let Some(index) = FrameIndex::at(text.as_bytes()) else {
-            return ClientForward::Handled;
-        };
         let delivery = carried.delivery_id();
-        let frame = ClientFrame::of_text(&text, &index, stream, at);
+        let frame = ClientFrame::of_indexed(&request, stream, at);
         let method = frame.method().unwrap_or_default();
         let forward = self.translate_request(frame, method, carried);
         if let ClientForward::AsIs(call) = forward {
-            self.effects.send_to_server(text, call, delivery);
+            self.effects
+                .send_to_server(request.into_text(), call, delivery);
         }
         ClientForward::Handled
     }
@@ -391,8 +388,7 @@ impl Relay {
                 .seal_asking(now, binding, number, asked, server);
         }
         let call = self.calls.get(key)?;
-        let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
-        let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));
+        let binding = CallBinding::of_frame(call.kind()?, call.frame()?.frame());
         self.round_states
             .seal_asking(now, &binding, number, asked, server)
     }
@@ -422,7 +418,7 @@ pub(crate) fn with_server_state(
     frame: Frame<'_>,
     state: Option<&str>,
     first: bool,
-) -> Option<String> {
+) -> Option<IndexedFrame> {
     let state = state.map(members::raw_text);
     let mut changed = members::Members::read(frame.params()?, "params")
         .ok()?
@@ -433,5 +429,5 @@ pub(crate) fn with_server_state(
             .with("inputResponses", None);
     }
     let range = frame.range(FramePart::Params)?;
-    Some(frame_edit::spliced(frame.text(), range, changed.get()))
+    IndexedFrame::read(frame_edit::spliced(frame.text(), range, changed.get())).ok()
 }

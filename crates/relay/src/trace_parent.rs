@@ -1,9 +1,10 @@
 //! `traceparent` in the requests of calls (SEP-414), and the calls that a shell traces. The relay writes no spans.
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{Id, members};
 
-use crate::{AskId, CallId, Relay, frame_edit};
+use crate::frame_edit::{self, Splice};
+use crate::{AskId, CallId, Relay};
 
 /// The member of `_meta` with the span that made the request.
 pub const TRACE_PARENT: &str = "traceparent";
@@ -26,27 +27,33 @@ impl Relay {
 }
 
 /// Returns a request with this `traceparent` in its `_meta`, in place of another one; `None` if it has no params.
-pub fn with_trace_parent(text: &str, trace_parent: &str) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let frame = Frame::of_text(text, &index);
+pub fn with_trace_parent(frame: Frame<'_>, trace_parent: &str) -> Option<String> {
+    let text = frame.text();
     let value = members::quoted(trace_parent);
     if let Some(range) = frame.member_range(FramePart::Meta, TRACE_PARENT) {
         return Some(frame_edit::spliced(text, &range, &value));
     }
     let is_object = |part| frame.part(part).is_some_and(|text| text.starts_with('{'));
     let member = format!("\"{TRACE_PARENT}\":{value}");
-    if let Some(range) = &index.meta {
-        let first = || frame_edit::with_first(text, range, &member);
-        return is_object(FramePart::Meta).then(first);
-    }
-    let params = index.params.as_ref()?;
-    let meta = format!("\"_meta\":{{{member}}}");
-    is_object(FramePart::Params).then(|| frame_edit::with_first(text, params, &meta))
+    let (part, member) = match frame.range(FramePart::Meta) {
+        Some(_) => (FramePart::Meta, member),
+        None => (FramePart::Params, format!("\"_meta\":{{{member}}}")),
+    };
+    let range = frame.range(part).filter(|_| is_object(part))?;
+    let first = Splice::first(text, range, &member);
+    Some(frame_edit::with_splices(text, [&first]))
 }
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
+
+    fn changed(request: &str) -> Option<String> {
+        let index = FrameIndex::at(request.as_bytes())?;
+        with_trace_parent(Frame::of_text(request, &index), "new")
+    }
 
     #[test]
     fn a_request_gets_the_trace_parent_in_its_meta_and_nothing_else_changes() {
@@ -68,8 +75,7 @@ mod tests {
                 r#"{"id":1,"method":"tools/call","params":{"_meta":{"traceparent":"new"}, "name":"a"}}"#,
             ),
         ] {
-            let changed = with_trace_parent(request, "new");
-            assert_eq!(changed.as_deref(), Some(expected));
+            assert_eq!(changed(request).as_deref(), Some(expected));
         }
         for request in [
             r#"{"id":1,"method":"tools/call"}"#,
@@ -77,7 +83,7 @@ mod tests {
             r#"{"id":1,"method":"tools/call","params":{"_meta":null}}"#,
             "no message",
         ] {
-            assert_eq!(with_trace_parent(request, "new"), None, "{request}");
+            assert_eq!(changed(request), None, "{request}");
         }
     }
 }

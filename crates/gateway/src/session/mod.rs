@@ -254,7 +254,7 @@ impl Session {
         };
         if let ClientForward::AsIs(call) = up {
             let beside = Beside::of(&relay, call);
-            let traced = self.traced(&relay, call, frame.bytes());
+            let traced = self.traced(&relay, call, frame);
             let frame = match &traced {
                 Some(text) => FrameBytes::Lent(text.as_bytes()),
                 None => frame,
@@ -461,7 +461,7 @@ impl Session {
     }
 
     /// Returns the request of a traced call with the `traceparent` of its new span.
-    fn traced(&self, relay: &Relay, call: Option<CallId>, frame: &[u8]) -> Option<String> {
+    fn traced(&self, relay: &Relay, call: Option<CallId>, frame: FrameBytes<'_>) -> Option<String> {
         self.traces.as_ref()?.sent(relay, call?, frame)
     }
 
@@ -588,7 +588,7 @@ impl Session {
             } => {
                 told.server = true;
                 let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
-                let traced = self.traced(relay, call, frame.as_bytes());
+                let traced = self.traced(relay, call, FrameBytes::Lent(frame.as_bytes()));
                 let frame = traced.as_ref().unwrap_or(&frame);
                 let frame = one_line(frame.as_bytes());
                 let frame = FrameBytes::Lent(&frame);

@@ -195,8 +195,7 @@ impl Session {
                 Executed::Now(None)
             }
             Effect::FindCall {
-                stream,
-                frame,
+                lookup,
                 digest,
                 server_info,
             } => {
@@ -206,11 +205,7 @@ impl Session {
                         session.note(Err(fault));
                         FoundCall::Nothing
                     });
-                    Some(Event::CallFound {
-                        stream,
-                        frame,
-                        found,
-                    })
+                    Some(Event::CallFound { lookup, found })
                 })
             }
             Effect::KeepCall {
@@ -268,8 +263,7 @@ impl Session {
                 self.then_of_a_call(ended, noted)
             }
             Effect::FindTask {
-                stream,
-                frame,
+                lookup,
                 id,
                 server_info,
             } => {
@@ -279,11 +273,7 @@ impl Session {
                         session.note(Err(fault));
                         FoundTask::Nothing
                     });
-                    Some(Event::TaskFound {
-                        stream,
-                        frame,
-                        found,
-                    })
+                    Some(Event::TaskFound { lookup, found })
                 })
             }
             Effect::CancelTask { id, server_info } => {

@@ -181,7 +181,12 @@ impl SessionTraces {
 
     /// Begins the span of a request to the server. Returns the request with its `traceparent`; `None` if the call is not
     /// recorded.
-    pub(crate) fn sent(&self, relay: &Relay, call: CallId, frame: &[u8]) -> Option<String> {
+    pub(crate) fn sent(
+        &self,
+        relay: &Relay,
+        call: CallId,
+        frame: FrameBytes<'_>,
+    ) -> Option<String> {
         let mut open = self.open();
         if open.is_empty() {
             return None;
@@ -193,8 +198,9 @@ impl SessionTraces {
         let known = open.calls.get_mut(&call)?;
         known.last = Some(context);
         let before = known.sent.replace((context, clock::now()));
-        let text = std::str::from_utf8(frame).ok();
-        let changed = text.and_then(|text| with_trace_parent(text, &context.to_trace_parent()));
+        let index = frame.index();
+        let changed = Frame::new(frame.bytes(), &index)
+            .and_then(|frame| with_trace_parent(frame, &context.to_trace_parent()));
         if let Some(before) = before {
             let call = open.calls.get(&call)?;
             self.send_upstream(call, before, &ResponseOutcome::of("sent-again"));

@@ -21,7 +21,7 @@ mod tools;
 use std::sync::Arc;
 
 use mcp_elicit_core::question::{CallSummary, REASONS, reason_line};
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::Frame;
 use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Id, message};
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ use crate::hand_back::{NOT_CALLED, NotCalled};
 use crate::parts::approvals::{Approved, WaitingCall};
 use crate::parts::asks::Origin;
 use crate::parts::calls::{self, Call};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::CallBinding;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
@@ -110,7 +111,7 @@ impl Relay {
             }
             Admission::Granted(approval, answers) => {
                 let rule = approval.people.rule.clone();
-                let edits = Edits::read(frame.text(), &answers);
+                let edits = Edits::read(*frame, &answers);
                 let (now, stream) = (frame.at(), frame.stream());
                 if let Some(why) = self.refusal_of_edits(now, stream, kind, edits.as_ref(), &rule) {
                     return Some(self.refuse_call(frame, kind, &why));
@@ -120,8 +121,7 @@ impl Relay {
                     comments: Vec::new(),
                     client_info: self.client.info_in(*frame),
                 };
-                let (forward, has_started) =
-                    self.run_approved(now, stream, frame.text(), edits, by, None);
+                let (forward, has_started) = self.run_approved(frame, edits, by, None);
                 if has_started && let Some(decisions) = &self.settings.decisions {
                     decisions.grant_used(now, &summary, &approval);
                 }
@@ -137,8 +137,9 @@ impl Relay {
             return false;
         };
         let client = self.calls.get(key).and_then(WaitingClient::of);
+        let made = self.calls.get(key).and_then(Call::queued_frame);
         let summary = self.calls.get_mut(key).and_then(Call::summary).cloned();
-        let Some((client, summary)) = client.zip(summary) else {
+        let Some(((client, made), summary)) = client.zip(made).zip(summary) else {
             let why = "no rule of the gateway can be judged about this call";
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return true;
@@ -160,15 +161,13 @@ impl Relay {
         if matches!(admission, Admission::Free) {
             return false;
         }
-        let text = self.remove_call(key).and_then(Call::into_queued);
-        let text = text.and_then(|(_, bytes)| String::from_utf8(bytes.into()).ok());
-        let text = text.unwrap_or_default();
-        let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
-        let frame = ClientFrame::of_text(&text, &index, client.stream, now);
+        self.remove_call(key);
+        let frame = ClientFrame::of_indexed(&made, client.stream, now);
         let forward = self.carry_out_admission(frame, client.kind, summary, admission);
         if let Some(ClientForward::AsIs(call)) = forward {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-            self.effects.send_to_server(text, call, delivery);
+            self.effects
+                .send_to_server(made.into_text(), call, delivery);
         }
         true
     }
@@ -240,8 +239,14 @@ impl Relay {
             Ok(permit) => permit,
             Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
-        let text = frame.bytes_of(frame.text());
-        let key = self.insert_unsent(permit, frame.at(), frame.stream(), id, kind, text);
+        let key = self.insert_unsent(
+            permit,
+            frame.at(),
+            frame.stream(),
+            id,
+            kind,
+            frame.to_indexed(),
+        );
         self.describe_client(key, frame);
         let may_learn = kind == CallKind::Tool
             && !approval.edit.is_empty()
@@ -302,8 +307,8 @@ impl Relay {
         let records = vec![record];
         let waiting = self.approvals.decided(key);
         let call = self.calls.get(key);
-        let call = call.and_then(|call| Some((WaitingClient::of(call)?, call.frame()?.to_owned())));
-        let Some((WaitingCall { approval, summary }, (client, text))) = waiting.zip(call) else {
+        let call = call.and_then(|call| Some((WaitingClient::of(call)?, call.frame()?.clone())));
+        let Some((WaitingCall { approval, summary }, (client, made))) = waiting.zip(call) else {
             let why = "nobody waits for the call any more".to_owned();
             self.effects.push(Effect::DeliveryRefused { records, why });
             return;
@@ -316,7 +321,7 @@ impl Relay {
             _ => "{}".to_owned(),
         };
         let reasons = reasons_in(&reply);
-        let edits = Edits::read(&text, &answers);
+        let edits = Edits::read(made.frame(), &answers);
         let rule = &approval.people.rule;
         let refusal = if reply["action"] == "accept" {
             match &edits {
@@ -367,11 +372,11 @@ impl Relay {
             comments: reasons,
             client_info,
         };
-        if let (ClientForward::AsIs(call), _) =
-            self.run_approved(now, client.stream, &text, edits, by, delivery)
-        {
+        let frame = ClientFrame::of_indexed(&made, client.stream, now);
+        if let (ClientForward::AsIs(call), _) = self.run_approved(frame, edits, by, delivery) {
             let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-            self.effects.send_to_server(text, call, delivery);
+            self.effects
+                .send_to_server(made.into_text(), call, delivery);
         }
     }
 
@@ -385,13 +390,9 @@ impl Relay {
         edits: Option<&Edits>,
         rule: &str,
     ) -> Option<String> {
-        let text = edits?.frame();
+        let edited = edits?.frame();
         let decisions = self.settings.decisions.clone()?;
-        let index = FrameIndex::at(text.as_bytes());
-        let summary = index
-            .as_ref()
-            .map(|index| calls::summary(kind, Frame::of_text(text, index)));
-        let Some(Ok(summary)) = summary else {
+        let Ok(summary) = calls::summary(kind, edited) else {
             return Some("the changed arguments cannot be judged by the rules".to_owned());
         };
         let summary = made_on(stream, summary);
@@ -477,21 +478,19 @@ impl Relay {
     /// unchanged text, and `true` if the call has started.
     fn run_approved(
         &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
+        made: ClientFrame<'_>,
         edits: Option<Edits>,
         by: ApprovedBy,
         delivery: Option<DeliveryId>,
     ) -> (ClientForward, bool) {
         let (changed, edited) = edits.map(Edits::into_parts).unzip();
-        let binding = changed.as_ref().and_then(|_| binding_of(text));
-        let sent = without_unshown(changed.as_deref().unwrap_or(text)).or(changed);
-        let text = sent.as_deref().unwrap_or(text);
-        let Some(index) = FrameIndex::at(text.as_bytes()) else {
-            return (ClientForward::Handled, false);
+        let binding = changed.as_ref().and_then(|_| binding_of(*made));
+        let as_edited = changed.as_ref().map_or(*made, IndexedFrame::frame);
+        let sent = without_unshown(as_edited).or(changed);
+        let frame = match &sent {
+            Some(sent) => ClientFrame::of_indexed(sent, made.stream(), made.at()),
+            None => made,
         };
-        let frame = ClientFrame::of_text(text, &index, stream, now);
         let method = frame.method().unwrap_or_default();
         self.approvals.start(Approved {
             rule: by.rule,
@@ -510,7 +509,8 @@ impl Relay {
         let forward = match (forward, sent) {
             (ClientForward::AsIs(call), Some(sent)) => {
                 let delivery = call.and_then(|call| self.approvals.take_delivery(call));
-                self.effects.send_to_server(sent, call, delivery);
+                self.effects
+                    .send_to_server(sent.into_text(), call, delivery);
                 ClientForward::Handled
             }
             (forward, _) => forward,
@@ -594,16 +594,12 @@ fn made_on(stream: StreamId, call: CallSummary) -> CallSummary {
 }
 
 /// Returns the digest of a call in a request; `None` if it has none.
-fn digest_of(kind: CallKind, text: &str) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let summary = calls::summary(kind, Frame::of_text(text, &index));
-    Some(summary.ok()?.digest)
+fn digest_of(kind: CallKind, frame: Frame<'_>) -> Option<String> {
+    Some(calls::summary(kind, frame).ok()?.digest)
 }
 
 /// Returns the data that a state of this request is bound to.
-fn binding_of(text: &str) -> Option<CallBinding> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let frame = Frame::of_text(text, &index);
+fn binding_of(frame: Frame<'_>) -> Option<CallBinding> {
     let kind = CallKind::of_method(frame.method()?)?;
     Some(CallBinding::of_frame(kind, frame))
 }

@@ -1,6 +1,6 @@
 //! The members of a call that its approvers are shown; others are not sent to the server with the approval.
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::{Id, Revision, meta};
 use serde_json::value::RawValue;
@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use crate::CallKind;
 use crate::TRACE_PARENT;
 use crate::era::own_info;
-use crate::frame_edit;
+use crate::frame_edit::Splice;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
 
 /// Returns the members of a call's params that approvers are shown, or that do not affect the called tool.
@@ -168,26 +169,25 @@ pub fn is_trace_parent(text: &str) -> bool {
 }
 
 /// Returns the request without members of `_meta` and `task` that no approver has seen; `None` if it has none.
-pub(crate) fn without_unshown(text: &str) -> Option<String> {
-    let task = without_task_members(text);
-    without_unshown_meta(task.as_deref().unwrap_or(text)).or(task)
+pub(crate) fn without_unshown(frame: Frame<'_>) -> Option<IndexedFrame> {
+    let (task, meta) = (task_splice(frame), meta_splice(frame));
+    let splices: Vec<Splice> = task.into_iter().chain(meta).collect();
+    (!splices.is_empty()).then(|| IndexedFrame::changed(frame, &splices))
 }
 
-/// Returns the request with an empty `task`, so that the server decides how long the result is kept; `None` if it has no
-/// other.
-fn without_task_members(text: &str) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let range = Frame::of_text(text, &index).member_range(FramePart::Params, "task")?;
-    let task = Members::read_text(&text[range.clone()], "task").ok()?;
+/// Returns the change to an empty `task`, so that the server decides how long the result is kept; `None` if it has no
+/// members.
+fn task_splice(frame: Frame<'_>) -> Option<Splice> {
+    let range = frame.member_range(FramePart::Params, "task")?;
+    let task = Members::read_text(&frame.text()[range.clone()], "task").ok()?;
     let has_members = task.iter().next().is_some();
-    has_members.then(|| frame_edit::spliced(text, &range, "{}"))
+    has_members.then(|| Splice::new(range, "{}"))
 }
 
-/// Returns the request without members of `_meta` that no approver has seen; `None` if it has none.
-fn without_unshown_meta(text: &str) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let range = index.meta.clone()?;
-    let meta = Members::read_text(&text[range.clone()], "_meta").ok()?;
+/// Returns the change to a `_meta` without members that no approver has seen; `None` if it has none.
+fn meta_splice(frame: Frame<'_>) -> Option<Splice> {
+    let range = frame.range(FramePart::Meta)?.clone();
+    let meta = Members::read_text(&frame.text()[range.clone()], "_meta").ok()?;
     let is_needed =
         |name: &str, value: &RawValue| needed_of(name, value).as_deref() == Some(value.get());
     if meta.iter().all(|(name, value)| is_needed(name, value)) {
@@ -199,12 +199,19 @@ fn without_unshown_meta(text: &str) -> Option<String> {
         .map(|(name, value)| format!("{}:{value}", members::raw_text(name)))
         .collect();
     let known = format!("{{{}}}", known.join(","));
-    Some(frame_edit::spliced(text, &range, &known))
+    Some(Splice::new(range, known))
 }
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
+
+    fn changed(call: &str) -> Option<String> {
+        let index = FrameIndex::at(call.as_bytes()).unwrap();
+        without_unshown(Frame::of_text(call, &index)).map(IndexedFrame::into_text)
+    }
 
     const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/tmp/a", "n":12345678901234567890,"deep":{"on":true}}}}"#;
 
@@ -218,8 +225,8 @@ mod tests {
             r#"{{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":"info","traceparent":"{trace}"}}"#,
             own_info()
         );
-        assert_eq!(without_unshown_meta(&with(&needed)), None);
-        assert_eq!(without_unshown_meta(CALL), None);
+        assert_eq!(changed(&with(&needed)), None);
+        assert_eq!(changed(CALL), None);
         for unseen in [
             r#""force":"yes""#,
             r#""io.modelcontextprotocol/x":{"a":1}"#,
@@ -229,11 +236,7 @@ mod tests {
             r#""Traceparent":"x""#,
         ] {
             let more = needed.replacen('{', &format!("{{{unseen},"), 1);
-            assert_eq!(
-                without_unshown_meta(&with(&more)),
-                Some(with(&needed)),
-                "{unseen}"
-            );
+            assert_eq!(changed(&with(&more)), Some(with(&needed)), "{unseen}");
         }
         // Each has an invalid format.
         for another in [
@@ -246,7 +249,7 @@ mod tests {
             r#""traceparent":["force"]"#,
         ] {
             let sent = with(&format!("{{{another}}}"));
-            assert_eq!(without_unshown_meta(&sent), Some(with("{}")), "{another}");
+            assert_eq!(changed(&sent), Some(with("{}")), "{another}");
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
             let call = format!(
                 r#"{{"id":1,"method":"tools/call","params":{{"name":"rm","_meta":{meta}}}}}"#
             );
-            without_unshown_meta(&call).map(|call| {
+            changed(&call).map(|call| {
                 let call: serde_json::Value = serde_json::from_str(&call).unwrap();
                 call["params"]["_meta"].clone()
             })
@@ -359,16 +362,16 @@ mod tests {
         };
         for task in [r#"{"ttl":60000}"#, r#"{"ttl":null}"#] {
             assert_eq!(
-                without_unshown(&with(task)).as_deref(),
+                changed(&with(task)).as_deref(),
                 Some(&*with("{}")),
                 "{task}"
             );
         }
         for task in ["{}", "null"] {
-            assert_eq!(without_unshown(&with(task)), None, "{task}");
+            assert_eq!(changed(&with(task)), None, "{task}");
         }
         let both = with(r#"{"ttl":1}"#).replace(r#""_meta":{}"#, r#""_meta":{"force":1}"#);
-        assert_eq!(without_unshown(&both).as_deref(), Some(&*with("{}")));
+        assert_eq!(changed(&both).as_deref(), Some(&*with("{}")));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::form::{FieldKinds, Form};
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{Action, Capability, ElicitRequest, Mode, meta};
 
 use super::Client;
@@ -14,6 +14,7 @@ use super::rounds_client::declared_in;
 use crate::Audience;
 use crate::client_facts::{ClientFacts, ClientProfile, SeenClient};
 use crate::parts::calls::Call;
+use crate::parts::indexed_frame::IndexedFrame;
 
 /// The knowledge about a client besides its declarations.
 #[derive(Default)]
@@ -61,17 +62,17 @@ impl Client {
     /// Returns its profile in this call.
     fn profile(&self, call: Option<&Call>) -> ClientProfile {
         // Of a client with a session, a call says nothing more without `_meta`.
-        let says_more = |frame: &&str| !self.is_pushed_to() || frame.contains("\"_meta\"");
-        let frame = call.and_then(Call::frame).filter(says_more);
+        let says_more =
+            |frame: &Frame<'_>| !self.is_pushed_to() || frame.range(FramePart::Meta).is_some();
+        let frame = call.and_then(Call::frame).map(IndexedFrame::frame);
+        let frame = frame.filter(says_more);
         let profile = frame.and_then(|frame| self.profile_in(frame, self.capability(call)));
         profile.unwrap_or_else(|| self.1.profile.clone())
     }
 
     /// Returns its profile according to this request, which declares these modes; `None` if no facts are known.
-    fn profile_in(&self, request: &str, declares: Capability) -> Option<ClientProfile> {
+    fn profile_in(&self, frame: Frame<'_>, declares: Capability) -> Option<ClientProfile> {
         let facts = self.1.facts.as_ref()?;
-        let index = FrameIndex::at(request.as_bytes())?;
-        let frame = Frame::of_text(request, &index);
         let own = self.info();
         let named = frame.member(FramePart::Meta, meta::CLIENT_INFO);
         Some(facts.profile(&SeenClient {
@@ -137,7 +138,7 @@ impl Client {
         act: Action,
         after: Option<Duration>,
     ) -> Option<NotAPerson> {
-        let profile = self.profile_in(retry.text(), declared_in(retry))?;
+        let profile = self.profile_in(retry, declared_in(retry))?;
         profile.doubts(act, after)
     }
 

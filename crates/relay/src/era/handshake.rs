@@ -11,7 +11,7 @@ use super::probe::{ClientDiscover, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::effect_queue::EffectQueue;
 use crate::{Audience, ClientForward, Relay, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 impl Relay {
     /// Handles the opening of a session by the client.
@@ -133,9 +133,9 @@ impl Relay {
             return;
         }
         for (stream, waited) in self.early_requests.take() {
-            if let ClientForward::AsIs(call) = self.client_frame(now, stream, &waited) {
-                self.effects
-                    .tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
+            let frame = ClientFrame::of_indexed(&waited, stream, now);
+            if let ClientForward::AsIs(call) = self.client_message(frame) {
+                self.effects.tell_server(waited.into_text(), call);
             }
         }
     }
@@ -148,10 +148,7 @@ impl Relay {
     /// Rejects the requests that wait for the server's era.
     pub(super) fn reject_waiting_with(&mut self, refusal: &ErrorResponse) {
         for (stream, waited) in self.early_requests.take() {
-            let index = FrameIndex::at(&waited);
-            if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
-                self.effects.reject_on(stream, frame, refusal);
-            }
+            self.effects.reject_on(stream, waited.frame(), refusal);
         }
     }
 

@@ -1,9 +1,10 @@
 //! The state of the era detection: the openings sent, and the next step after each answer.
 
-use mcp_elicit_core::wire::{Envelope, Id, Revision};
+use mcp_elicit_core::wire::{Envelope, Frame, Id, Revision};
 use serde_json::value::RawValue;
 
 use crate::StreamId;
+use crate::parts::indexed_frame::IndexedFrame;
 
 /// The opening of a connection, by its era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +82,8 @@ const NO_METHOD: i64 = -32601;
 impl ParamsOf {
     /// Returns `true` if a refusal with this error, a whole frame, may be about the client's params rather than the
     /// server.
-    fn may_be_refused(self, error: &str) -> bool {
-        let code = Envelope::parse_within(error.as_bytes(), usize::MAX);
+    fn may_be_refused(self, error: Frame<'_>) -> bool {
+        let code = Envelope::parse_within(error.text().as_bytes(), usize::MAX);
         let code = code.ok().and_then(|all| all.error_code());
         match self {
             ParamsOf::Gateway => false,
@@ -114,9 +115,9 @@ pub(crate) struct EraProbe {
     opening: Opening,
     params_of: ParamsOf,
     /// The first error received for each opening.
-    refusals: Vec<(ProbeRequest, String)>,
+    refusals: Vec<(ProbeRequest, IndexedFrame)>,
     /// The refusal of the client's own `server/discover`.
-    clients_refusal: Option<String>,
+    clients_refusal: Option<IndexedFrame>,
     /// The client's own `server/discover`, until the server is asked with it.
     own_discover: Option<ClientDiscover>,
     /// The client's own version and params, if the server was asked for a newer one first.
@@ -141,7 +142,7 @@ pub(crate) enum NextStep {
     /// Use the rounds era, in which the server gave this `DiscoverResult`.
     UseRounds(EraProbe, String),
     /// The server speaks neither era; with its first error, if it gave one.
-    Failed(Opening, Option<String>),
+    Failed(Opening, Option<IndexedFrame>),
 }
 
 impl EraProbe {
@@ -244,8 +245,8 @@ impl EraProbe {
     }
 
     /// Returns the server's refusal of the client's own `server/discover`, a whole frame.
-    pub(crate) fn clients_refusal(&self) -> Option<&str> {
-        self.clients_refusal.as_deref()
+    pub(crate) fn clients_refusal(&self) -> Option<Frame<'_>> {
+        self.clients_refusal.as_ref().map(IndexedFrame::frame)
     }
 
     /// Records that the session, which the next answer opens, has no id.
@@ -288,13 +289,14 @@ impl EraProbe {
     }
 
     /// Returns the next step after a refusal of this opening; `error` is the error frame, if the server gave one.
-    pub(crate) fn refused(mut self, step: ProbeRequest, error: Option<&str>) -> NextStep {
+    pub(crate) fn refused(mut self, step: ProbeRequest, error: Option<Frame<'_>>) -> NextStep {
         if let Some(error) = error {
             if !self.refusals.iter().any(|(known, _)| *known == step) {
-                self.refusals.push((step, error.to_owned()));
+                self.refusals.push((step, IndexedFrame::of(error, None)));
             }
             if step == ProbeRequest::Discover && self.params_of != ParamsOf::Gateway {
-                self.clients_refusal.get_or_insert_with(|| error.to_owned());
+                self.clients_refusal
+                    .get_or_insert_with(|| IndexedFrame::of(error, None));
             }
         }
         if step == ProbeRequest::Initialize
@@ -308,7 +310,7 @@ impl EraProbe {
         if !self.open.is_empty() {
             return NextStep::Wait(self);
         }
-        let may_be_about_params = |error: &str| self.params_of.may_be_refused(error);
+        let may_be_about_params = |error: Frame<'_>| self.params_of.may_be_refused(error);
         if step == ProbeRequest::Discover && error.is_some_and(may_be_about_params) {
             self.params_of = ParamsOf::Gateway;
             return NextStep::Ask(self, ProbeRequest::Discover);

@@ -20,8 +20,9 @@ use super::negotiation::{declare, probe_meta};
 use super::probe::{EraOrder, EraProbe, NextStep, Opening, ProbeRequest};
 use crate::asking_frames::{asks_in_rounds, wants_links};
 use crate::frame_edit::ErrorResponse;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 /// The time for the only opening of a server, as a multiple of that for one of two.
 const ONLY_OPENING: u32 = 20;
@@ -122,7 +123,7 @@ impl Relay {
                 self.probe_refused(now, probe, step, None)
             }
             Some(result) => self.opening_accepted(now, probe, (step, id), frame, result),
-            None => self.probe_refused(now, probe, step, Some(frame.text())),
+            None => self.probe_refused(now, probe, step, Some(frame)),
         };
         self.flush_waiting(now);
         Some(forward)
@@ -277,7 +278,7 @@ impl Relay {
         now: Timestamp,
         probe: EraProbe,
         step: ProbeRequest,
-        error: Option<&str>,
+        error: Option<Frame<'_>>,
     ) -> ServerForward {
         self.next_step(now, probe.refused(step, error));
         ServerForward::Handled
@@ -310,13 +311,14 @@ impl Relay {
             }
             NextStep::Failed(opening, error) => {
                 self.server = Server::default();
-                self.probe_failed(opening, error.as_deref());
+                let error = error.as_ref().map(IndexedFrame::frame);
+                self.probe_failed(opening, error);
             }
         }
     }
 
     /// Ends the probe of a server of neither era: the client gets the first error of the server.
-    fn probe_failed(&mut self, opening: Opening, error: Option<&str>) {
+    fn probe_failed(&mut self, opening: Opening, error: Option<Frame<'_>>) {
         if let Some(wanted) = self.settings.revision {
             let reason = self.reason_of_refusal(error);
             self.lacks_revision(&opening, wanted, &reason);
@@ -333,15 +335,18 @@ impl Relay {
     }
 
     /// Returns the server's reason for refusing an opening in one revision, from its error, a whole frame.
-    fn reason_of_refusal(&self, frame: Option<&str>) -> String {
+    fn reason_of_refusal(&self, frame: Option<Frame<'_>>) -> String {
         let said = frame.and_then(|frame| {
-            let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
+            let text = frame.text().as_bytes();
+            let envelope = Envelope::parse_within(text, usize::MAX).ok()?;
             let message = members::member(envelope.error()?, "message");
             let message = message.and_then(members::text).map(Cow::into_owned);
             Some((envelope.error_code(), message.unwrap_or_default()))
         });
         match said {
-            Some((Some(code), message)) if self.may_pass_error(frame) => {
+            Some((Some(code), message))
+                if frame.is_some_and(|frame| self.may_pass_error(frame)) =>
+            {
                 let message = mcp_elicit_core::text::beginning(&message, LONGEST_REASON);
                 format!("it refused with {message:?} (error {code})")
             }
@@ -353,21 +358,15 @@ impl Relay {
 
     /// Returns `true` if this error of an opening, a whole frame, may go to the client. No rule applies to an opening,
     /// so under rules its links are not passed on.
-    fn may_pass_error(&self, error: Option<&str>) -> bool {
-        let Some(text) = error else {
-            return false;
-        };
-        let index = FrameIndex::at(text.as_bytes());
-        let frame = index.as_ref().map(|index| Frame::of_text(text, index));
-        self.settings.decisions.is_none() || frame.is_some_and(|frame| !wants_links(frame, true))
+    fn may_pass_error(&self, error: Frame<'_>) -> bool {
+        self.settings.decisions.is_none() || !wants_links(error, true)
     }
 
     /// Returns the response to an opening that the server has refused with this error, a whole frame.
-    fn refused_opening(&self, id: &Id, error: Option<&str>) -> String {
-        if self.may_pass_error(error)
-            && let Some(text) = error
-            && let Some(index) = FrameIndex::at(text.as_bytes())
-            && let Some(error) = Frame::of_text(text, &index).error()
+    fn refused_opening(&self, id: &Id, error: Option<Frame<'_>>) -> String {
+        if let Some(frame) = error
+            && self.may_pass_error(frame)
+            && let Some(error) = frame.error()
         {
             return message::error(Some(id), error);
         }

@@ -4,7 +4,7 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::NotAPerson;
 use mcp_elicit_core::question::outcome_json;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::meta::PROTOCOL_VERSION;
 use mcp_elicit_core::wire::{
     Capability, ElicitRequest, ElicitResult, Envelope, Id, Meta, Mode, Revision, SessionVersion,
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::Client;
 use super::client::ClientEra;
 use super::peer_info::{bounded_capabilities, bounded_info};
-use crate::frame_edit::{self, ErrorResponse, may_be_own};
+use crate::frame_edit::{self, ErrorResponse, Splice, may_be_own};
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::parts::calls::Call;
@@ -186,7 +186,7 @@ impl Relay {
             .and_then(Call::stream);
         let sent = match (question.origin(), question.server_frame()) {
             (Origin::Pushed { id }, Some(frame)) => match question.reason() {
-                None if has_servers_id => Some((id.clone(), frame.to_string())),
+                None if has_servers_id => Some((id.clone(), frame.text().to_owned())),
                 None => Some((own.clone(), frame_edit::with_id(frame, &own))),
                 Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
             },
@@ -345,19 +345,20 @@ fn error_code(frame: Frame<'_>) -> i64 {
 fn with_same_id(frame: Frame<'_>, id: &Id) -> String {
     match frame.id() {
         Some(known) if known == *id => frame.text().to_owned(),
-        _ => frame_edit::with_id(frame.text(), id),
+        _ => frame_edit::with_id(frame, id),
     }
 }
 
 /// Returns the server's question again, with the reason; everything else is unchanged.
-fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
-    let index = FrameIndex::at(frame.as_bytes())?;
-    let place = Frame::of_text(frame, &index).member_range(FramePart::Params, "message")?;
-    let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
+fn reworded(frame: Frame<'_>, id: &Id, reason: &str) -> Option<String> {
+    let place = frame.member_range(FramePart::Params, "message")?;
+    let message: String = serde_json::from_str(&frame.text()[place.clone()]).ok()?;
     let message = members::raw_text(&message_again(&message, reason));
-    Some(frame_edit::with_id(
-        &frame_edit::spliced(frame, &place, message.get()),
-        id,
+    let message = Splice::new(place, message.get());
+    let id = frame_edit::id_splice(frame, id);
+    Some(frame_edit::with_splices(
+        frame.text(),
+        id.iter().chain([&message]),
     ))
 }
 

@@ -6,7 +6,7 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::members::{self, Members};
 use mcp_elicit_core::wire::spelling::has_same_letters;
 use mcp_elicit_core::wire::{
-    ElicitRequest, Frame, FrameIndex, FramePart, Id, Revision, SessionVersion, WireError, meta,
+    ElicitRequest, Frame, FramePart, Id, Revision, SessionVersion, WireError, meta,
 };
 use serde_json::{Value, json};
 
@@ -15,8 +15,9 @@ use super::server::ServerEra;
 use super::{Server, declared_in};
 use crate::asking_frames::asks_in_rounds;
 use crate::call_start::{Carried, Start};
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::parts::asks::Origin;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{CallId, CallKind, ClientForward, ClientFrame, Relay, Timestamp};
 
 /// A server of this era: it has a session, opened with `initialize`.
@@ -206,7 +207,7 @@ impl Relay {
                     attribution,
                     origin,
                     request,
-                    Some(frame.text()),
+                    Some(frame),
                     params.as_ref().ok(),
                 )
             });
@@ -254,7 +255,7 @@ const OF_ROUNDS: [&str; 4] = [
 
 /// Returns the request without the members of the rounds era; `None` if it has none. A server of both eras with an open
 /// session would otherwise answer it as one of the rounds era, and ask in its result.
-fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError> {
+fn without_rounds_members(frame: Frame<'_>) -> Result<Option<IndexedFrame>, WireError> {
     let mut changed = None;
     let index = frame.index();
     let object = |range: &&Range<usize>| frame.text()[range.start..].starts_with('{');
@@ -267,32 +268,36 @@ fn without_rounds_members(frame: Frame<'_>) -> Result<Option<String>, WireError>
                 .map(|(name, value)| format!("{}:{}", members::raw_text(name), value.get()))
                 .collect();
             let left = format!("{{{}}}", left.join(","));
-            changed = Some(frame_edit::spliced(frame.text(), range, &left));
+            let splice = Splice::new(range.clone(), left);
+            changed = Some(IndexedFrame::changed(frame, &[splice]));
         }
     }
     if index.request_state.is_none() && index.input_responses.is_none() {
         return Ok(changed);
     }
-    let text = changed.as_deref().unwrap_or(frame.text());
-    let index = FrameIndex::at(text.as_bytes()).unwrap_or_default();
-    let frame = Frame::of_text(text, &index);
+    let frame = changed.as_ref().map_or(frame, IndexedFrame::frame);
     let (Some(params), Some(range)) = (frame.params(), frame.range(FramePart::Params)) else {
         return Ok(changed);
     };
     let without_state = Members::read(params, "params")?.with("requestState", None);
     let params = Members::read(&without_state, "params")?.with("inputResponses", None);
-    Ok(Some(frame_edit::spliced(text, range, params.get())))
+    let text = frame_edit::spliced(frame.text(), range, params.get());
+    let read = IndexedFrame::read(text);
+    read.map(Some)
+        .map_err(|_| WireError::NotObject { location: "params" })
 }
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
 
     fn sent(params: &str) -> String {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
         let index = FrameIndex::at(text.as_bytes()).unwrap();
         let changed = without_rounds_members(Frame::of_text(&text, &index)).unwrap();
-        let changed = changed.unwrap_or(text);
+        let changed = changed.map_or(text, IndexedFrame::into_text);
         let index = FrameIndex::at(changed.as_bytes()).unwrap();
         changed[index.params.unwrap()].to_owned()
     }

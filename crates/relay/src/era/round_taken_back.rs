@@ -5,13 +5,14 @@
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+use mcp_elicit_core::wire::Frame;
 use mcp_elicit_core::wire::{InputRequired, members};
 
 use super::rounds_client::declared_with_own;
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, RoundId};
 use crate::parts::calls::{AskingCall, Call, Request};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::retries::with_server_state;
 use crate::{
     AskId, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, Timestamp,
@@ -28,8 +29,8 @@ impl Relay {
         given: Vec<(AskId, Outcome)>,
         moves: &[(AskId, NotAPerson)],
     ) -> ClientForward {
-        let (Some(text), Some(first)) = (
-            self.passed_rounds.text(round),
+        let (Some(asked_in), Some(first)) = (
+            self.passed_rounds.frame(round),
             with_server_state(*frame, None, true),
         ) else {
             let why = "the question cannot be asked again";
@@ -61,7 +62,7 @@ impl Relay {
                 self.effects.push(Effect::Leave { record });
             }
         }
-        self.collect_taken_back(frame.at(), key, &text);
+        self.collect_taken_back(frame.at(), key, asked_in.frame());
         ClientForward::Handled
     }
 
@@ -69,20 +70,18 @@ impl Relay {
     fn insert_taken_back(
         &mut self,
         frame: ClientFrame<'_>,
-        first: &str,
+        first: &IndexedFrame,
     ) -> Result<CallId, ErrorResponse> {
-        let unreadable = ErrorResponse::unreadable;
-        let index = FrameIndex::at(first.as_bytes()).ok_or_else(unreadable)?;
-        let call = Frame::of_text(first, &index);
+        let call = first.frame();
         let kind = call.method().and_then(CallKind::of_method);
-        let (kind, id) = kind.zip(frame.id()).ok_or_else(unreadable)?;
+        let (kind, id) = kind.zip(frame.id()).ok_or_else(ErrorResponse::unreadable)?;
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
             Err(fault) => return Err(fault.refusal()),
         };
         let (capability, changed) = declared_with_own(call, self.settings.answer_with);
-        let sent = changed.as_deref().unwrap_or(first);
-        let kept = AskingCall::new(kind, sent.as_bytes().to_vec().into(), capability);
+        let sent = changed.unwrap_or_else(|| first.clone());
+        let kept = AskingCall::new(kind, sent, capability);
         let mut call = Call::new(permit, frame.at(), frame.stream(), id, Request::Call(kept));
         call.describe_client(self.client.info_in(*frame));
         call.ask_people();
@@ -90,11 +89,8 @@ impl Relay {
     }
 
     /// Asks the questions of the round again, in the gateway's own call.
-    fn collect_taken_back(&mut self, now: Timestamp, key: CallId, text: &str) {
-        let Some(index) = FrameIndex::at(text.as_bytes()) else {
-            return;
-        };
-        let part = Frame::of_text(text, &index).result();
+    fn collect_taken_back(&mut self, now: Timestamp, key: CallId, round: Frame<'_>) {
+        let part = round.result();
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
             return;
         };

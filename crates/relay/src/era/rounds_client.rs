@@ -17,9 +17,10 @@ use super::negotiation::with_declared;
 use super::peer_info::{bounded_capabilities, bounded_info};
 use super::pushed_client::in_revision;
 use super::{Client, Server};
-use crate::frame_edit::{self, ErrorResponse};
+use crate::frame_edit::{ErrorResponse, Splice};
 use crate::parts::asks::UnusableReply;
 use crate::parts::calls::Call;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::StateClaims;
 use crate::parts::server_round::Round;
 use crate::{AskId, AskedVia, Audience, CallId, CallKind, Relay, Timer, Timestamp};
@@ -123,14 +124,14 @@ impl Client {
         Some(ErrorResponse::new(-32601, why).to_response(id))
     }
 
-    /// Returns the server's answer to a call of this kind in the form of the client's era; `None` if the client may
-    /// have it unchanged.
+    /// Returns the change of the server's answer to a call of this kind to the form of the client's era; `None` if the
+    /// client may have it unchanged.
     pub(crate) fn in_own_era(
         &self,
         server: &Server,
         kind: Option<CallKind>,
         frame: Frame<'_>,
-    ) -> Option<String> {
+    ) -> Option<Splice> {
         if !self.answers_with_retries() || !server.pushes_questions() {
             return None;
         }
@@ -153,7 +154,7 @@ impl Client {
         } else {
             r#""resultType":"complete""#
         };
-        Some(frame_edit::with_first(text, range, stamp))
+        Some(Splice::first(text, range, stamp))
     }
 }
 
@@ -178,16 +179,16 @@ pub(crate) fn declared_in(frame: Frame<'_>) -> Capability {
 pub(super) fn declared_with_own(
     frame: Frame<'_>,
     audience: Audience,
-) -> (Capability, Option<String>) {
+) -> (Capability, Option<IndexedFrame>) {
     let Some(range) = frame.member_range(FramePart::Meta, meta::CLIENT_CAPABILITIES) else {
         return (Capability::NONE, None);
     };
-    let text = frame.text();
-    let declared = &text[range.clone()];
+    let declared = &frame.text()[range.clone()];
     let changed = with_declared(audience, declared, REVISION);
+    let changed = changed.map(|value| Splice::new(range, value.get()));
     (
         capability_in(declared),
-        changed.map(|value| frame_edit::spliced(text, &range, value.get())),
+        changed.map(|splice| IndexedFrame::changed(frame, &[splice])),
     )
 }
 

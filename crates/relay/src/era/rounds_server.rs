@@ -17,6 +17,7 @@ use crate::call_start::Start;
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, Origin};
 use crate::parts::calls::Call;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
 use crate::parts::server_round::{Entry, Round};
 use crate::{
@@ -124,9 +125,9 @@ fn meta_for(client: &Client, audience: Audience) -> Value {
     })
 }
 
-/// Returns the request with this `_meta`, in which every request of the rounds era describes itself, and with the
+/// Returns the text of a request with this `_meta`, in which every request of the rounds era describes itself, and with the
 /// minimum level of log messages for its client.
-pub(super) fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<String> {
+pub(super) fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Option<IndexedFrame> {
     let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
     let mut params = envelope.params().map(ToOwned::to_owned);
     for key in [
@@ -141,7 +142,7 @@ pub(super) fn with_meta(text: &str, own: &Value, level: Option<LogLevel>) -> Opt
         let level = members::raw_text(level.name());
         params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
     }
-    envelope.with_body(params.as_deref()?).ok()
+    IndexedFrame::read(envelope.with_body(params.as_deref()?).ok()?).ok()
 }
 
 impl Relay {
@@ -175,7 +176,7 @@ impl Relay {
         }
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
-            return self.pass_round_on(now, key, &required, frame.text());
+            return self.pass_round_on(now, key, &required, frame);
         }
         if let Err(refusal) = self.take_round(now, key, required, asked) {
             self.fail(now, key, &refusal);
@@ -224,7 +225,7 @@ impl Relay {
             return None;
         }
         let frame = self.calls.get(key)?.frame()?;
-        let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
+        let envelope = Envelope::parse_within(frame.bytes(), usize::MAX).ok()?;
         let meta = Meta::from_params(envelope.params()).ok()?;
         let declared = meta
             .client_capabilities()

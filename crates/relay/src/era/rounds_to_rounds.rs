@@ -9,15 +9,15 @@
 
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::NotAPerson;
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
-use mcp_elicit_core::wire::{InputRequired, InputResponses};
+use mcp_elicit_core::wire::{Frame, InputRequired, InputResponses};
 use serde_json::Value;
 
 use crate::call_start::Carried;
-use crate::frame_edit::{ErrorResponse, with_id};
+use crate::frame_edit::ErrorResponse;
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, Origin, RoundId, UnusableReply};
 use crate::parts::calls::Call;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::passed_rounds::{ClientAnswers, Retry, with_state};
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims};
 use crate::retries::with_server_state;
@@ -32,17 +32,18 @@ impl Relay {
         now: Timestamp,
         key: CallId,
         required: &InputRequired,
-        text: &str,
+        frame: Frame<'_>,
     ) -> ServerForward {
         let server = ServerState::new(required.state.clone());
         let number = self.round_states.next_number();
         if required.questions().next().is_none() {
             // Nothing needs to be recorded: the client and the server handle it.
-            self.send_round(now, key, text, number, Vec::new(), server);
+            self.send_round(now, key, frame, number, Vec::new(), server);
             return ServerForward::Handled;
         }
         let round = RoundId::new(number);
-        self.passed_rounds.begin(round, server, text.to_owned());
+        let kept = IndexedFrame::of(frame, None);
+        self.passed_rounds.begin(round, server, kept.clone());
         for (entry, request) in required.questions() {
             let origin = Origin::PassedRound {
                 entry: entry.to_owned(),
@@ -60,7 +61,7 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.pass_round(text.to_owned());
+            call.pass_round(kept);
         }
         ServerForward::Handled
     }
@@ -76,7 +77,7 @@ impl Relay {
             return;
         }
         let call = self.calls.get_mut(key);
-        let Some(text) = call.and_then(Call::take_passing_round) else {
+        let Some(passed) = call.and_then(Call::take_passing_round) else {
             return;
         };
         let mut asked = Vec::new();
@@ -97,7 +98,8 @@ impl Relay {
         let Some(server) = self.passed_rounds.server_state(round) else {
             return;
         };
-        if let Some(state) = self.send_round(now, key, &text, round.number(), asked, server) {
+        let number = round.number();
+        if let Some(state) = self.send_round(now, key, passed.frame(), number, asked, server) {
             self.passed_rounds.sent(round, state);
         }
     }
@@ -107,22 +109,20 @@ impl Relay {
         &mut self,
         now: Timestamp,
         key: CallId,
-        text: &str,
+        round: Frame<'_>,
         number: u64,
         asked: Vec<(String, String)>,
         server: ServerState,
     ) -> Option<String> {
         let state = self.sealed_state(now, key, number, asked, Some(server));
-        let sent = state.as_deref().and_then(|state| with_state(text, state));
-        let sent = sent.and_then(|text| Some((FrameIndex::at(text.as_bytes())?, text)));
-        let Some((index, text)) = sent else {
+        let sent = state.as_deref().and_then(|state| with_state(round, state));
+        let Some(sent) = sent else {
             let why = "the server's question cannot be given a state";
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return None;
         };
-        let frame = Frame::of_text(&text, &index);
-        if let ServerForward::AsIs { stream, last } = self.finish(now, key, frame) {
-            self.effects.tell_client(stream, text, last);
+        if let ServerForward::AsIs { stream, last } = self.finish(now, key, sent.frame()) {
+            self.effects.tell_client(stream, sent.into_text(), last);
         }
         state
     }
@@ -263,8 +263,8 @@ impl Relay {
             .round_states
             .seal_asking(frame.at(), binding, number, records, server);
         let sent = state.and_then(|state| {
-            let again = self.passed_rounds.again(round, &state, &reasons)?;
-            Some((with_id(&again, &id?), state))
+            let again = self.passed_rounds.again(round, &id?, &state, &reasons)?;
+            Some((again, state))
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
@@ -285,21 +285,18 @@ impl Relay {
     ) {
         let ready = self.passed_rounds.answered(round, entry, reply, record);
         if let Some(retry) = ready {
-            let (stream, at, text, records) = retry.into_parts();
+            let (stream, at, request, records) = retry.into_parts();
             let carried = Carried::delivery(self.deliveries.begin(records, None));
-            self.pass_on(stream, at, text, carried);
+            self.pass_on(stream, at, request, carried);
         }
     }
 
     /// Ends a retry whose answer was lost to another.
     pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
-        let Some((stream, text, records)) = self.passed_rounds.fail(round) else {
+        let Some((stream, request, records)) = self.passed_rounds.fail(round) else {
             return;
         };
         self.return_unsent(records);
-        if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            self.effects
-                .reject_on(stream, Frame::of_text(&text, &index), refusal);
-        }
+        self.effects.reject_on(stream, request.frame(), refusal);
     }
 }

@@ -13,8 +13,9 @@ use super::probe::{EraOrder, EraProbe, Opening, ProbeRequest};
 use super::rounds_server::with_meta;
 use super::{ClientEra, own_info};
 use crate::frame_edit::{self, ErrorResponse};
-use crate::from_client::with_token;
+use crate::from_client::token_splice;
 use crate::parts::calls::Call;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{CallId, Effect, Relay, ServerForward, StreamId, Timestamp};
 use mcp_elicit_core::wire::{Revision, meta};
 
@@ -103,10 +104,10 @@ impl Relay {
             }
             _ => None,
         };
-        if let Some((stream, text)) = again {
+        if let Some((stream, request)) = again {
             self.remove_call(key);
             self.leave_session(now);
-            self.keep_early(stream, &text);
+            self.keep_early(stream, request);
         } else {
             let why = format!(
                 "the server {} did not ask in its session; the gateway now uses {} with it: make the call again",
@@ -120,14 +121,17 @@ impl Relay {
     }
 
     /// Returns a call as its client made it, with its stream.
-    fn call_as_it_came(&self, key: CallId) -> Option<(StreamId, String)> {
+    fn call_as_it_came(&self, key: CallId) -> Option<(StreamId, IndexedFrame)> {
         let call = self.calls.get(key)?;
         let stream = call.stream()?;
-        let mut text = frame_edit::with_id(call.frame()?, call.client_id());
+        let frame = call.frame()?.frame();
         let progress = call.progress();
-        if let (Some(token), Some(_)) = (progress.token(), progress.upstream_token()) {
-            text = with_token(&text, token).unwrap_or(text);
-        }
+        let token = progress.upstream_token().and(progress.token());
+        let token = token.and_then(|token| token_splice(frame, token));
+        let splices = frame_edit::id_splice(frame, call.client_id())
+            .into_iter()
+            .chain(token);
+        let mut request = IndexedFrame::changed(frame, &splices.collect::<Vec<_>>());
         if let ClientEra::Rounds(client) = &self.client.0 {
             let declared = call.capability();
             let revision = Revision::V2026_07_28;
@@ -141,15 +145,15 @@ impl Relay {
                 meta::CLIENT_INFO: self.client.info().and_then(|info| serde_json::from_str(&info).ok()).unwrap_or_else(own_info),
                 meta::CLIENT_CAPABILITIES: super::negotiation::declare(capabilities, declared, revision),
             });
-            text = with_meta(&text, &own, None)?;
+            request = with_meta(request.text(), &own, None)?;
         }
-        Some((stream, text))
+        Some((stream, request))
     }
 
     /// Keeps a call until the server's era is known.
-    fn keep_early(&mut self, stream: StreamId, text: &str) {
+    fn keep_early(&mut self, stream: StreamId, request: IndexedFrame) {
         if let Ok(permit) = self.calls.budget().permit() {
-            self.early_requests.add(permit, stream, text);
+            self.early_requests.add(permit, stream, request);
         }
     }
 

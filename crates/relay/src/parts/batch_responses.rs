@@ -2,7 +2,7 @@
 //! (JSON-RPC 2.0, section 6).
 
 use mcp_elicit_core::wire::Id;
-use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
+use mcp_elicit_core::wire::frame::{Frame, Shape};
 
 /// The largest size of the responses that are kept for one list, in bytes. Those that are there go out as one list when it
 /// is exceeded, and the rest as another.
@@ -47,18 +47,17 @@ impl BatchResponses {
     }
 
     /// Handles a frame for the client.
-    pub(crate) fn frame(&mut self, frame: &str) -> InBatch {
-        let index = FrameIndex::at(frame.as_bytes());
-        let Some(id) = index
-            .filter(|index| index.shape() == Some(Shape::Response))
-            .and_then(|index| index.id_in(frame.as_bytes()))
-        else {
+    pub(crate) fn frame(&mut self, frame: Frame<'_>) -> InBatch {
+        let id = frame
+            .id()
+            .filter(|_| frame.shape() == Some(Shape::Response));
+        let Some(id) = id else {
             return InBatch::No;
         };
         let Some(at) = self.end_wait(&id) else {
             return InBatch::No;
         };
-        self.0[at].responses.push(frame.to_owned());
+        self.0[at].responses.push(frame.text().to_owned());
         if self.0[at].awaited.is_empty() {
             let list = self.0.remove(at).into_list();
             return list.map_or(InBatch::Kept, InBatch::Complete);

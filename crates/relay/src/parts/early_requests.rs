@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use mcp_elicit_core::wire::Frame;
+
 use crate::StreamId;
 use crate::parts::call_budget::Permit;
+use crate::parts::indexed_frame::IndexedFrame;
 
 /// The number of requests that may wait.
 const WAITING: usize = 256;
@@ -11,31 +14,35 @@ const WAITING: usize = 256;
 /// The requests, oldest first, each with its stream.
 #[derive(Default)]
 pub(crate) struct EarlyRequests {
-    frames: VecDeque<(StreamId, Vec<u8>, Permit)>,
+    frames: VecDeque<(StreamId, IndexedFrame, Permit)>,
 }
 
 impl EarlyRequests {
     /// Adds a request. Returns `false` if too many wait.
-    pub(crate) fn add(&mut self, mut permit: Permit, stream: StreamId, frame: &str) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        mut permit: Permit,
+        stream: StreamId,
+        frame: IndexedFrame,
+    ) -> bool {
         let free = self.frames.len() < WAITING;
         if free {
-            permit.set_bytes(frame.len());
-            let frame = frame.as_bytes().to_vec();
+            permit.set_bytes(frame.size());
             self.frames.push_back((stream, frame, permit));
         }
         free
     }
 
     /// Takes all requests out.
-    pub(crate) fn take(&mut self) -> Vec<(StreamId, Vec<u8>)> {
+    pub(crate) fn take(&mut self) -> Vec<(StreamId, IndexedFrame)> {
         let frames = std::mem::take(&mut self.frames);
         let without_permit = |(stream, frame, _)| (stream, frame);
         frames.into_iter().map(without_permit).collect()
     }
 
     /// Returns the waiting requests.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.frames.iter().map(|(_, frame, _)| frame.as_slice())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
+        self.frames.iter().map(|(_, frame, _)| frame.frame())
     }
 
     /// Returns the number of waiting requests.

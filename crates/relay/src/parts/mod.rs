@@ -30,6 +30,7 @@
 //! | `own_tasks` | the tasks that the gateway runs for this client |
 //! | `tool_listing`, `catalog` | the gateway's own request for the tools; the known tools |
 //! | `server_requests` | the server's requests that are not questions |
+//! | `indexed_frame` | frames that are kept with the positions of their members |
 //! | `frame_reports` | the reports about frames that are not passed on |
 //! | `odd_ids` | the reports about responses with another id than their request |
 //! | `progress_seen` | the last progress of tokens whose calls are not known |
@@ -55,6 +56,7 @@ mod eviction;
 pub(crate) mod frame_reports;
 pub(crate) mod held_bytes;
 pub(crate) mod hold_timers;
+pub(crate) mod indexed_frame;
 pub(crate) mod limits;
 pub(crate) mod log_levels;
 pub(crate) mod odd_ids;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::parts::call_budget::Permit;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{CallId, StreamId, Timestamp};
 
 /// The prefix of the ids of the gateway's tasks; the record's id follows.
@@ -169,17 +170,23 @@ struct OwnTask {
     runs: bool,
     permit: Permit,
     /// Requests to the client that no request of the client could carry yet.
-    dialogs: Vec<String>,
+    dialogs: Vec<Dialog>,
     /// The requests for its result.
     followers: Vec<CallId>,
+}
+
+/// A request to the client that asks a question in a task.
+pub(crate) struct Dialog {
+    /// The id under which the client knows the question.
+    pub(crate) id: Id,
+    pub(crate) text: String,
 }
 
 /// A request for the result of a task.
 struct Follower {
     /// The record's id of the task.
     record: String,
-    /// The request.
-    text: String,
+    request: IndexedFrame,
 }
 
 /// The end of a task, for the record.
@@ -333,10 +340,15 @@ impl OwnTasks {
     }
 
     /// Adds a request for the result of the task with this id in the record. Returns the dialogs that wait for it.
-    pub(crate) fn follow(&mut self, call: CallId, record: &str, text: String) -> Vec<String> {
+    pub(crate) fn follow(
+        &mut self,
+        call: CallId,
+        record: &str,
+        request: IndexedFrame,
+    ) -> Vec<Dialog> {
         let follower = Follower {
             record: record.to_owned(),
-            text,
+            request,
         };
         self.following.insert(call, follower);
         let mut all = self.by_stream.values_mut();
@@ -349,12 +361,12 @@ impl OwnTasks {
 
     /// Ends the wait for the end of a task. Returns the task's id in the record and the request; `None` if the call did not
     /// wait for one.
-    pub(crate) fn end_following(&mut self, call: CallId) -> Option<(String, String)> {
-        let Follower { record, text } = self.following.remove(&call)?;
+    pub(crate) fn end_following(&mut self, call: CallId) -> Option<(String, IndexedFrame)> {
+        let Follower { record, request } = self.following.remove(&call)?;
         for task in self.by_stream.values_mut() {
             task.followers.retain(|known| *known != call);
         }
-        Some((record, text))
+        Some((record, request))
     }
 
     /// Returns the newest request for the task's result.
@@ -363,11 +375,11 @@ impl OwnTasks {
     }
 
     /// Keeps a request to the client until a request for the task's result can carry it.
-    pub(crate) fn keep_dialog(&mut self, stream: StreamId, frame: String) {
+    pub(crate) fn keep_dialog(&mut self, stream: StreamId, dialog: Dialog) {
         if let Some(task) = self.by_stream.get_mut(&stream)
             && task.dialogs.len() < DIALOGS
         {
-            task.dialogs.push(frame);
+            task.dialogs.push(dialog);
         }
     }
 

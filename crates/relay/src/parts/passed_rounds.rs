@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
-use mcp_elicit_core::wire::{Envelope, InputResponses, members};
+use mcp_elicit_core::wire::{Envelope, Frame, FramePart, Id, InputResponses, members};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::frame_edit;
+use crate::frame_edit::{self, Splice};
 use crate::parts::asks::{RoundId, message_again};
 use crate::parts::call_budget::Permit;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::ServerState;
 use crate::{AskId, StreamId, Timestamp};
 
@@ -24,7 +24,7 @@ struct PassedRound {
     /// The state that the server gave.
     server: ServerState,
     /// The round as the server wrote it, for asking again.
-    text: String,
+    frame: IndexedFrame,
     /// Its questions whose answers have not been taken.
     open: Vec<AskId>,
     progress: Progress,
@@ -46,7 +46,7 @@ pub(crate) struct Retry {
     _permit: Permit,
     stream: StreamId,
     at: Timestamp,
-    text: String,
+    request: IndexedFrame,
     /// The client's answers, as the record would have them, by the keys of the round.
     own: ClientAnswers,
     /// The record's answers, by the keys of the round.
@@ -63,14 +63,14 @@ pub(crate) struct ClientAnswers(HashMap<String, Value>);
 pub(crate) struct ReadyRetry {
     stream: StreamId,
     at: Timestamp,
-    text: String,
+    request: IndexedFrame,
     records: Vec<String>,
 }
 
 impl ReadyRetry {
     /// Returns its stream, the time of its arrival, the request for the server and the records of the answers in it.
-    pub(crate) fn into_parts(self) -> (StreamId, Timestamp, String, Vec<String>) {
-        (self.stream, self.at, self.text, self.records)
+    pub(crate) fn into_parts(self) -> (StreamId, Timestamp, IndexedFrame, Vec<String>) {
+        (self.stream, self.at, self.request, self.records)
     }
 }
 
@@ -87,15 +87,15 @@ impl Retry {
         mut permit: Permit,
         stream: StreamId,
         at: Timestamp,
-        text: String,
+        request: IndexedFrame,
         own: ClientAnswers,
     ) -> Self {
-        permit.set_bytes(text.len());
+        permit.set_bytes(request.size());
         Self {
             _permit: permit,
             stream,
             at,
-            text,
+            request,
             own,
             replies: Vec::new(),
             records: Vec::new(),
@@ -111,9 +111,9 @@ impl Retry {
     }
 
     /// Returns the retry with the record's answers; `None` if it may be sent unchanged.
-    fn changed(&self) -> Option<String> {
+    fn changed(&self) -> Option<IndexedFrame> {
         self.others().next()?;
-        let envelope = Envelope::parse_within(self.text.as_bytes(), usize::MAX).ok()?;
+        let envelope = Envelope::parse_within(self.request.bytes(), usize::MAX).ok()?;
         let params = envelope.params()?;
         let mut responses = InputResponses::from_params(params)
             .ok()?
@@ -124,16 +124,16 @@ impl Retry {
         let params = members::Members::read(params, "params")
             .ok()?
             .with("inputResponses", Some(&responses.to_raw()));
-        envelope.with_body(&params).ok()
+        IndexedFrame::read(envelope.with_body(&params).ok()?).ok()
     }
 }
 
 impl PassedRounds {
     /// Begins a round of the server, with the server's state.
-    pub(crate) fn begin(&mut self, id: RoundId, server: ServerState, text: String) {
+    pub(crate) fn begin(&mut self, id: RoundId, server: ServerState, frame: IndexedFrame) {
         let round = PassedRound {
             server,
-            text,
+            frame,
             open: Vec::new(),
             progress: Progress::Inside,
         };
@@ -173,18 +173,28 @@ impl PassedRounds {
     }
 
     /// Returns the round as the server wrote it.
-    pub(crate) fn text(&self, id: RoundId) -> Option<String> {
-        self.by_id.get(&id).map(|round| round.text.clone())
+    pub(crate) fn frame(&self, id: RoundId) -> Option<IndexedFrame> {
+        self.by_id.get(&id).map(|round| round.frame.clone())
     }
 
-    /// Returns the round again under another state, with the reasons why its questions are asked again.
+    /// Returns the round again as the response to the request of this id, under another state, with the reasons why its
+    /// questions are asked again.
     pub(crate) fn again(
         &self,
-        id: RoundId,
+        round: RoundId,
+        id: &Id,
         state: &str,
         reasons: &[(String, String)],
     ) -> Option<String> {
-        with_reasons(&with_state(&self.by_id.get(&id)?.text, state)?, reasons)
+        let frame = self.by_id.get(&round)?.frame.frame();
+        let range = frame.range(FramePart::Result)?.clone();
+        let result = with_reasons(result_with_state(frame, state)?, reasons)?;
+        let result = Splice::new(range, result.get());
+        let id = frame_edit::id_splice(frame, id);
+        Some(frame_edit::with_splices(
+            frame.text(),
+            id.iter().chain([&result]),
+        ))
     }
 
     /// Records that the retry of a round has come.
@@ -233,21 +243,21 @@ impl PassedRounds {
         Some(ReadyRetry {
             stream: retry.stream,
             at: retry.at,
-            text: retry.changed().unwrap_or(retry.text),
+            request: retry.changed().unwrap_or(retry.request),
             records: retry.records,
         })
     }
 
-    /// Fails the retry of a round. Returns its stream, its text and the records of the answers that it would have
+    /// Fails the retry of a round. Returns its stream, its request and the records of the answers that it would have
     /// carried, if one waits.
-    pub(crate) fn fail(&mut self, id: RoundId) -> Option<(StreamId, String, Vec<String>)> {
+    pub(crate) fn fail(&mut self, id: RoundId) -> Option<(StreamId, IndexedFrame, Vec<String>)> {
         let round = self.by_id.get_mut(&id)?;
         let progress = std::mem::replace(&mut round.progress, Progress::Inside);
         if round.open.is_empty() {
             self.by_id.remove(&id);
         }
         match progress {
-            Progress::Back(retry) => Some((retry.stream, retry.text, retry.records)),
+            Progress::Back(retry) => Some((retry.stream, retry.request, retry.records)),
             Progress::AtClient { state } => {
                 if let Some(round) = self.by_id.get_mut(&id) {
                     round.progress = Progress::AtClient { state };
@@ -264,20 +274,20 @@ fn plain(action: &Value, content: &Value) -> Value {
 }
 
 /// Returns the round with another state; everything else is unchanged.
-pub(crate) fn with_state(text: &str, state: &str) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let frame = Frame::of_text(text, &index);
-    let result = members::Members::read(frame.result()?, "result").ok()?;
-    let changed = result.with("requestState", Some(&members::raw_text(state)));
-    let range = frame.range(FramePart::Result)?;
-    Some(frame_edit::spliced(text, range, changed.get()))
+pub(crate) fn with_state(round: Frame<'_>, state: &str) -> Option<IndexedFrame> {
+    let changed = result_with_state(round, state)?;
+    let range = round.range(FramePart::Result)?;
+    IndexedFrame::read(frame_edit::spliced(round.text(), range, changed.get())).ok()
 }
 
-/// Returns the round with the reasons why its questions are asked again; everything else is unchanged.
-fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
-    let index = FrameIndex::at(text.as_bytes())?;
-    let frame = Frame::of_text(text, &index);
-    let mut result = frame.result()?.to_owned();
+/// Returns the result of a round with another state.
+fn result_with_state(round: Frame<'_>, state: &str) -> Option<Box<RawValue>> {
+    let result = members::Members::read(round.result()?, "result").ok()?;
+    Some(result.with("requestState", Some(&members::raw_text(state))))
+}
+
+/// Returns the result of a round with the reasons why its questions are asked again; everything else is unchanged.
+fn with_reasons(mut result: Box<RawValue>, reasons: &[(String, String)]) -> Option<Box<RawValue>> {
     for (entry, reason) in reasons {
         let all = members::Members::read(&result, "result").ok()?;
         let requests = members::Members::read(all.get("inputRequests")?, "requests").ok()?;
@@ -287,9 +297,7 @@ fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
         let params = params.with("message", Some(&members::raw_text(&message)));
         let request = request.with("params", Some(&params));
         let requests = requests.with(entry, Some(&request));
-        let changed = all.with("inputRequests", Some(&requests));
-        result = changed;
+        result = all.with("inputRequests", Some(&requests));
     }
-    let range = frame.range(FramePart::Result)?;
-    Some(frame_edit::spliced(text, range, result.get()))
+    Some(result)
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::Permit;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{CallId, StreamId};
 
 /// The calls of this session without a waiting client, and the lookups of other sessions' calls.
@@ -17,16 +18,27 @@ pub(crate) struct Unattended {
     following: FxHashMap<CallId, Option<String>>,
     /// `true` if the record has calls without a waiting client.
     in_record: bool,
-    /// Calls that are being looked up in the record.
+    /// Requests that are being looked up in the record.
     lookups: Vec<Lookup>,
 }
 
-/// A call that is being looked up in the record.
+/// A request that is being looked up in the record.
 struct Lookup {
+    number: CallId,
     stream: StreamId,
+    request: IndexedFrame,
     /// `false` once its client has closed the stream.
     is_waited_for: bool,
     permit: Permit,
+}
+
+/// A request that was looked up in the record.
+pub(crate) struct EndedLookup {
+    /// The stream that it came on.
+    pub(crate) stream: StreamId,
+    pub(crate) request: IndexedFrame,
+    /// Its permit; `None` if its client has closed the stream, and so no longer waits.
+    pub(crate) permit: Option<Permit>,
 }
 
 impl Unattended {
@@ -84,21 +96,34 @@ impl Unattended {
         self.in_record
     }
 
-    /// Records that the call on this stream is being looked up.
-    pub(crate) fn begin_lookup(&mut self, stream: StreamId, permit: Permit) {
+    /// Records that a request, which came on this stream, is being looked up under this number. It holds the permit.
+    pub(crate) fn begin_lookup(
+        &mut self,
+        number: CallId,
+        stream: StreamId,
+        request: IndexedFrame,
+        mut permit: Permit,
+    ) {
+        permit.set_bytes(request.size());
         self.lookups.push(Lookup {
+            number,
             stream,
+            request,
             is_waited_for: true,
             permit,
         });
     }
 
-    /// Ends a lookup. Returns the permit of its call; `None` if no client waits for it.
-    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> Option<Permit> {
+    /// Ends the lookup of this number; `None` if it has ended before.
+    pub(crate) fn end_lookup(&mut self, number: CallId) -> Option<EndedLookup> {
         let mut all = self.lookups.iter();
-        let at = all.position(|known| known.stream == stream)?;
+        let at = all.position(|known| known.number == number)?;
         let ended = self.lookups.swap_remove(at);
-        ended.is_waited_for.then_some(ended.permit)
+        Some(EndedLookup {
+            stream: ended.stream,
+            request: ended.request,
+            permit: ended.is_waited_for.then_some(ended.permit),
+        })
     }
 
     /// Records that a stream was closed; its lookups hold their requests until the record has answered.

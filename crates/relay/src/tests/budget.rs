@@ -257,20 +257,26 @@ fn a_call_that_is_looked_up_or_follows_another_holds_its_permit() {
         .client_frame(world.now, stream, frame.as_bytes());
     assert_eq!(went, ClientForward::Handled);
     assert_eq!(taken(&world), (1, frame.len()));
+    let found = |world: &mut World, found: FoundCall| {
+        let mut effects = std::iter::from_fn(|| world.relay.effect());
+        let lookup = effects.find_map(|effect| match effect {
+            Effect::FindCall { lookup, .. } => Some(lookup),
+            _ => None,
+        });
+        let lookup = lookup.expect("it is looked up");
+        world.tell(Event::CallFound { lookup, found });
+    };
+    found(&mut world, FoundCall::Running { link: None });
+    assert_eq!(taken(&world).0, 1);
     call(&mut world, 2);
     assert_eq!(told(&mut world)["error"]["data"]["limit"], "open-calls");
-    let found = |found: FoundCall| Event::CallFound {
-        stream,
-        frame: frame.clone(),
-        found,
-    };
-    world.tell(found(FoundCall::Running { link: None }));
-    assert_eq!(taken(&world).0, 1);
     let key = world.relay.calls.keys(|_| true)[0];
-    world.tell(Event::FollowedCallEnded { call: key });
+    world
+        .relay
+        .handle(world.now, Event::FollowedCallEnded { call: key });
     assert_eq!(taken(&world), (1, frame.len()));
     let result = r#"{"jsonrpc":"2.0","id":9,"result":{"content":[]}}"#;
-    world.tell(found(FoundCall::Result(result.to_owned())));
+    found(&mut world, FoundCall::Result(result.to_owned()));
     assert_eq!(told(&mut world)["id"], 1);
     assert_eq!(taken(&world), (0, 0));
 }

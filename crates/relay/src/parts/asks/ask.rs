@@ -6,11 +6,12 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::question::outcome_json;
-use mcp_elicit_core::wire::{ElicitRequest, Id, InputResponses, members};
+use mcp_elicit_core::wire::{ElicitRequest, Frame, Id, InputResponses, members};
 use serde_json::value::RawValue;
 
 use super::wrong_answers::{Attempts, WrongAnswer, WrongAnswers};
 use super::{Attribution, Origin};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::past_calls::size_of;
 use crate::unknown_members::UnknownMembers;
 use crate::{AskedVia, CallId, CallSummary, Timestamp};
@@ -40,7 +41,7 @@ pub(crate) struct NewAsk {
     /// Its key in the `inputRequests` of a client of the rounds era.
     entry: String,
     /// The server's own frame, if the client may have it as it is.
-    frame: Option<Box<str>>,
+    frame: Option<IndexedFrame>,
     /// The size in bytes of the other calls that it may belong to.
     candidates_size: usize,
     open_for: Duration,
@@ -147,8 +148,8 @@ impl NewAsk {
     }
 
     /// Adds the server's own frame, which the client may have as it is.
-    pub(crate) fn frame(self, frame: Option<&str>) -> Self {
-        let frame = frame.map(Into::into);
+    pub(crate) fn frame(self, frame: Option<Frame<'_>>) -> Self {
+        let frame = frame.map(|frame| IndexedFrame::of(frame, None));
         Self { frame, ..self }
     }
 
@@ -186,7 +187,7 @@ impl NewAsk {
                 elicitation_id,
             } => message.len() + url.len() + elicitation_id.as_ref().map_or(0, String::len),
         };
-        let frame = self.frame.as_ref().map_or(0, |frame| frame.len());
+        let frame = self.frame.as_ref().map_or(0, IndexedFrame::size);
         request + self.unknown.size() + frame + self.entry.len() + self.candidates_size
     }
 }
@@ -335,8 +336,8 @@ impl Ask {
     }
 
     /// Returns the server's own frame, if the client may have it as it is.
-    pub(crate) fn server_frame(&self) -> Option<&str> {
-        self.asked.frame.as_deref()
+    pub(crate) fn server_frame(&self) -> Option<Frame<'_>> {
+        self.asked.frame.as_ref().map(IndexedFrame::frame)
     }
 
     /// Returns the time for which it is open.

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mcp_elicit_core::question::ProofNumber;
-use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{
-    CallDefect, Capability, Envelope, Frame, Id, InputRequired, InputResponses, rounds,
+    CallDefect, Capability, Envelope, Id, InputRequired, InputResponses, rounds,
 };
 
 use super::call_progress::CallProgress;
 use super::call_rounds::CallRounds;
 use super::request::{AskingCall, Request};
 use super::summary::progress_token;
-use crate::frame_edit;
+use crate::frame_edit::ErrorResponse;
 use crate::parts::call_budget::Permit;
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
 use crate::parts::retry_answers::RetryAnswers;
 use crate::parts::server_round::Round;
@@ -71,17 +70,25 @@ enum CallState {
     /// The server has asked in a round, which the gateway answers.
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
-    PassingRound(String),
-    /// The response has arrived, and no client waits for it.
-    Finished(String),
+    PassingRound(IndexedFrame),
+    /// It has ended, and no client waits for it.
+    Finished(Finished),
+}
+
+/// The end of a call that no client waits for.
+pub(crate) enum Finished {
+    /// The response of the server.
+    Response(IndexedFrame),
+    /// An error of the gateway's own.
+    Failed(ErrorResponse),
 }
 
 /// The parts of a call that waits for its turn.
 struct Queued {
     /// The time since which it waits.
     since: Timestamp,
-    /// The request as the client wrote it.
-    original: Bytes,
+    /// The request as the client wrote it, if it goes to the server with changes.
+    original: Option<IndexedFrame>,
 }
 
 impl Call {
@@ -178,16 +185,19 @@ impl Call {
         self
     }
 
-    /// Counts the bytes that it holds: its stored request, also while it waits for its turn; its names on both sides; a
-    /// response that no client waits for; and answers of its rounds. Its questions are counted separately.
+    /// Counts the bytes that it holds: its stored request, also as the client wrote it while it waits for its turn; its
+    /// names on both sides; a response that no client waits for; and answers of its rounds. Its questions are counted separately.
     pub(crate) fn recount(&mut self) {
         // Both ids are also keys of tables.
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let state = match &self.state {
-            CallState::Queued(queued) => queued.original.len(),
+            CallState::Queued(queued) => queued.original.as_ref().map_or(0, IndexedFrame::size),
             CallState::AtServer | CallState::Waiting => 0,
             CallState::Collecting(round) => round.size(),
-            CallState::PassingRound(text) | CallState::Finished(text) => text.len(),
+            CallState::PassingRound(frame) | CallState::Finished(Finished::Response(frame)) => {
+                frame.size()
+            }
+            CallState::Finished(Finished::Failed(refusal)) => refusal.to_unknown().len(),
         };
         let bytes = ids + self.request.size() + state + self.progress.size() + self.rounds.size();
         self.permit.set_bytes(bytes);
@@ -377,8 +387,8 @@ impl Call {
         self.maybe.retain(|known| *known != ask);
     }
 
-    /// Makes it wait for its turn.
-    pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
+    /// Makes it wait for its turn. `original` is the request as the client wrote it, if its kept request has changes.
+    pub(crate) fn enqueue(&mut self, since: Timestamp, original: Option<IndexedFrame>) {
         self.state = CallState::Queued(Queued { since, original });
         self.recount();
     }
@@ -410,18 +420,14 @@ impl Call {
         }
     }
 
-    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn. A repeated call
-    /// has its new id.
-    pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
-        let stream = self.stream()?;
-        match self.state {
-            CallState::Queued(queued) => {
-                let text = std::str::from_utf8(&queued.original).ok()?;
-                let known = frame_edit::with_id(text, &self.client_id);
-                Some((stream, known.into()))
-            }
-            _ => None,
-        }
+    /// Returns the request as the client wrote it, of a call that waits for its turn. A repeated call has its new id.
+    pub(crate) fn queued_frame(&self) -> Option<IndexedFrame> {
+        let CallState::Queued(queued) = &self.state else {
+            return None;
+        };
+        let kept = self.request.call().map(AskingCall::frame);
+        let original = queued.original.as_ref().or(kept)?;
+        Some(original.with_id(&self.client_id))
     }
 
     /// Returns `true` if it takes turns, and has its own or shares one.
@@ -503,19 +509,19 @@ impl Call {
     }
 
     /// Keeps a round of the server that goes to the client once its questions are recorded.
-    pub(crate) fn pass_round(&mut self, text: String) {
+    pub(crate) fn pass_round(&mut self, frame: IndexedFrame) {
         self.rounds.drop_url_demand();
-        self.state = CallState::PassingRound(text);
+        self.state = CallState::PassingRound(frame);
         self.recount();
     }
 
     /// Takes out the round that goes to the client, which answers its questions with its retry.
-    pub(crate) fn take_passing_round(&mut self) -> Option<String> {
+    pub(crate) fn take_passing_round(&mut self) -> Option<IndexedFrame> {
         match std::mem::replace(&mut self.state, CallState::Waiting) {
-            CallState::PassingRound(text) => {
+            CallState::PassingRound(frame) => {
                 self.asks.clear();
                 self.recount();
-                Some(text)
+                Some(frame)
             }
             other => {
                 self.state = other;
@@ -524,23 +530,21 @@ impl Call {
         }
     }
 
-    /// Keeps the response, because no client waits for it.
-    pub(crate) fn finish(&mut self, response: String) {
-        self.state = CallState::Finished(response);
+    /// Keeps its end, because no client waits for it.
+    pub(crate) fn finish(&mut self, end: Finished) {
+        self.state = CallState::Finished(end);
         self.recount();
     }
 
-    /// Returns `true` if the response has arrived.
+    /// Returns `true` if it has ended.
     pub(crate) fn is_finished(&self) -> bool {
         matches!(self.state, CallState::Finished(_))
     }
 
-    /// Returns the response that came while no client waited, with the client that waits now.
-    pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
+    /// Returns the end that came while no client waited, with the client that waits now.
+    pub(crate) fn take_finished(&mut self) -> Option<(Finished, StreamId, Id)> {
         match std::mem::replace(&mut self.state, CallState::Waiting) {
-            CallState::Finished(response) => {
-                Some((response, self.stream()?, self.client_id.clone()))
-            }
+            CallState::Finished(end) => Some((end, self.stream()?, self.client_id.clone())),
             other => {
                 self.state = other;
                 None
@@ -564,8 +568,8 @@ impl Call {
     }
 
     /// Returns the request as it went to the server, if questions may come up in it.
-    pub(crate) fn frame(&self) -> Option<&str> {
-        self.request.call()?.frame()
+    pub(crate) fn frame(&self) -> Option<&IndexedFrame> {
+        Some(self.request.call()?.frame())
     }
 
     /// Returns the request again under this id, with the responses to the server's requirement: they and the server's
@@ -576,7 +580,7 @@ impl Call {
         responses: &InputResponses,
         id: &Id,
     ) -> Option<String> {
-        let envelope = Envelope::parse_within(self.frame()?.as_bytes(), usize::MAX).ok()?;
+        let envelope = Envelope::parse_within(self.frame()?.bytes(), usize::MAX).ok()?;
         let params = rounds::retry_params(envelope.params(), required, responses).ok()?;
         let with_params = envelope.with_body(&params).ok()?;
         let envelope = Envelope::parse_within(with_params.as_bytes(), usize::MAX).ok()?;
@@ -591,10 +595,7 @@ impl Call {
     /// Reads the progress token from the request, unless it was read before.
     pub(super) fn learn_token(&mut self) {
         if self.progress.is_unknown() {
-            let token = self.frame().and_then(|frame| {
-                let index = FrameIndex::at(frame.as_bytes())?;
-                progress_token(Frame::of_text(frame, &index))
-            });
+            let token = self.frame().and_then(|kept| progress_token(kept.frame()));
             self.progress = CallProgress::with_token(token);
         }
     }

@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use crate::parts::call_budget::CallBudget;
 use crate::parts::server_round::Round;
 use crate::{CallId, CallSummary, ServerForward, StreamId, Timestamp};
-pub(crate) use call::Call;
+pub(crate) use call::{Call, Finished};
 pub(crate) use call_progress::CallProgress;
 pub(crate) use candidates::OTHERS;
 use index::CallIndex;

@@ -1,11 +1,10 @@
 //! The request of a call, with the parts that depend on its kind.
 
-use bytes::Bytes;
 use mcp_elicit_core::question::ProofNumber;
-use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::{CallDefect, Capability, Frame};
 
 use super::summary::{summary, summary_of, target};
+use crate::parts::indexed_frame::IndexedFrame;
 use crate::{CallKind, CallSummary};
 
 /// The request of a client.
@@ -23,8 +22,8 @@ pub(crate) enum Request {
 /// A request in which questions may come up. It is kept while it is open.
 pub(crate) struct AskingCall {
     kind: CallKind,
-    /// The request, which is text, as it went to the server.
-    frame: Bytes,
+    /// The request as it went to the server.
+    frame: IndexedFrame,
     /// The modes that the client can ask in, in this call.
     capability: Capability,
     /// The proof of the request that made it last.
@@ -91,11 +90,11 @@ impl AskingCall {
     fn size(&self) -> usize {
         let shown = self.known_summary();
         let arguments = shown.and_then(|summary| summary.arguments.as_ref());
-        self.frame.len() + arguments.map_or(0, String::len)
+        self.frame.size() + arguments.map_or(0, String::len)
     }
 
-    /// Creates a call with this request text, as it goes to the server; its client can ask in these modes.
-    pub(crate) fn new(kind: CallKind, frame: Bytes, capability: Capability) -> Self {
+    /// Creates a call with this request, as it goes to the server; its client can ask in these modes.
+    pub(crate) fn new(kind: CallKind, frame: IndexedFrame, capability: Capability) -> Self {
         Self {
             kind,
             frame,
@@ -121,8 +120,8 @@ impl AskingCall {
     }
 
     /// Returns the request as it went to the server.
-    pub(super) fn frame(&self) -> Option<&str> {
-        std::str::from_utf8(&self.frame).ok()
+    pub(super) fn frame(&self) -> &IndexedFrame {
+        &self.frame
     }
 
     /// Returns the modes that the client can ask in, in this call.
@@ -150,7 +149,7 @@ impl AskingCall {
 
     /// Returns the kind of call, and the target's name or URI.
     pub(super) fn target(&self) -> Option<(CallKind, String)> {
-        Some((self.kind, target(self.frame()?)?))
+        Some((self.kind, target(self.frame.frame())?))
     }
 
     /// Returns the summary of the call, or the reason why it cannot be shown.
@@ -166,9 +165,7 @@ impl AskingCall {
     }
 
     fn read(&self, digest: Option<String>) -> Result<CallSummary, CallDefect> {
-        let text = self.frame().ok_or(CallDefect::Target)?;
-        let index = FrameIndex::at(text.as_bytes()).ok_or(CallDefect::Target)?;
-        let frame = Frame::of_text(text, &index);
+        let frame: Frame<'_> = self.frame.frame();
         let read = match digest {
             Some(digest) => summary_of(self.kind, frame, digest),
             None => summary(self.kind, frame),

@@ -2,16 +2,14 @@
 
 use mcp_elicit_core::digest;
 use mcp_elicit_core::question::ProofNumber;
-use mcp_elicit_core::wire::frame::FrameIndex;
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Frame, FramePart, Id, RESERVED};
 
 use crate::{CallKind, CallSummary};
 
 /// Returns the target's name or URI; `None` if it cannot be read.
-pub(super) fn target(frame: &str) -> Option<String> {
-    let index = FrameIndex::at(frame.as_bytes())?;
-    let call = CallFrame::read(frame, &index).ok()?;
+pub(super) fn target(frame: Frame<'_>) -> Option<String> {
+    let call = CallFrame::read(frame.text(), frame.index()).ok()?;
     Some(call.target.into_owned())
 }
 
@@ -73,6 +71,8 @@ pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
 
     fn of(frame: &str) -> CallSummary {

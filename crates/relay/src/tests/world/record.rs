@@ -94,9 +94,7 @@ impl World {
                 let followers = std::mem::take(&mut kept.followers);
                 self.tell_followers(followers);
             }
-            Effect::FindTask {
-                stream, frame, id, ..
-            } => {
+            Effect::FindTask { lookup, id, .. } => {
                 let kept = self.tasks.iter().find(|kept| kept.id == id);
                 let found = match kept {
                     None => FoundTask::Nothing,
@@ -106,11 +104,7 @@ impl World {
                         None => FoundTask::Lost(kept.state.clone()),
                     },
                 };
-                self.events.push_back(Event::TaskFound {
-                    stream,
-                    frame,
-                    found,
-                });
+                self.events.push_back(Event::TaskFound { lookup, found });
             }
             Effect::FollowTask { call, id } => {
                 let mut all = self.tasks.iter_mut();
