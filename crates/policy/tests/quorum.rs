@@ -10,7 +10,7 @@ use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::parts::Part;
 use mcp_elicit_policy::quorum::{
-    Act, Actor, Denied, Digest, QuorumEnd, Membership, Notice, Quorum, State,
+    Act, Actor, Denied, Digest, Membership, Notice, Quorum, QuorumEnd, State,
 };
 use mcp_elicit_policy::rules::{Ask, Plan};
 use proptest::prelude::*;

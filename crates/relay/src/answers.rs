@@ -20,39 +20,30 @@ const DELIVER_AGAIN: Duration = Duration::from_secs(5);
 impl Relay {
     /// Handles an answer in the record, which is the first one.
     pub(crate) fn answered(&mut self, now: Timestamp, key: AskId) {
-        let Some(question) = self.asks.get_mut(key) else {
-            return;
-        };
-        if !question.answered() {
-            return;
+        if self.asks.get_mut(key).is_some_and(Ask::answered) {
+            self.deliver_answer(now, key);
         }
-        self.deliver_answer(now, key);
     }
 
     /// Delivers an answer in the record, or collects it with the others of its round.
     fn deliver_answer(&mut self, now: Timestamp, key: AskId) {
-        let Some(question) = self.asks.get(key) else {
+        let Some(question) = self.asks.get(key).filter(|ask| ask.is_answered()) else {
+            // It has ended meanwhile, or its answer is being taken out of the record already.
             return;
         };
-        let (origin, call) = (question.origin().clone(), question.call());
+        let origin = question.origin().clone();
         if let Some(id) = question.open_dialog().cloned() {
             self.withdraw_from_client(key, &id);
         }
-        match (origin, call) {
-            (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
-            (Origin::Url, Some(call)) => self.collect_urls(call),
+        match origin {
+            Origin::Round { call, .. } => self.collect_round(now, call),
+            Origin::Url { call } => self.collect_urls(call),
             // Answered elsewhere before the client's retry, which will use that answer.
-            (Origin::PassedRound { round, .. }, _) if !self.passed_rounds.is_back(round) => {}
-            (
-                Origin::Pushed { .. }
-                | Origin::PassedRound { .. }
-                | Origin::Approval
-                | Origin::Task { .. },
-                _,
-            )
-            | (_, None) => {
-                self.begin_delivery(vec![key]);
-            }
+            Origin::PassedRound { round, .. } if !self.passed_rounds.is_back(round) => {}
+            Origin::Pushed { .. }
+            | Origin::PassedRound { .. }
+            | Origin::Approval { .. }
+            | Origin::Task { .. } => self.begin_delivery(vec![key]),
         }
     }
 
@@ -122,15 +113,17 @@ impl Relay {
                 unsent.push(record);
                 continue;
             };
-            match (question.origin(), question.call()) {
-                (Origin::Pushed { id }, call) => {
-                    let waits = call.map(|call| Waiting::new(call, question.is_reusable()));
+            match question.origin() {
+                Origin::Pushed { id } => {
+                    let waits = question
+                        .call()
+                        .map(|call| Waiting::new(call, question.is_reusable()));
                     let delivery = self.deliveries.begin(vec![record], waits);
                     let frame = reply_frame(id, &reply, question.own_reply(&reply));
                     self.effects.send_to_server(frame, None, delivery);
                 }
-                (Origin::Round { .. }, Some(call)) => {
-                    let waits = self.calls.get_mut(call);
+                Origin::Round { call, .. } => {
+                    let waits = self.calls.get_mut(*call);
                     let waits = waits.filter(|call| call.round().is_some());
                     let Some(waits) = waits else {
                         unsent.push(record);
@@ -141,31 +134,28 @@ impl Relay {
                         let own = question.own_reply(&reply);
                         let said = own.map(|own| own.result().to_owned()).unwrap_or(reply);
                         round.answer(key, said);
-                        rounds.push(call);
+                        rounds.push(*call);
                     }
                 }
-                (Origin::Url, Some(call)) => match self.calls.get_mut(call) {
+                Origin::Url { call } => match self.calls.get_mut(*call) {
                     Some(waits) => {
                         waits.rounds_mut().add_deliveries(Some(record));
-                        visits.push((call, is_accept(&reply)));
+                        visits.push((*call, is_accept(&reply)));
                     }
                     None => unsent.push(record),
                 },
-                (Origin::PassedRound { entry, round }, _) => {
+                Origin::PassedRound { entry, round } => {
                     if self.passed_rounds.is_back(*round) {
                         self.retry_goes_on(*round, entry, reply, record);
                     } else {
                         unsent.push(record);
                     }
                 }
-                (Origin::Task { task, entry }, _) => {
+                Origin::Task { task, entry } => {
                     let (task, entry) = (task.clone(), entry.clone());
                     self.answer_task(task, entry, question.request(), &reply, record);
                 }
-                (Origin::Approval, Some(call)) => decided.push((call, reply, record)),
-                (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {
-                    unsent.push(record);
-                }
+                Origin::Approval { call } => decided.push((*call, reply, record)),
             }
             self.hold_ends(&question);
         }
@@ -208,9 +198,7 @@ impl Relay {
 
     /// Takes an answer out of the record that could not be taken out before.
     pub(crate) fn deliver_again(&mut self, now: Timestamp, key: AskId) {
-        if self.asks.get(key).is_some_and(Ask::is_answered) {
-            self.deliver_answer(now, key);
-        }
+        self.deliver_answer(now, key);
     }
 
     /// Handles answers that cannot be taken out of the record.
@@ -291,22 +279,21 @@ impl Relay {
         ending: Ending,
         refusal: &ErrorResponse,
     ) {
-        match (ask.origin(), ask.call()) {
-            (Origin::Pushed { id }, _) => self.effects.tell_server(refusal.to_response(id), None),
-            (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
-            (Origin::PassedRound { round, .. }, call) => {
+        match ask.origin() {
+            Origin::Pushed { id } => self.effects.tell_server(refusal.to_response(id), None),
+            Origin::Round { call, .. } | Origin::Url { call } => self.fail(now, *call, refusal),
+            Origin::PassedRound { round, .. } => {
                 self.retry_fails(*round, refusal);
-                if let Some(call) = call {
+                if let Some(call) = ask.call() {
                     self.fail(now, call, refusal);
                 }
             }
-            (Origin::Approval, Some(call)) => {
-                self.approval_fails(call, ending, refusal.message());
+            Origin::Approval { call } => {
+                self.approval_fails(*call, ending, refusal.message());
             }
-            (Origin::Task { task, entry }, _) => {
+            Origin::Task { task, entry } => {
                 self.task_questions.failed(task, entry, refusal.message());
             }
-            (Origin::Round { .. } | Origin::Url | Origin::Approval, None) => {}
         }
     }
 

@@ -1,12 +1,12 @@
 //! The end of a call: with the server's response, with an error of the gateway, or because its client did not return.
 
-use mcp_elicit_core::wire::Frame;
+use mcp_elicit_core::wire::{Frame, Id};
 
 use crate::asking_frames::begins_task;
 use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::parts::calls::{Call, Finished};
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::{CallId, Effect, Ending, Relay, ServerForward, Timestamp};
+use crate::{CallId, CallKind, Effect, Ending, Relay, ServerForward, StreamId, Timestamp};
 
 impl Relay {
     /// Handles the server's response to a call: the client gets it now, or when it makes the call again.
@@ -97,20 +97,32 @@ impl Relay {
     pub(crate) fn deliver_finished(&mut self, key: CallId) {
         let Some((end, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
         else {
+            // It has not ended, so its end goes to the client when it comes.
             return;
         };
-        let text = match &end {
+        let kind = self.calls.get(key).and_then(Call::kind);
+        self.tell_end(stream, &client_id, kind, &end);
+        self.remove_call(key);
+    }
+
+    /// Sends the end of a call of this kind to its client, which knows the call by this id and waits on this stream.
+    pub(crate) fn tell_end(
+        &mut self,
+        stream: StreamId,
+        id: &Id,
+        kind: Option<CallKind>,
+        end: &Finished,
+    ) {
+        let text = match end {
             Finished::Response(response) => {
-                let kind = self.calls.get(key).and_then(Call::kind);
                 let frame = response.frame();
                 let translated = self.client.in_own_era(&self.server, kind, frame);
-                let id = frame_edit::id_splice(frame, &client_id);
+                let id = frame_edit::id_splice(frame, id);
                 frame_edit::with_splices(frame.text(), id.iter().chain(&translated))
             }
-            Finished::Failed(refusal) => refusal.to_response(&client_id),
+            Finished::Failed(refusal) => refusal.to_response(id),
         };
         self.effects.tell_client(stream, text, true);
-        self.remove_call(key);
     }
 
     /// Ends the call with an error of the gateway's own.
@@ -121,6 +133,7 @@ impl Relay {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
+            // It has ended before, and its client was told.
             return;
         };
         if let Some(stream) = call.stream() {

@@ -22,8 +22,8 @@ use crate::hand_back;
 use crate::parts::call_budget::{BudgetError, Permit};
 use crate::parts::calls::{Call, Request};
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::parts::own_tasks::{Dialog, EndedTask, TaskState, TaskStatus, record_id, task_id};
-use crate::parts::unattended::EndedLookup;
+use crate::parts::lookups::EndedLookup;
+use crate::parts::own_tasks::{EndedTask, TaskRequest, TaskState, TaskStatus, record_id, task_id};
 use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, FoundTask, Relay,
     ServerForward, StreamId, Timer, Timestamp,
@@ -53,14 +53,17 @@ const NOT_STORED: &str = "the call has ended, and its result cannot be stored: t
 /// The error of a held call whose gateway stops.
 const STOPPED: &str = "the gateway was stopped before the call had ended. Make the call again; nothing is asked twice";
 
-/// Returns the record's id of the task of the gateway that a request is about; `None` for any other request.
-pub(crate) fn own_task_in(frame: Frame<'_>, method: &str) -> Option<String> {
-    if ![GET, RESULT, CANCEL, UPDATE].contains(&method) {
-        return None;
-    }
+/// Returns a request of this method if it is about a task of the gateway.
+pub(crate) fn own_task_in(frame: Frame<'_>, method: &str) -> Option<TaskRequest> {
+    let methods = [GET, RESULT, CANCEL, UPDATE];
+    let method = methods.into_iter().find(|known| *known == method)?;
     let params = Members::read(frame.params()?, "params").ok()?;
     let task = params.text("taskId").ok()??;
-    record_id(&task).map(str::to_owned)
+    Some(TaskRequest {
+        id: frame.id()?,
+        method,
+        record: record_id(&task)?.to_owned(),
+    })
 }
 
 impl Relay {
@@ -125,8 +128,8 @@ impl Relay {
     ) -> Option<ClientForward> {
         // Another gateway may be the server, with tasks of its own.
         let is_passed = !self.settings.tasks || self.client.is_pushed_to() && !self.runs_tasks();
-        if let Some(record) = own_task_in(*frame, method).filter(|_| !is_passed) {
-            return Some(self.own_task_request(frame, method, record));
+        if let Some(request) = own_task_in(*frame, method).filter(|_| !is_passed) {
+            return Some(self.own_task_request(frame, request));
         }
         if method != CALL
             || !self.runs_tasks()
@@ -269,6 +272,7 @@ impl Relay {
     /// Handles the record's answer to a new task.
     pub(crate) fn task_begun(&mut self, now: Timestamp, key: CallId, record: Option<String>) {
         let Some(stream) = self.own_tasks.stream_of(key) else {
+            // Its time is over already, which ended its call.
             return;
         };
         let is_kept = record.is_some();
@@ -291,39 +295,41 @@ impl Relay {
         if !is_kept {
             self.stop_call_of_task(now, stream);
             self.forget_task(stream);
+        } else if !self.settings.client_streams
+            && let Some(task) = self.own_tasks.task_id(stream)
+        {
+            for dialog in self.own_tasks.take_dialogs(stream) {
+                self.tell_dialog(StreamId::SESSION, &task, &dialog);
+            }
         }
     }
 
-    fn own_task_request(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-        record: String,
-    ) -> ClientForward {
-        if method == CANCEL
-            && let Some(stream) = self.own_tasks.running(&record)
+    fn own_task_request(&mut self, frame: ClientFrame<'_>, request: TaskRequest) -> ClientForward {
+        if request.method == CANCEL
+            && let Some(stream) = self.own_tasks.running(&request.record)
         {
-            self.own_tasks.note_cancelled(&record);
+            self.own_tasks.note_cancelled(&request.record);
             self.cancel_task(frame.at(), stream);
         }
         match self.calls.budget().permit() {
             Ok(permit) => {
-                self.find_task(permit, frame.stream(), frame.to_indexed(), record);
+                self.find_task(permit, frame.stream(), request);
                 ClientForward::Handled
             }
             Err(fault) => self.effects.reject(frame, &fault.refusal()),
         }
     }
 
-    fn find_task(&mut self, permit: Permit, stream: StreamId, request: IndexedFrame, id: String) {
+    fn find_task(&mut self, mut permit: Permit, stream: StreamId, request: TaskRequest) {
+        permit.set_bytes(request.size());
         let lookup = self.calls.next_key();
-        self.unattended
-            .begin_lookup(lookup, stream, request, permit);
         self.effects.push(Effect::FindTask {
             lookup,
-            id,
+            id: request.record.clone(),
             server_info: self.server_info(),
         });
+        let lookups = self.own_tasks.lookups_mut();
+        lookups.begin(lookup, stream, request, permit);
     }
 
     /// Answers a request about a task of the gateway, which was looked up in the record.
@@ -332,97 +338,74 @@ impl Relay {
             stream,
             request,
             permit,
-        }) = self.unattended.end_lookup(lookup)
+        }) = self.own_tasks.lookups_mut().end(lookup)
         else {
+            // The record answers each lookup once.
             return;
         };
-        let frame = request.frame();
-        let (Some(id), Some(method)) = (frame.id(), frame.method()) else {
-            return;
-        };
-        let Some(record) = own_task_in(frame, method) else {
-            return;
-        };
-        let is_cancel = method == CANCEL;
-        let has_cancelled = is_cancel && self.own_tasks.take_cancelled(&record);
-        // If the client has closed its stream, it no longer waits.
+        let is_cancel = request.method == CANCEL;
+        let has_cancelled = is_cancel && self.own_tasks.take_cancelled(&request.record);
         let Some(permit) = permit else {
+            // The client has closed its stream, so it no longer waits.
             return;
         };
+        let is_running = matches!(found, FoundTask::Running(_));
+        let cancels = is_cancel && is_running;
+        let waits = is_running && [RESULT, CANCEL].contains(&request.method);
+        if cancels {
+            self.effects.push(Effect::CancelTask {
+                id: request.record.clone(),
+                server_info: self.server_info(),
+            });
+        }
         if !self.client.is_pushed_to() {
-            if is_cancel && matches!(found, FoundTask::Running(_)) {
-                self.effects.push(Effect::CancelTask {
-                    id: record.clone(),
-                    server_info: self.server_info(),
-                });
-            }
-            let answer = extension_answer(now, &id, &record, method, found);
+            let answer = extension_answer(now, request, found);
             self.effects.tell_client(stream, answer, true);
             return;
         }
-        let refuse = |code, why: &str| ErrorResponse::new(code, why).to_response(&id);
-        let state_of = |text: &str| serde_json::from_str::<TaskState>(text).ok();
-        let told =
-            |state: &TaskState| message::result(&id, &members::raw_value(&state.to_task(&record)));
-        let answer = match (method, found) {
-            (_, FoundTask::Nothing) => refuse(-32602, UNKNOWN),
-            (RESULT | CANCEL, FoundTask::Running(_)) => {
-                if is_cancel {
-                    self.own_tasks.note_cancelled(&record);
-                    self.effects.push(Effect::CancelTask {
-                        id: record.clone(),
-                        server_info: self.server_info(),
-                    });
-                }
-                let call = Request::without_questions(Some(method));
-                let call = Call::new(permit, now, stream, id, call);
-                let key = self.calls.insert_unsent(call);
-                let dialogs = self.own_tasks.follow(key, &record, request);
-                self.effects.push(Effect::FollowTask {
-                    call: key,
-                    id: record,
-                });
-                for dialog in dialogs {
-                    self.tell_dialog(stream, dialog);
-                }
-                return;
+        if waits {
+            if cancels {
+                self.own_tasks.note_cancelled(&request.record);
             }
-            (RESULT, FoundTask::Lost(_)) => refuse(-32603, LOST),
-            (CANCEL, FoundTask::Lost(_)) => refuse(-32602, LOST),
-            (_, FoundTask::Running(state)) => {
-                state_of(&state).map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
-            }
-            (_, FoundTask::Lost(state)) => {
-                let failed =
-                    |state: TaskState| state.became(now, TaskStatus::Failed, Some(LOST.to_owned()));
-                let state = state_of(&state).map(failed);
-                state.map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
-            }
-            (method, FoundTask::Finished(ended)) => {
-                match serde_json::from_str::<EndedTask>(&ended) {
-                    Ok(ended) if method == RESULT => related(ended.response, &id, &record),
-                    Ok(ended) if is_cancel && !(has_cancelled && ended.state.is_cancelled()) => {
-                        refuse(-32602, "the task has ended, so it cannot be cancelled")
-                    }
-                    Ok(ended) => told(&ended.state),
-                    Err(_) => refuse(-32603, UNKNOWN),
-                }
-            }
-        };
+            self.follow_task(now, permit, stream, request);
+            return;
+        }
+        let answer = answer_in_session(now, request, found, has_cancelled);
         drop(permit);
         self.effects.tell_client(stream, answer, true);
+    }
+
+    /// Keeps a request until its task has ended, which runs in this or another session.
+    fn follow_task(
+        &mut self,
+        now: Timestamp,
+        permit: Permit,
+        stream: StreamId,
+        request: TaskRequest,
+    ) {
+        let call = Request::without_questions(Some(request.method));
+        let call = Call::new(permit, now, stream, request.id.clone(), call);
+        let key = self.calls.insert_unsent(call);
+        self.effects.push(Effect::FollowTask {
+            call: key,
+            id: request.record.clone(),
+        });
+        let task = task_id(&request.record);
+        for dialog in self.own_tasks.follow(key, request) {
+            self.tell_dialog(stream, &task, &dialog);
+        }
     }
 
     /// Looks up a task again for a request for its result, because it has ended. Returns `false` if the call is no such
     /// request.
     pub(crate) fn followed_task_ended(&mut self, key: CallId) -> bool {
-        let Some((record, request)) = self.own_tasks.end_following(key) else {
+        let Some(request) = self.own_tasks.end_following(key) else {
             return false;
         };
         if let Some(call) = self.remove_call(key)
             && let Some(stream) = call.stream()
         {
-            self.find_task(call.into_permit(), stream, request, record);
+            self.find_task(call.into_permit(), stream, request);
         }
         true
     }
@@ -444,7 +427,7 @@ impl Relay {
 
     /// Ends the call of a task, which is not wanted any more.
     fn stop_call_of_task(&mut self, now: Timestamp, stream: StreamId) {
-        self.unattended.stream_closed(stream);
+        self.unattended.lookups_mut().stream_closed(stream);
         for key in self.calls.on_stream(stream) {
             self.end_questions_of(now, key, Ending::WithdrawnByClient);
             self.cancel_upstream(key);
@@ -461,6 +444,7 @@ impl Relay {
     ) {
         let keep = self.settings.keep_results;
         let Some(end) = self.own_tasks.end(now, stream, status, response, keep) else {
+            // It has ended before: its first end counts.
             return;
         };
         self.timers.cancel(Timer::TaskOver(stream));
@@ -494,7 +478,7 @@ impl Relay {
             if last {
                 self.call_of_task_ended(now, stream, frame);
             } else {
-                self.task_tells(stream, &frame);
+                self.task_tells(stream, frame);
             }
         }
         for stream in self.own_tasks.take_touched() {
@@ -522,38 +506,34 @@ impl Relay {
 
     /// Sends a frame of a task's call to the client: a dialog goes to a request for the task's result, if streams are
     /// separate.
-    fn task_tells(&mut self, stream: StreamId, frame: &str) {
+    fn task_tells(&mut self, stream: StreamId, text: String) {
         let follower = self.own_tasks.newest_follower(stream);
         let to = follower.and_then(|key| self.calls.get(key)?.stream());
-        let index = FrameIndex::at(frame.as_bytes()).unwrap_or_default();
-        let frame = Frame::of_text(frame, &index);
-        if frame.method() != Some(method::CREATE) {
+        let Ok(frame) = IndexedFrame::read(text) else {
+            // The gateway sends no client a text that is not a frame.
+            return;
+        };
+        if frame.frame().method() != Some(method::CREATE) {
             let to = to.unwrap_or(StreamId::SESSION);
-            self.effects.tell_client(to, frame.text().to_owned(), false);
+            self.effects.tell_client(to, frame.into_text(), false);
             return;
         }
-        let task = self.own_tasks.task_id(stream);
-        let named = task.and_then(|task| related_splice(frame, FramePart::Params, &task));
-        let Some((named, id)) = named.zip(frame.id()) else {
-            return;
-        };
-        let dialog = Dialog {
-            id,
-            text: frame_edit::with_splices(frame.text(), [&named]),
-        };
-        match to {
-            None if self.settings.client_streams => self.own_tasks.keep_dialog(stream, dialog),
-            to => {
-                let to = to.unwrap_or(StreamId::SESSION);
-                self.effects.tell_client(to, dialog.text, false);
-            }
+        let session = (!self.settings.client_streams).then_some(StreamId::SESSION);
+        match to.or(session).zip(self.own_tasks.task_id(stream)) {
+            Some((to, task)) => self.tell_dialog(to, &task, &frame),
+            // No request can carry it yet, or the record has not said yet what the task is called.
+            None => self.own_tasks.keep_dialog(stream, frame),
         }
     }
 
-    /// Sends a dialog that was kept to the client, if its question is still open.
-    fn tell_dialog(&mut self, to: StreamId, dialog: Dialog) {
-        if self.asks.by_client_id(&dialog.id).is_some() {
-            self.effects.tell_client(to, dialog.text, false);
+    /// Sends a dialog of a task to the client, if its question is still open.
+    fn tell_dialog(&mut self, to: StreamId, task: &str, dialog: &IndexedFrame) {
+        let frame = dialog.frame();
+        let question = frame.id().and_then(|id| self.asks.by_client_id(&id));
+        if question.is_some() {
+            let named = related_splice(frame, FramePart::Params, task);
+            let text = frame_edit::with_splices(frame.text(), &named);
+            self.effects.tell_client(to, text, false);
         }
     }
 
@@ -564,10 +544,11 @@ impl Relay {
             .is_some_and(StreamId::is_of_task)
     }
 
-    /// Returns the response to the call of a task whose gateway stops.
-    pub(crate) fn stopped_frame(&self, key: CallId) -> Option<String> {
-        let id = self.calls.get(key)?.client_id();
-        Some(ErrorResponse::new(-32603, STOPPED).to_response(id))
+    /// Returns the response to the call of a task whose gateway stops, with the stream that it is for.
+    pub(crate) fn stopped_frame(&self, key: CallId) -> Option<(StreamId, String)> {
+        let call = self.calls.get(key)?;
+        let response = ErrorResponse::new(-32603, STOPPED).to_response(call.client_id());
+        Some((call.stream()?, response))
     }
 
     /// Keeps a frame of the server for the task on whose stream it would be forwarded.
@@ -646,14 +627,47 @@ fn read_ttl(ttl: &RawValue) -> Result<Duration, ErrorResponse> {
     }
 }
 
-/// Returns the answer to a request of the extension for 2026-07-28 about a task of the gateway.
-fn extension_answer(
+/// Returns the answer to a request of 2025-11-25 about a task of the gateway, which need not wait for the end of the task;
+/// `has_cancelled` if it has cancelled the task.
+fn answer_in_session(
     now: Timestamp,
-    id: &Id,
-    record: &str,
-    method: &str,
+    request: TaskRequest,
     found: FoundTask,
+    has_cancelled: bool,
 ) -> String {
+    let TaskRequest { id, method, record } = request;
+    let refuse = |code, why: &str| ErrorResponse::new(code, why).to_response(&id);
+    let state_of = |text: &str| serde_json::from_str::<TaskState>(text).ok();
+    let told =
+        |state: &TaskState| message::result(&id, &members::raw_value(&state.to_task(&record)));
+    match (method, found) {
+        (_, FoundTask::Nothing) => refuse(-32602, UNKNOWN),
+        (RESULT, FoundTask::Lost(_)) => refuse(-32603, LOST),
+        (CANCEL, FoundTask::Lost(_)) => refuse(-32602, LOST),
+        (_, FoundTask::Running(state)) => {
+            state_of(&state).map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
+        }
+        (_, FoundTask::Lost(state)) => {
+            let failed =
+                |state: TaskState| state.became(now, TaskStatus::Failed, Some(LOST.to_owned()));
+            let state = state_of(&state).map(failed);
+            state.map_or_else(|| refuse(-32603, UNKNOWN), |state| told(&state))
+        }
+        (method, FoundTask::Finished(ended)) => match serde_json::from_str::<EndedTask>(&ended) {
+            Ok(ended) if method == RESULT => related(ended.response, &id, &record),
+            Ok(ended) if method == CANCEL && !(has_cancelled && ended.state.is_cancelled()) => {
+                refuse(-32602, "the task has ended, so it cannot be cancelled")
+            }
+            Ok(ended) => told(&ended.state),
+            Err(_) => refuse(-32603, UNKNOWN),
+        },
+    }
+}
+
+/// Returns the answer to a request of the extension for 2026-07-28 about a task of the gateway.
+fn extension_answer(now: Timestamp, request: TaskRequest, found: FoundTask) -> String {
+    let TaskRequest { id, method, record } = request;
+    let (id, record) = (&id, &*record);
     let refuse = |code, why: &str| ErrorResponse::new(code, why).to_response(id);
     let told = |state: &TaskState, outcome: Option<(&str, &str, &RawValue)>| {
         let mut task = state.to_extension_task(record);

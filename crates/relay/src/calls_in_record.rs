@@ -1,13 +1,14 @@
 //! Calls without a waiting client, beyond this session: the record stores them, so that the same call made again finds
 //! its result, or follows the call that is still in progress, in any session of the same caller.
 
-use mcp_elicit_core::wire::{Capability, Frame, Id};
+use mcp_elicit_core::wire::{Capability, Frame};
 
 use crate::frame_edit::ErrorResponse;
 use crate::parts::call_budget::Permit;
-use crate::parts::calls::{self, AskingCall, Call, Finished, Request};
+use crate::parts::calls::{AskingCall, Call, Finished, Request};
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::parts::unattended::EndedLookup;
+use crate::parts::lookups::EndedLookup;
+use crate::parts::unattended::MadeCall;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
     Timestamp,
@@ -20,123 +21,118 @@ impl Relay {
     }
 
     /// Looks up a call that the client has made.
-    pub(crate) fn look_up(&mut self, frame: ClientFrame<'_>, digest: String) -> ClientForward {
-        match self.calls.budget().permit() {
-            Ok(permit) => self.find_call(permit, frame.stream(), frame.to_indexed(), digest),
-            Err(fault) => self.effects.reject(frame, &fault.refusal()),
-        }
+    pub(crate) fn look_up(
+        &mut self,
+        frame: ClientFrame<'_>,
+        kind: CallKind,
+        digest: String,
+    ) -> Option<ClientForward> {
+        let permit = match self.calls.budget().permit() {
+            Ok(permit) => permit,
+            Err(fault) => return Some(self.effects.reject(frame, &fault.refusal())),
+        };
+        let made = MadeCall {
+            kind,
+            id: frame.id()?,
+            digest,
+            request: frame.to_indexed(),
+        };
+        self.find_call(permit, frame.stream(), made);
+        Some(ClientForward::Handled)
     }
 
     /// Looks up the call in the record, which reports the result.
-    fn find_call(
-        &mut self,
-        permit: Permit,
-        stream: StreamId,
-        request: IndexedFrame,
-        digest: String,
-    ) -> ClientForward {
+    fn find_call(&mut self, mut permit: Permit, stream: StreamId, made: MadeCall) {
+        permit.set_bytes(made.request.size());
         let lookup = self.calls.next_key();
-        self.unattended
-            .begin_lookup(lookup, stream, request, permit);
         self.effects.push(Effect::FindCall {
             lookup,
-            digest,
+            digest: made.digest.clone(),
             server_info: self.server_info(),
         });
-        ClientForward::Handled
+        let lookups = self.unattended.lookups_mut();
+        lookups.begin(lookup, stream, made, permit);
     }
 
     /// Handles the result of a lookup.
     pub(crate) fn call_found(&mut self, now: Timestamp, lookup: CallId, found: FoundCall) {
         let Some(EndedLookup {
             stream,
-            request,
+            request: made,
             permit: Some(permit),
-        }) = self.unattended.end_lookup(lookup)
+        }) = self.unattended.lookups_mut().end(lookup)
         else {
             // No client waits for it.
             return;
         };
-        if found == FoundCall::Nothing {
-            drop(permit);
-            let frame = ClientFrame::of_indexed(&request, stream, now).looked_up();
-            let forward = self.client_request(frame);
-            self.next_turns(now);
-            if let ClientForward::AsIs(call) = forward {
-                self.effects.tell_server(request.into_text(), call);
+        match found {
+            FoundCall::Nothing => {
+                drop(permit);
+                let frame = ClientFrame::of_indexed(&made.request, stream, now).looked_up();
+                let forward = self.client_request(frame);
+                self.next_turns(now);
+                if let ClientForward::AsIs(call) = forward {
+                    self.effects.tell_server(made.request.into_text(), call);
+                }
             }
-        } else if let Some((key, digest)) = self.admit_unsent(permit, now, stream, request) {
-            match found {
-                FoundCall::Nothing => {}
-                FoundCall::Result(result) => {
-                    let end = match IndexedFrame::read(result) {
-                        Ok(response) => Finished::Response(response),
-                        Err(_) => Finished::Failed(ErrorResponse::unreadable()),
-                    };
-                    if let Some(call) = self.calls.get_mut(key) {
-                        call.finish(end);
-                    }
-                    self.deliver_finished(key);
-                }
-                FoundCall::Running { link } => {
-                    self.unattended.follow(key, link);
-                    self.effects.push(Effect::FollowCall {
-                        call: key,
-                        digest,
-                        server_info: self.server_info(),
-                    });
-                    self.hold(now, key);
-                }
+            FoundCall::Result(result) => {
+                let end = match IndexedFrame::read(result) {
+                    Ok(response) => Finished::Response(response),
+                    Err(_) => Finished::Failed(ErrorResponse::unreadable()),
+                };
+                self.tell_end(stream, &made.id, Some(made.kind), &end);
+            }
+            FoundCall::Running { link } => {
+                let digest = made.digest.clone();
+                let key = self.insert_unsent(permit, now, stream, made);
+                self.unattended.follow(key, digest.clone(), link);
+                self.effects.push(Effect::FollowCall {
+                    call: key,
+                    digest,
+                    server_info: self.server_info(),
+                });
+                self.hold(now, key);
             }
         }
     }
 
-    /// Admits a call that does not go to the server.
-    fn admit_unsent(
-        &mut self,
-        permit: Permit,
-        now: Timestamp,
-        stream: StreamId,
-        request: IndexedFrame,
-    ) -> Option<(CallId, String)> {
-        let frame = request.frame();
-        let kind = CallKind::of_method(frame.method()?)?;
-        let id = frame.id()?;
-        let digest = calls::summary(kind, frame).ok()?.digest;
-        Some((
-            self.insert_unsent(permit, now, stream, id, kind, request),
-            digest,
-        ))
-    }
-
-    /// Adds a call with this request, of which the server does not know.
+    /// Adds a call of which the server does not know.
     pub(crate) fn insert_unsent(
         &mut self,
         permit: Permit,
         now: Timestamp,
         stream: StreamId,
-        id: Id,
-        kind: CallKind,
-        frame: IndexedFrame,
+        made: MadeCall,
     ) -> CallId {
-        let request = Request::Call(AskingCall::new(kind, frame, Capability::NONE));
-        let call = Call::new(permit, now, stream, id, request).with_upstream_id(self.new_id());
+        let kept = AskingCall::new(made.kind, made.request, Capability::NONE);
+        let request = Request::Call(kept.with_digest(Some(&made.digest)));
+        let call = Call::new(permit, now, stream, made.id, request).with_upstream_id(self.new_id());
         self.calls.insert_unsent(call)
     }
 
     /// Looks up a call again, because the call that it follows has ended or its result is in the record.
     pub(crate) fn followed_call_ended(&mut self, key: CallId) {
-        if self.followed_task_ended(key) || !self.unattended.end_following(key) {
+        if self.followed_task_ended(key) {
             return;
         }
-        self.end_hold(key);
-        let Some(mut call) = self.remove_call(key) else {
+        let Some(digest) = self.unattended.end_following(key) else {
+            // It was given up meanwhile.
             return;
         };
-        let digest = call.summary().map(|summary| summary.digest.clone());
-        let request = call.frame().cloned();
-        if let (Some(stream), Some(request), Some(digest)) = (call.stream(), request, digest) {
-            self.find_call(call.into_permit(), stream, request, digest);
+        self.end_hold(key);
+        // Without a stream no client waits for it. What follows a call is one.
+        if let Some(call) = self.remove_call(key)
+            && let Some(stream) = call.stream()
+            && let Some((kind, request)) = call.kind().zip(call.frame().cloned())
+        {
+            let id = call.client_id().clone();
+            let made = MadeCall {
+                kind,
+                id,
+                digest,
+                request,
+            };
+            self.find_call(call.into_permit(), stream, made);
         }
     }
 
@@ -153,6 +149,7 @@ impl Relay {
             .get_mut(key)
             .and_then(|call| call.summary().map(|calling| calling.digest.clone()))
         else {
+            // Another session could not find it: nothing that cannot be read has a digest.
             return;
         };
         self.effects.push(Effect::KeepCall {

@@ -38,13 +38,12 @@ impl Relay {
 
     /// Records the turn of a call.
     fn take_turn(&mut self, key: CallId, turn: Turn) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        match turn {
-            Turn::Own => call.begin_turn(),
-            Turn::SharedAsking => call.share_turn(),
-            Turn::NotTaken | Turn::Shared | Turn::Waits => {}
+        if let Some(call) = self.calls.get_mut(key) {
+            match turn {
+                Turn::Own => call.begin_turn(),
+                Turn::SharedAsking => call.share_turn(),
+                Turn::NotTaken | Turn::Shared | Turn::Waits => {}
+            }
         }
     }
 
@@ -275,10 +274,8 @@ impl Relay {
 
     /// Handles the end of a call at the server: if it had its turn and did not ask, it is no longer suspected.
     pub(crate) fn turn_ends(&mut self, key: CallId) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        if call.end_turn()
+        if let Some(call) = self.calls.get_mut(key)
+            && call.end_turn()
             && let Some((kind, target)) = call.target()
         {
             self.turns.did_not_ask(kind, &target);

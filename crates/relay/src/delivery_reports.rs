@@ -9,6 +9,7 @@ impl Relay {
     /// request them or this was the second time.
     pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(delivery) = self.deliveries.end(key) else {
+            // The transport has reported its end before: the first report counts.
             return;
         };
         let (waits, records) = (delivery.waits(), delivery.into_records());
@@ -28,6 +29,7 @@ impl Relay {
     /// Handles answers whose delivery is unknown: they are not sent again.
     pub(crate) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(delivery) = self.deliveries.end(key) else {
+            // The transport has reported its end before: the first report counts.
             return;
         };
         let (waits, records) = (delivery.waits(), delivery.into_records());
@@ -42,11 +44,9 @@ impl Relay {
 
     /// Ends a call that cannot continue at the server, with this message, and tells the server.
     fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
-        let call = waits.map(Waiting::call);
-        let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
-            return;
-        };
-        self.cancel_upstream(key);
-        self.fail(now, key, &ErrorResponse::new(-32603, words));
+        if let Some(key) = waits.map(Waiting::call) {
+            self.cancel_upstream(key);
+            self.fail(now, key, &ErrorResponse::new(-32603, words));
+        }
     }
 }

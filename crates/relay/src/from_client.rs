@@ -1,6 +1,6 @@
 //! Frames from the client: passed on, translated to the server's era, or answered here.
 
-use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
 use mcp_elicit_core::wire::{Cancelled, Id, members, message, method};
 use serde_json::value::RawValue;
@@ -92,18 +92,24 @@ impl Relay {
 
     /// Keeps the request until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        self.wait_early(frame.stream(), frame.to_indexed());
+        ClientForward::Handled
+    }
+
+    /// Keeps a request, which came on this stream, until the server's era is known.
+    pub(crate) fn wait_early(&mut self, stream: StreamId, request: IndexedFrame) {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
-            Err(fault) => return self.effects.reject(frame, &fault.refusal()),
+            Err(fault) => {
+                let refusal = fault.refusal();
+                return self.effects.reject_on(stream, request.frame(), &refusal);
+            }
         };
-        if !self
-            .early_requests
-            .add(permit, frame.stream(), frame.to_indexed())
-        {
+        if let Err(request) = self.early_requests.add(permit, stream, request) {
             let why = "too many requests wait for the server's first answer";
-            return self.effects.reject(frame, &ErrorResponse::new(-32000, why));
+            let refusal = ErrorResponse::new(-32000, why);
+            self.effects.reject_on(stream, request.frame(), &refusal);
         }
-        ClientForward::Handled
     }
 
     /// Routes a request of a known client to a known server.
@@ -370,13 +376,13 @@ impl Relay {
 
     /// Handles a response as if the client had answered with this error.
     fn client_fails_with(&mut self, now: Timestamp, id: &Id, error: &ErrorResponse) {
-        let text = error.to_response(id);
-        let Some(index) = FrameIndex::at(text.as_bytes()) else {
+        let Ok(failed) = IndexedFrame::read(error.to_response(id)) else {
+            // The gateway writes responses that are frames.
             return;
         };
-        let forward = self.client_response(now, Frame::of_text(&text, &index));
+        let forward = self.client_response(now, failed.frame());
         if matches!(forward, ClientForward::AsIs(_)) {
-            self.effects.tell_server(text, None);
+            self.effects.tell_server(failed.into_text(), None);
         }
     }
 
@@ -400,10 +406,8 @@ impl Relay {
 
     /// Tells the server that the call is cancelled, if the server is still processing it.
     pub(crate) fn cancel_upstream(&mut self, key: CallId) {
-        if !self.calls.is_upstream(key) {
-            return;
-        }
-        let Some(call) = self.calls.get(key) else {
+        let Some(call) = self.calls.get(key).filter(|call| call.is_upstream()) else {
+            // The server knows nothing of it, or has answered it.
             return;
         };
         let id = call.upstream_id().clone();

@@ -92,10 +92,8 @@ impl Relay {
 
     /// Sends this frame to the client on the stream of its call, or on the session's.
     fn tell_in_session(&mut self, via: Option<CallId>, frame: String) {
-        let ServerForward::AsIs { stream, last } = self.calls.forward_in_session(via) else {
-            return;
-        };
-        self.effects.tell_client(stream, frame, last);
+        let stream = self.calls.stream_in_session(via);
+        self.effects.tell_client(stream, frame, false);
     }
 
     /// Handles a frame that is not passed on: the server gets an error for a request, the client for the answer to its

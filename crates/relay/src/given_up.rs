@@ -84,10 +84,8 @@ impl Relay {
     /// Learns from the time between two identical calls how long this client waits. Once per call: after that, the
     /// client may be answering a hand-back.
     fn learn_from_gap(&mut self, now: Timestamp, key: CallId) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        if let Some(since) = call.waited_for_since()
+        if let Some(call) = self.calls.get_mut(key)
+            && let Some(since) = call.waited_for_since()
             && call.yields_to_repeat()
         {
             let gap = now.since(since);
@@ -97,15 +95,14 @@ impl Relay {
 
     /// Hands back a call in whose place its client has made the same one again.
     fn make_room(&mut self, now: Timestamp, key: CallId) {
-        let stream = self.calls.get(key).and_then(Call::stream);
-        let frame = self.hand_back_frame(key);
+        let told = self.hand_back_frame(key);
         if self.calls.get(key).is_some_and(Call::is_queued) {
             self.end_in_time(now, key);
         }
         if !self.leave_approval(key) {
             self.leave_unattended(key);
         }
-        if let (Some(stream), Some(frame)) = (stream, frame) {
+        if let Some((stream, frame)) = told {
             self.effects.tell_client(stream, frame, true);
         }
     }

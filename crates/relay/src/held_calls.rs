@@ -10,7 +10,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
 use crate::parts::asks::Ask;
 use crate::parts::calls::Call;
-use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, Timer, Timestamp};
+use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, StreamId, Timer, Timestamp};
 
 /// Keep-alive progress increases in steps this small, so that the server's own progress stays ahead.
 const STEP: f64 = 0.001;
@@ -77,6 +77,7 @@ impl Relay {
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
         self.touch_task(key);
         let Some(call) = self.calls.get(key) else {
+            // It has ended, so no client waits for it.
             return;
         };
         let hold = self.hold_time(now, call);
@@ -147,23 +148,22 @@ impl Relay {
             (None, None) => "Waiting for a person to answer".to_owned(),
         };
         let is_held = self.holds.is_held(key) && !self.is_of_task(key);
-        let Some(call) = self.calls.get_mut(key) else {
+        let call = self.calls.get_mut(key).filter(|_| is_held);
+        let sign = call.and_then(|call| {
+            let (stream, token) = (call.stream()?, call.progress().token()?.clone());
+            let progress = call.progress_mut().step(STEP).and_then(Number::from_f64)?;
+            let message = Some(text);
+            let sign = Progress {
+                token,
+                progress,
+                total: None,
+                message,
+            };
+            Some((stream, sign))
+        });
+        let Some((stream, sign)) = sign else {
+            // The client has named no token, is gone, or was told of the highest number that there is.
             return;
-        };
-        let (Some(stream), Some(token), true) =
-            (call.stream(), call.progress().token().cloned(), is_held)
-        else {
-            return;
-        };
-        let progress = call.progress_mut().step(STEP);
-        let Some(progress) = progress.and_then(Number::from_f64) else {
-            return;
-        };
-        let sign = Progress {
-            token,
-            progress,
-            total: None,
-            message: Some(text),
         };
         self.effects.tell_client(stream, sign.to_message(), false);
         self.holds.keep_alive_again(now, key, &mut self.timers);
@@ -188,10 +188,8 @@ impl Relay {
         if self.is_of_task(key) || self.hand_back_as_task(now, key) {
             return;
         }
-        let Some(frame) = self.hand_back_frame(key) else {
-            return;
-        };
-        let Some(stream) = self.calls.get(key).and_then(Call::stream) else {
+        let Some((stream, frame)) = self.hand_back_frame(key) else {
+            // Its client is gone, or the call cannot be shown: then it goes on to wait.
             return;
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
@@ -238,13 +236,12 @@ impl Relay {
     /// Hands back every held call at once, because the gateway is about to stop.
     pub(crate) fn drain(&mut self) {
         for key in self.holds.all() {
-            let frame = if self.is_of_task(key) {
+            let told = if self.is_of_task(key) {
                 self.stopped_frame(key)
             } else {
                 self.hand_back_frame(key)
             };
-            let stream = self.calls.get(key).and_then(Call::stream);
-            if let (Some(frame), Some(stream)) = (frame, stream) {
+            if let Some((stream, frame)) = told {
                 self.end_hold(key);
                 self.turns.queue_mut().leave(key);
                 self.calls.detach(key);
@@ -269,12 +266,12 @@ impl Relay {
         self.reject_waiting(&format!("was left: {what}"));
     }
 
-    pub(crate) fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
+    pub(crate) fn hand_back_frame(&mut self, key: CallId) -> Option<(StreamId, String)> {
         let link = self.link_of(key);
         let waiting = self.approval_progress(key);
         let server = self.shown_server();
         let call = self.calls.get_mut(key)?;
-        let (id, kind) = (call.client_id().clone(), call.kind()?);
+        let (stream, id, kind) = (call.stream()?, call.client_id().clone(), call.kind()?);
         let target = call.summary()?.target.clone();
         let waits = if call.is_queued() {
             WaitsFor::OtherCall
@@ -291,14 +288,14 @@ impl Relay {
                 let frame = self
                     .client
                     .handed_back(&id, kind, text, may_have_schema, Some(mark));
-                return Some(frame);
+                return Some((stream, frame));
             }
             None => hand_back::words(&server, kind, &target, waits, link.as_deref()),
         };
         let frame = self
             .client
             .handed_back(&id, kind, text, may_have_schema, None);
-        Some(frame)
+        Some((stream, frame))
     }
 
     /// Returns the question in which people approve this call, and the state of their vote; `None` if it is not known.
@@ -314,7 +311,7 @@ impl Relay {
     /// Resumes a call that the client has made again.
     pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let (id, now) = (frame.id(), frame.at());
-        self.learn_from_retry(key, frame.text());
+        self.learn_from_retry(key, *frame);
         if !self.calls.attach(key, now, frame.stream(), id) {
             return;
         }

@@ -385,7 +385,8 @@ impl Relay {
             Event::TaskFound { lookup, found } => self.task_found(now, lookup, found),
             Event::CallTaken { call } => self.drop_unattended(now, call),
             Event::StreamClosed(stream) => {
-                self.unattended.stream_closed(stream);
+                self.unattended.lookups_mut().stream_closed(stream);
+                self.own_tasks.lookups_mut().stream_closed(stream);
                 self.stream_closed(now, stream);
             }
             Event::ServerGone(why) => self.server_gone(now, &why),

@@ -74,8 +74,8 @@ impl Relay {
             Origin::Pushed { .. }
             | Origin::Round { .. }
             | Origin::PassedRound { .. }
-            | Origin::Approval
-            | Origin::Url => CallsOfTask::default(),
+            | Origin::Approval { .. }
+            | Origin::Url { .. } => CallsOfTask::default(),
         };
         let revision = self.server.revision_or_latest();
         // Before any work that grows with its form or the open calls, and before the log names it. A question that is
@@ -96,7 +96,7 @@ impl Relay {
             planned,
             past,
             refused_in,
-        } = if origin == Origin::Approval {
+        } = if let Origin::Approval { .. } = origin {
             self.approvals.planned(&attribution).into()
         } else if let Origin::Task { .. } = origin {
             QuestionPlan {
@@ -224,7 +224,7 @@ impl Relay {
             Origin::PassedRound { .. } => true,
             Origin::Pushed { .. } => has_frame && self.client.is_pushed_to(),
             Origin::Round { .. } => self.client.is_pushed_to(),
-            Origin::Url | Origin::Approval | Origin::Task { .. } => false,
+            Origin::Url { .. } | Origin::Approval { .. } | Origin::Task { .. } => false,
         };
         let ElicitRequest::Form { schema, .. } = request else {
             return Err(ErrorResponse::fault(
@@ -288,7 +288,7 @@ impl Relay {
         origin: &Origin,
         request: &ElicitRequest,
     ) -> String {
-        if let Origin::Round { entry } | Origin::PassedRound { entry, .. } = origin {
+        if let Origin::Round { entry, .. } | Origin::PassedRound { entry, .. } = origin {
             return entry.clone();
         }
         if !self.client.is_asked_in_results() {
@@ -405,9 +405,8 @@ impl Relay {
         };
         let refusal = ErrorResponse::new(-32000, why).with_data(data);
         let ask = self.asks.get(key);
-        let is_approval = ask.is_some_and(|ask| matches!(ask.origin(), Origin::Approval));
         let call = ask.and_then(Ask::call);
-        if let Some(call) = call.filter(|_| is_approval) {
+        if let Some(&Origin::Approval { call }) = ask.map(Ask::origin) {
             self.drop_question(key, Ending::CallEnded);
             self.approval_refused(call, &refusal);
             return;

@@ -119,10 +119,9 @@ impl Relay {
     /// Moves a question, which no person has answered at the client, to people. Its calls are held.
     pub(crate) fn move_to_people(&mut self, now: Timestamp, key: AskId, why: NotAPerson) {
         let stream = self.stream_of(key);
-        let Some(ask) = self.asks.get(key).filter(|ask| ask.is_open()) else {
-            return;
-        };
-        let Some(record) = ask.record().map(str::to_owned) else {
+        let open = self.asks.get(key).filter(|ask| ask.is_open());
+        let Some((ask, record)) = open.and_then(|ask| Some((ask, ask.record()?.to_owned()))) else {
+            // It has ended, or has an answer, meanwhile.
             return;
         };
         let (call, candidates, mode) = (ask.call(), ask.candidates(), ask.request().mode());

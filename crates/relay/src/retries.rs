@@ -67,7 +67,10 @@ impl Relay {
             }
             return Some(ClientForward::Handled);
         }
-        looks_up.then(|| self.look_up(frame, digest))
+        if !looks_up {
+            return None;
+        }
+        self.look_up(frame, kind, digest)
     }
 
     /// Returns `true` if a call that waits was made with another proof than this request, with which the rules may decide

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::clock;
 use super::question_store::{
-    DraftResult, Ended, EndKind, ListFilter, QuestionId, QuestionList, QuestionStore,
+    DraftResult, EndKind, Ended, ListFilter, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 use super::viewer::{OnlyViewer, Viewer as _};

@@ -62,7 +62,7 @@ pub use browser::Browser;
 pub use connections::{ConnectionBounds, serve};
 pub use desktop_sign_in::OpenedPage;
 pub use question_store::{
-    DraftResult, Ended, EndKind, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
+    DraftResult, EndKind, Ended, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 pub use router::{router, with_headers};

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::page::{Act, ClosePart, NoticePage, Shell};
 use super::page_model::without_session;
-use super::question_store::{Ended, EndKind, QuestionSummary};
+use super::question_store::{EndKind, Ended, QuestionSummary};
 use super::site::Site;
 use crate::theme::Tone;
 use crate::view::sanitize;

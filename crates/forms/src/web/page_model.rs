@@ -17,7 +17,7 @@ use super::page::{
     Problem, ReviewRow, Row, TeamPart, ToolPart,
 };
 use super::phrases::Phrases;
-use super::question_store::{Ended, EndKind, QuestionSummary};
+use super::question_store::{EndKind, Ended, QuestionSummary};
 use super::team::{CommentView, HistoryLine, TeamView, ToolView};
 use crate::view::{
     Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::wire::Mode;
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
-use mcp_elicit_forms::web::{Ended, EndKind, QuestionSummary};
+use mcp_elicit_forms::web::{EndKind, Ended, QuestionSummary};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::principal::Principal;

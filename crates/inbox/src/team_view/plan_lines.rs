@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::Addressee;
-use mcp_elicit_policy::quorum::{QuorumEnd, Membership, Quorum, State};
+use mcp_elicit_policy::quorum::{Membership, Quorum, QuorumEnd, State};
 use mcp_elicit_policy::rules::duration_text;
 use mcp_elicit_policy::schedule::Due;
 use mcp_elicit_record::store::Row;
@@ -111,7 +111,10 @@ pub fn good_for(team: &Team) -> Option<String> {
 /// Returns the time until which an approval that was given lets the same call through again, as a sentence.
 pub(super) fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<String> {
     let time = team.good_for.filter(|_| team.is_approval)?;
-    if !matches!(team.quorum().state(), State::Ended(QuorumEnd::Answered { .. })) {
+    if !matches!(
+        team.quorum().state(),
+        State::Ended(QuorumEnd::Answered { .. })
+    ) {
         return None;
     }
     let until = row.lifecycle.ended_at()?.after(time).as_millis();

@@ -5,7 +5,7 @@ use mcp_elicit_core::argument::changed_names;
 use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::reason_line;
 use mcp_elicit_policy::people::Addressee;
-use mcp_elicit_policy::quorum::{Act, Actor, Denied, QuorumEnd, Membership, Notice, Quorum, State};
+use mcp_elicit_policy::quorum::{Act, Actor, Denied, Membership, Notice, Quorum, QuorumEnd, State};
 use serde_json::Value;
 
 use super::{ActDetails, COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
@@ -247,8 +247,12 @@ fn ended(ending: &QuorumEnd) -> Option<(&'static Outcome, String)> {
             &Outcome::Visit,
             audit::Actor::People(votes.clone()).to_string(),
         )),
-        QuorumEnd::Declined { by } => Some((&Outcome::Decline, audit::Actor::person(by).to_string())),
-        QuorumEnd::Cancelled { by } => Some((&Outcome::Cancel, audit::Actor::person(by).to_string())),
+        QuorumEnd::Declined { by } => {
+            Some((&Outcome::Decline, audit::Actor::person(by).to_string()))
+        }
+        QuorumEnd::Cancelled { by } => {
+            Some((&Outcome::Cancel, audit::Actor::person(by).to_string()))
+        }
         // Not caused by an action.
         QuorumEnd::TimedOut | QuorumEnd::Withdrawn => None,
     }

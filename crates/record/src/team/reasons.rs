@@ -26,7 +26,9 @@ impl Record {
             return Ok(Vec::new());
         };
         let is_told = |comment: &Comment| match (team.quorum.state(), comment.on) {
-            (State::Ended(QuorumEnd::Declined { by }), Some(Decided::Declined)) => comment.by == *by,
+            (State::Ended(QuorumEnd::Declined { by }), Some(Decided::Declined)) => {
+                comment.by == *by
+            }
             (State::Ended(QuorumEnd::Answered { votes, .. }), Some(Decided::Agreed)) => {
                 team.is_approval
                     && votes.contains(&comment.by)

@@ -35,6 +35,7 @@ use crate::parts::asks::Origin;
 use crate::parts::calls::{self, Call};
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::CallBinding;
+use crate::parts::unattended::MadeCall;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
     Timestamp,
@@ -239,14 +240,13 @@ impl Relay {
             Ok(permit) => permit,
             Err(fault) => return self.effects.reject(frame, &fault.refusal()),
         };
-        let key = self.insert_unsent(
-            permit,
-            frame.at(),
-            frame.stream(),
-            id,
+        let made = MadeCall {
             kind,
-            frame.to_indexed(),
-        );
+            id,
+            digest: summary.digest.clone(),
+            request: frame.to_indexed(),
+        };
+        let key = self.insert_unsent(permit, frame.at(), frame.stream(), made);
         self.describe_client(key, frame);
         let may_learn = kind == CallKind::Tool
             && !approval.edit.is_empty()
@@ -281,7 +281,8 @@ impl Relay {
         let schema = tool.and_then(|tool| tool.input_schema.as_deref());
         let request = approval_request(summary, approval, schema);
         approval.people.team.tool = tool.map(|tool| Box::new(claims(summary, tool)));
-        let asked = self.open_ask(now, key.into(), Origin::Approval, request, None, None);
+        let origin = Origin::Approval { call: key };
+        let asked = self.open_ask(now, key.into(), origin, request, None, None);
         if let Err(refusal) = asked {
             self.approval_refused(key, &refusal);
         }
@@ -531,6 +532,7 @@ impl Relay {
     /// Ends a call whose question ended without a decision.
     pub(crate) fn approval_fails(&mut self, key: CallId, ending: Ending, why: &str) {
         let Some(approval) = self.approvals.of(key) else {
+            // The call was given up meanwhile.
             return;
         };
         let people = &approval.people;

@@ -26,13 +26,10 @@ impl Relay {
     /// Requests the server's tools when this call is held, if nothing tells whether its tool has an output schema. The
     /// call does not wait for the list: it is held anyway, and what is known counts when it is handed back.
     pub(crate) fn learn_output_schema(&mut self, now: Timestamp, call: CallId) {
-        let Some(call) = self.calls.get_mut(call) else {
-            return;
-        };
-        if call.kind() != Some(CallKind::Tool) {
-            return;
-        }
-        let tool = call.summary().map(|call| call.target.as_str());
+        let call = self.calls.get_mut(call);
+        let call = call.filter(|call| call.kind() == Some(CallKind::Tool));
+        let tool = call.and_then(Call::summary);
+        let tool = tool.map(|call| call.target.as_str());
         if tool.is_some_and(|tool| self.catalog.wants_list_for(tool)) && self.may_request_now() {
             self.catalog.list_requested();
             self.list_tools(now);
@@ -109,6 +106,7 @@ impl Relay {
     /// Ends the request for the tools: people are asked about the calls that waited for it.
     pub(crate) fn end_listing(&mut self, now: Timestamp) {
         let Some(calls) = self.tool_listing.end() else {
+            // The list came before its time was over.
             return;
         };
         self.timers.cancel(Timer::ToolsListing);

@@ -19,7 +19,6 @@ use super::peer_info::{bounded_capabilities, bounded_info};
 use crate::frame_edit::{self, ErrorResponse, Splice, may_be_own};
 use crate::not_a_person::Attempt;
 use crate::parts::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
-use crate::parts::calls::Call;
 use crate::{AskId, CallKind, Ending, Relay, StreamId, Timestamp};
 
 /// A client of this era: it opened a session with `initialize`.
@@ -163,55 +162,56 @@ impl Client {
 }
 
 impl Relay {
-    /// Pushes a question to a client of this era.
+    /// Pushes a question to a client of this era. A question that cannot be pushed to it ends.
     pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.new_id();
-        let ClientEra::Pushed(client) = &self.client.0 else {
-            return;
-        };
-        let revision = client.revision;
-        let Some(question) = self.asks.get(key) else {
-            return;
-        };
-        let has_servers_id = match question.origin() {
-            Origin::Pushed { id } => {
-                let is_shown = self.asks.by_client_id(id) == Some(key);
-                !may_be_own(id) && (is_shown || self.is_free_at_client(id))
-            }
-            _ => false,
-        };
-        let stream = question
-            .call()
-            .and_then(|call| self.calls.get(call))
-            .and_then(Call::stream);
-        let sent = match (question.origin(), question.server_frame()) {
-            (Origin::Pushed { id }, Some(frame)) => match question.reason() {
-                None if has_servers_id => Some((id.clone(), frame.text().to_owned())),
-                None => Some((own.clone(), frame_edit::with_id(frame, &own))),
-                Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
-            },
-            _ => in_revision(question, revision)
-                .and_then(|request| request.to_raw_params(revision).ok())
-                .and_then(|params| question.unknown().added_to(&params))
-                .map(|params| message::request(&own, method::CREATE, Some(&params)))
-                .map(|frame| (own, frame)),
-        };
-        let Some((id, frame)) = sent else {
+        let Some((id, frame)) = self.pushed_frame(key, own) else {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
-        let call = question.call();
+        let stream = self.stream_of(key);
+        let call = self.asks.get(key).and_then(Ask::call);
         self.asks.shown_in_dialog(key, &id, now);
         if let Some(call) = call {
             self.touch_task(call);
         }
-        self.effects
-            .tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
+        self.effects.tell_client(stream, frame, false);
+    }
+
+    /// Returns a question as a request to the client, under the server's id or under this one of the gateway's.
+    fn pushed_frame(&self, key: AskId, own: Id) -> Option<(Id, String)> {
+        let ClientEra::Pushed(client) = &self.client.0 else {
+            return None;
+        };
+        let revision = client.revision;
+        let question = self.asks.get(key)?;
+        let (Origin::Pushed { id }, Some(frame)) = (question.origin(), question.server_frame())
+        else {
+            let request = in_revision(question, revision)?;
+            let params = request.to_raw_params(revision).ok()?;
+            let params = question.unknown().added_to(&params)?;
+            let frame = message::request(&own, method::CREATE, Some(&params));
+            return Some((own, frame));
+        };
+        let is_shown = self.asks.by_client_id(id) == Some(key);
+        let has_servers_id = !may_be_own(id) && (is_shown || self.is_free_at_client(id));
+        match question.reason() {
+            None if has_servers_id => Some((id.clone(), frame.text().to_owned())),
+            None => {
+                let frame = frame_edit::with_id(frame, &own);
+                Some((own, frame))
+            }
+            Some(reason) => {
+                let frame = reworded(frame, &own, reason)?;
+                Some((own, frame))
+            }
+        }
     }
 
     /// Handles an answer of a client of this era.
     pub(crate) fn client_replies(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
         let Some(question) = self.asks.get_mut(key) else {
+            // The response is to a question that has ended meanwhile.
             return;
         };
         question.client_responded();
@@ -233,20 +233,17 @@ impl Relay {
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {
             Ok((outcome, dropped)) => {
-                if is_open && self.takes_doubted(now, key, outcome.action()) {
-                    return;
-                }
-                let Some(question) = self.asks.get_mut(key) else {
-                    return;
-                };
                 let server_id = match question.origin() {
                     Origin::Pushed { id } if question.server_frame().is_some() && !dropped => {
                         Some(id.clone())
                     }
                     _ => None,
                 };
-                let as_it_is = server_id.map(|id| with_same_id(frame, &id).into());
                 let is_own = !dropped && question.takes_own_reply();
+                if is_open && self.takes_doubted(now, key, outcome.action()) {
+                    return;
+                }
+                let as_it_is = server_id.map(|id| with_same_id(frame, &id).into());
                 let reply = is_own.then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });

@@ -92,6 +92,7 @@ impl Relay {
     fn collect_taken_back(&mut self, now: Timestamp, key: CallId, round: Frame<'_>) {
         let part = round.result();
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
+            // That has ended the call.
             return;
         };
         let asked = part.and_then(|part| members::member(part, "inputRequests"));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::{
-    Capability, Envelope, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members,
-    message, meta, method,
+    Capability, Id, InputRequest, InputRequired, InputResponses, Meta, Revision, members, message,
+    meta, method,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -222,6 +222,7 @@ impl Relay {
             .get(key)
             .and_then(|call| Some((call.stream()?, call.client_id().clone())))
         else {
+            // A client that is gone is asked when it makes the call again.
             return;
         };
         let mut questions = Vec::new();
@@ -241,7 +242,7 @@ impl Relay {
         if questions.is_empty() && others.is_empty() {
             return;
         }
-        let Some((requests, state)) = self.round_for_client(now, key, &questions, others) else {
+        let Some((round, result)) = self.round_for_client(now, key, &questions, others) else {
             let why = "the questions of this call cannot be put into `input_required`";
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
@@ -252,16 +253,12 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.rounds_mut().present(requests.clone());
+            call.rounds_mut()
+                .present(round.requests.unwrap_or_default());
         }
-        let required = InputRequired {
-            requests: Some(requests),
-            state: Some(state.clone()),
-        };
-        let Ok(result) = required.to_result() else {
-            return;
-        };
-        self.round_states.present(state, key);
+        if let Some(state) = round.state {
+            self.round_states.present(state, key);
+        }
         // The same call made again from its first round finds these questions.
         self.leave_unattended(key);
         self.end_at_client(now, key);
@@ -288,13 +285,15 @@ impl Relay {
         }
     }
 
+    /// Returns a round with these questions and other requests under a new state, and the result that has it; `None` if
+    /// one of the questions cannot be asked there.
     fn round_for_client(
         &mut self,
         now: Timestamp,
         key: CallId,
         questions: &[AskId],
         others: Vec<(String, InputRequest)>,
-    ) -> Option<(Vec<(String, InputRequest)>, String)> {
+    ) -> Option<(InputRequired, Box<RawValue>)> {
         let mut requests = others;
         let other = |(entry, _): &(String, InputRequest)| StateClaims::other(entry.clone());
         let mut asked: Vec<(String, String)> = requests.iter().map(other).collect();
@@ -318,8 +317,12 @@ impl Relay {
             ));
         }
         let number = self.round_states.next_number();
-        let state = self.sealed_state(now, key, number, asked, None)?;
-        Some((requests, state))
+        let round = InputRequired {
+            requests: Some(requests),
+            state: Some(self.sealed_state(now, key, number, asked, None)?),
+        };
+        let result = round.to_result().ok()?;
+        Some((round, result))
     }
 
     /// Returns the questions of a call that its client is to answer.
@@ -367,11 +370,9 @@ impl Relay {
     }
 
     /// Updates a call that continues with this request: its progress token, and the client's description of itself.
-    pub(crate) fn learn_from_retry(&mut self, key: CallId, text: &str) {
-        let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
-            return;
-        };
-        let Ok(meta) = Meta::from_params(envelope.params()) else {
+    pub(crate) fn learn_from_retry(&mut self, key: CallId, frame: Frame<'_>) {
+        let Ok(meta) = Meta::from_params(frame.params()) else {
+            // What the request before it said still counts.
             return;
         };
         let capability = meta.capability(REVISION);

@@ -259,6 +259,7 @@ impl Relay {
                         .and_then(|request| members::member(request, "params"))
                         .and_then(|params| Members::read(params, "params").ok());
                     let origin = Origin::Round {
+                        call: key,
                         entry: name.clone(),
                     };
                     Entry::Question(self.open_ask(
@@ -342,6 +343,7 @@ impl Relay {
             call.recount();
         }
         let Some(round) = self.calls.get(key).and_then(Call::round) else {
+            // The call has ended, or was made again with its answers.
             return;
         };
         if round.waits_for_others() {
@@ -376,21 +378,20 @@ impl Relay {
             return;
         }
         let id = self.new_id();
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        let (required, responses) = match call.take_round() {
-            Some(round) => round.into_retry(),
-            None => (
-                InputRequired {
-                    requests: None,
-                    state: None,
-                },
-                InputResponses::default(),
-            ),
-        };
-        let call = self.calls.get(key);
-        let Some(frame) = call.and_then(|call| call.retry_frame(&required, &responses, &id)) else {
+        let retry = self.calls.get_mut(key).and_then(|call| {
+            let (required, responses) = match call.take_round() {
+                Some(round) => round.into_retry(),
+                None => (
+                    InputRequired {
+                        requests: None,
+                        state: None,
+                    },
+                    InputResponses::default(),
+                ),
+            };
+            call.retry_frame(&required, &responses, &id)
+        });
+        let Some(frame) = retry else {
             let why = "the call cannot be repeated: its `params` are not an object";
             self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;

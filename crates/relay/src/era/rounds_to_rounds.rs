@@ -61,41 +61,35 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.pass_round(kept);
+            call.pass_round(round, kept);
         }
         ServerForward::Handled
     }
 
     /// Handles a recorded question of a passed round; after the last one the round is sent.
     pub(crate) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
-        let Some(call) = self.calls.get(key) else {
-            return;
-        };
-        let questions = call.asks().to_vec();
+        let call = self.calls.get(key);
+        let questions = call.map_or_else(Vec::new, |call| call.asks().to_vec());
         let waits = |question: &AskId| self.asks.get(*question).is_some_and(Ask::is_recording);
         if questions.iter().any(waits) {
             return;
         }
         let call = self.calls.get_mut(key);
-        let Some(passed) = call.and_then(Call::take_passing_round) else {
+        let Some((round, passed)) = call.and_then(Call::take_passing_round) else {
+            // The call has ended, or its client has the round.
             return;
         };
         let mut asked = Vec::new();
-        let mut round = None;
         for key in questions {
             if let Some(question) = self.asks.get_mut(key) {
                 question.shown_in_round(now);
                 question.leave_call();
                 asked.extend(question.entry_and_record());
-                if let Origin::PassedRound { round: known, .. } = question.origin() {
-                    round = Some(*known);
-                }
             }
         }
-        let Some(round) = round else {
-            return;
-        };
         let Some(server) = self.passed_rounds.server_state(round) else {
+            let why = "the server's questions have ended";
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
         };
         let number = round.number();
@@ -294,6 +288,7 @@ impl Relay {
     /// Ends a retry whose answer was lost to another.
     pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
         let Some((stream, request, records)) = self.passed_rounds.fail(round) else {
+            // No client waits for an answer to it.
             return;
         };
         self.return_unsent(records);

@@ -107,7 +107,7 @@ impl Relay {
         if let Some((stream, request)) = again {
             self.remove_call(key);
             self.leave_session(now);
-            self.keep_early(stream, request);
+            self.wait_early(stream, request);
         } else {
             let why = format!(
                 "the server {} did not ask in its session; the gateway now uses {} with it: make the call again",
@@ -148,13 +148,6 @@ impl Relay {
             request = with_meta(request.text(), &own, None)?;
         }
         Some((stream, request))
-    }
-
-    /// Keeps a call until the server's era is known.
-    fn keep_early(&mut self, stream: StreamId, request: IndexedFrame) {
-        if let Ok(permit) = self.calls.budget().permit() {
-            self.early_requests.add(permit, stream, request);
-        }
     }
 
     /// Leaves the session, and asks the server for the rounds era: over HTTP at once, on a new process otherwise,

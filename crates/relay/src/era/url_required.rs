@@ -104,7 +104,8 @@ impl Relay {
             return ServerForward::Handled;
         }
         for request in required.elicitations {
-            if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
+            let origin = Origin::Url { call: key };
+            if let Err(refusal) = self.open_ask(now, key.into(), origin, request, None, None) {
                 self.fail(now, key, &refusal);
                 break;
             }
@@ -115,6 +116,7 @@ impl Relay {
     /// Collects the answers once all links of a call were answered.
     pub(crate) fn collect_urls(&mut self, key: CallId) {
         let Some(call) = self.calls.get(key) else {
+            // It has ended, and with it the questions about its links.
             return;
         };
         let all = call

@@ -18,19 +18,22 @@ pub(crate) struct EarlyRequests {
 }
 
 impl EarlyRequests {
-    /// Adds a request. Returns `false` if too many wait.
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// If too many wait: the request.
     pub(crate) fn add(
         &mut self,
         mut permit: Permit,
         stream: StreamId,
         frame: IndexedFrame,
-    ) -> bool {
-        let free = self.frames.len() < WAITING;
-        if free {
-            permit.set_bytes(frame.size());
-            self.frames.push_back((stream, frame, permit));
+    ) -> Result<(), IndexedFrame> {
+        if self.frames.len() >= WAITING {
+            return Err(frame);
         }
-        free
+        permit.set_bytes(frame.size());
+        self.frames.push_back((stream, frame, permit));
+        Ok(())
     }
 
     /// Takes all requests out.

@@ -23,6 +23,7 @@
 //! | `deliveries` | answers in delivery to the server |
 //! | `hold_timers` | the times of keep-alive and hand-back of held calls |
 //! | `waiting_calls` | calls that wait for a person, by their contents |
+//! | `lookups` | requests that are being looked up in the record |
 //! | `unattended` | calls without a waiting client |
 //! | `client_waits` | the observed timeouts of clients |
 //! | `eviction` | the facts that a full store of several callers' forgets |
@@ -59,6 +60,7 @@ pub(crate) mod hold_timers;
 pub(crate) mod indexed_frame;
 pub(crate) mod limits;
 pub(crate) mod log_levels;
+pub(crate) mod lookups;
 pub(crate) mod odd_ids;
 pub(crate) mod opening_ids;
 pub(crate) mod own_tasks;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::parts::call_budget::Permit;
 use crate::parts::indexed_frame::IndexedFrame;
+use crate::parts::lookups::Lookups;
 use crate::{CallId, StreamId, Timestamp};
 
 /// The prefix of the ids of the gateway's tasks; the record's id follows.
@@ -169,24 +170,27 @@ struct OwnTask {
     /// `false` once it has ended.
     runs: bool,
     permit: Permit,
-    /// Requests to the client that no request of the client could carry yet.
-    dialogs: Vec<Dialog>,
+    /// Requests to the client, each with a question, that could not be sent yet.
+    dialogs: Vec<IndexedFrame>,
     /// The requests for its result.
     followers: Vec<CallId>,
 }
 
-/// A request to the client that asks a question in a task.
-pub(crate) struct Dialog {
-    /// The id under which the client knows the question.
+/// A request about a task of the gateway.
+#[derive(Clone)]
+pub(crate) struct TaskRequest {
+    /// The id of the request.
     pub(crate) id: Id,
-    pub(crate) text: String,
+    pub(crate) method: &'static str,
+    /// The record's id of the task.
+    pub(crate) record: String,
 }
 
-/// A request for the result of a task.
-struct Follower {
-    /// The record's id of the task.
-    record: String,
-    request: IndexedFrame,
+impl TaskRequest {
+    /// Returns its size, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.id.as_json().len() + self.record.len()
+    }
 }
 
 /// The end of a task, for the record.
@@ -200,7 +204,9 @@ pub(crate) struct TaskEnd {
 #[derive(Default)]
 pub(crate) struct OwnTasks {
     by_stream: BTreeMap<StreamId, OwnTask>,
-    following: FxHashMap<CallId, Follower>,
+    /// The requests for results of tasks.
+    following: FxHashMap<CallId, TaskRequest>,
+    lookups: Lookups<TaskRequest>,
     touched: BTreeSet<StreamId>,
     /// The tasks that a request cancels that is not answered yet, by their ids in the record.
     cancelling: BTreeSet<String>,
@@ -339,34 +345,36 @@ impl OwnTasks {
         self.by_stream.remove(&stream).map(|task| task.key)
     }
 
-    /// Adds a request for the result of the task with this id in the record. Returns the dialogs that wait for it.
-    pub(crate) fn follow(
-        &mut self,
-        call: CallId,
-        record: &str,
-        request: IndexedFrame,
-    ) -> Vec<Dialog> {
-        let follower = Follower {
-            record: record.to_owned(),
-            request,
-        };
-        self.following.insert(call, follower);
-        let mut all = self.by_stream.values_mut();
-        let own = all.find(|task| task.runs && task.record.as_deref() == Some(record));
-        own.map_or_else(Vec::new, |task| {
-            task.followers.push(call);
-            std::mem::take(&mut task.dialogs)
-        })
+    /// Returns the requests about tasks that are being looked up in the record.
+    pub(crate) fn lookups_mut(&mut self) -> &mut Lookups<TaskRequest> {
+        &mut self.lookups
     }
 
-    /// Ends the wait for the end of a task. Returns the task's id in the record and the request; `None` if the call did not
-    /// wait for one.
-    pub(crate) fn end_following(&mut self, call: CallId) -> Option<(String, IndexedFrame)> {
-        let Follower { record, request } = self.following.remove(&call)?;
+    /// Adds a request for the result of a task. Returns the dialogs that wait for it.
+    pub(crate) fn follow(&mut self, call: CallId, request: TaskRequest) -> Vec<IndexedFrame> {
+        let mut all = self.by_stream.values_mut();
+        let own = all.find(|task| task.runs && task.record.as_deref() == Some(&request.record));
+        let dialogs = own.map_or_else(Vec::new, |task| {
+            task.followers.push(call);
+            std::mem::take(&mut task.dialogs)
+        });
+        self.following.insert(call, request);
+        dialogs
+    }
+
+    /// Ends the wait for the end of a task. Returns the request; `None` if the call did not wait for one.
+    pub(crate) fn end_following(&mut self, call: CallId) -> Option<TaskRequest> {
+        let request = self.following.remove(&call)?;
         for task in self.by_stream.values_mut() {
             task.followers.retain(|known| *known != call);
         }
-        Some((record, request))
+        Some(request)
+    }
+
+    /// Takes out the dialogs of a task that could not be sent yet.
+    pub(crate) fn take_dialogs(&mut self, stream: StreamId) -> Vec<IndexedFrame> {
+        let task = self.by_stream.get_mut(&stream);
+        task.map_or_else(Vec::new, |task| std::mem::take(&mut task.dialogs))
     }
 
     /// Returns the newest request for the task's result.
@@ -374,8 +382,8 @@ impl OwnTasks {
         self.by_stream.get(&stream)?.followers.last().copied()
     }
 
-    /// Keeps a request to the client until a request for the task's result can carry it.
-    pub(crate) fn keep_dialog(&mut self, stream: StreamId, dialog: Dialog) {
+    /// Keeps a request to the client until it can be sent.
+    pub(crate) fn keep_dialog(&mut self, stream: StreamId, dialog: IndexedFrame) {
         if let Some(task) = self.by_stream.get_mut(&stream)
             && task.dialogs.len() < DIALOGS
         {

@@ -143,6 +143,7 @@ impl TaskOwners {
             return;
         }
         let Some(Ok(result)) = frame.result().map(|result| Members::read(result, "result")) else {
+            // Readers could see different tasks, so the caller may ask about none.
             return;
         };
         let begun = result.get("task").map(task_in);

@@ -2,43 +2,39 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
-use crate::parts::call_budget::Permit;
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::{CallId, StreamId};
+use crate::parts::lookups::Lookups;
+use crate::{CallId, CallKind};
 
 /// The calls of this session without a waiting client, and the lookups of other sessions' calls.
 #[derive(Default)]
 pub(crate) struct Unattended {
     /// By the digest of the call, oldest first.
     by_digest: HashMap<String, VecDeque<CallId>>,
-    /// Calls that wait for the result of the same call in another session, with the address at which a person can answer
-    /// its question.
-    following: FxHashMap<CallId, Option<String>>,
+    /// Calls that wait for the result of the same call in another session.
+    following: FxHashMap<CallId, Followed>,
     /// `true` if the record has calls without a waiting client.
     in_record: bool,
-    /// Requests that are being looked up in the record.
-    lookups: Vec<Lookup>,
+    lookups: Lookups<MadeCall>,
 }
 
-/// A request that is being looked up in the record.
-struct Lookup {
-    number: CallId,
-    stream: StreamId,
-    request: IndexedFrame,
-    /// `false` once its client has closed the stream.
-    is_waited_for: bool,
-    permit: Permit,
+/// The same call in another session.
+struct Followed {
+    digest: String,
+    /// The address at which a person can answer its question.
+    link: Option<String>,
 }
 
-/// A request that was looked up in the record.
-pub(crate) struct EndedLookup {
-    /// The stream that it came on.
-    pub(crate) stream: StreamId,
+/// A call that is looked up in the record.
+pub(crate) struct MadeCall {
+    pub(crate) kind: CallKind,
+    /// The id that the client knows it by.
+    pub(crate) id: Id,
+    pub(crate) digest: String,
     pub(crate) request: IndexedFrame,
-    /// Its permit; `None` if its client has closed the stream, and so no longer waits.
-    pub(crate) permit: Option<Permit>,
 }
 
 impl Unattended {
@@ -65,15 +61,15 @@ impl Unattended {
         self.by_digest.is_empty()
     }
 
-    /// Makes the call wait for the result of the same call in another session, whose question a person can answer at this
-    /// address.
-    pub(crate) fn follow(&mut self, call: CallId, link: Option<String>) {
-        self.following.insert(call, link);
+    /// Makes the call of this digest wait for the result of the same call in another session, whose question a person can
+    /// answer at this address.
+    pub(crate) fn follow(&mut self, call: CallId, digest: String, link: Option<String>) {
+        self.following.insert(call, Followed { digest, link });
     }
 
     /// Returns the address at which a person can answer the question that this call waits for in another session.
     pub(crate) fn followed_link(&self, call: CallId) -> Option<String> {
-        self.following.get(&call).cloned().flatten()
+        self.following.get(&call)?.link.clone()
     }
 
     /// Returns `true` while the call waits for another session's.
@@ -81,9 +77,9 @@ impl Unattended {
         self.following.contains_key(&call)
     }
 
-    /// Ends the wait for another session's call. Returns `false` if the call did not wait.
-    pub(crate) fn end_following(&mut self, call: CallId) -> bool {
-        self.following.remove(&call).is_some()
+    /// Ends the wait for another session's call. Returns the digest of the call; `None` if it did not wait.
+    pub(crate) fn end_following(&mut self, call: CallId) -> Option<String> {
+        Some(self.following.remove(&call)?.digest)
     }
 
     /// Records whether the record has calls without a waiting client.
@@ -96,40 +92,8 @@ impl Unattended {
         self.in_record
     }
 
-    /// Records that a request, which came on this stream, is being looked up under this number. It holds the permit.
-    pub(crate) fn begin_lookup(
-        &mut self,
-        number: CallId,
-        stream: StreamId,
-        request: IndexedFrame,
-        mut permit: Permit,
-    ) {
-        permit.set_bytes(request.size());
-        self.lookups.push(Lookup {
-            number,
-            stream,
-            request,
-            is_waited_for: true,
-            permit,
-        });
-    }
-
-    /// Ends the lookup of this number; `None` if it has ended before.
-    pub(crate) fn end_lookup(&mut self, number: CallId) -> Option<EndedLookup> {
-        let mut all = self.lookups.iter();
-        let at = all.position(|known| known.number == number)?;
-        let ended = self.lookups.swap_remove(at);
-        Some(EndedLookup {
-            stream: ended.stream,
-            request: ended.request,
-            permit: ended.is_waited_for.then_some(ended.permit),
-        })
-    }
-
-    /// Records that a stream was closed; its lookups hold their requests until the record has answered.
-    pub(crate) fn stream_closed(&mut self, stream: StreamId) {
-        for lookup in &mut self.lookups {
-            lookup.is_waited_for &= lookup.stream != stream;
-        }
+    /// Returns the calls that are being looked up in the record.
+    pub(crate) fn lookups_mut(&mut self) -> &mut Lookups<MadeCall> {
+        &mut self.lookups
     }
 }

@@ -246,6 +246,33 @@ fn requests_that_wait_for_the_servers_era_hold_permits() {
     assert_eq!(relay.calls.budget().taken(), (0, 0));
 }
 
+/// Ends the lookup of a call with this entry of the record.
+fn found(world: &mut World, found: FoundCall) {
+    let mut effects = std::iter::from_fn(|| world.relay.effect());
+    let lookup = effects.find_map(|effect| match effect {
+        Effect::FindCall { lookup, .. } => Some(lookup),
+        _ => None,
+    });
+    let lookup = lookup.expect("it is looked up");
+    world.tell(Event::CallFound { lookup, found });
+}
+
+#[test]
+fn a_call_whose_result_in_the_record_cannot_be_read_gets_an_error_and_frees_its_permit() {
+    let mut world = session(1, usize::MAX);
+    world.relay.set_finds_calls(true);
+    let frame = request(1, "tools/call", "a");
+    let (now, stream) = (world.now, StreamId::SESSION);
+    world.relay.client_frame(now, stream, frame.as_bytes());
+    found(&mut world, FoundCall::Result("{".to_owned()));
+    let told = told(&mut world);
+    assert_eq!(
+        (&told["id"], &told["error"]["code"]),
+        (&json!(1), &json!(-32603))
+    );
+    assert_eq!(taken(&world), (0, 0));
+}
+
 #[test]
 fn a_call_that_is_looked_up_or_follows_another_holds_its_permit() {
     let mut world = session(1, usize::MAX);
@@ -257,15 +284,6 @@ fn a_call_that_is_looked_up_or_follows_another_holds_its_permit() {
         .client_frame(world.now, stream, frame.as_bytes());
     assert_eq!(went, ClientForward::Handled);
     assert_eq!(taken(&world), (1, frame.len()));
-    let found = |world: &mut World, found: FoundCall| {
-        let mut effects = std::iter::from_fn(|| world.relay.effect());
-        let lookup = effects.find_map(|effect| match effect {
-            Effect::FindCall { lookup, .. } => Some(lookup),
-            _ => None,
-        });
-        let lookup = lookup.expect("it is looked up");
-        world.tell(Event::CallFound { lookup, found });
-    };
     found(&mut world, FoundCall::Running { link: None });
     assert_eq!(taken(&world).0, 1);
     call(&mut world, 2);

@@ -269,6 +269,41 @@ fn the_clients_own_dialog_comes_with_the_request_for_the_result() {
 }
 
 #[test]
+fn a_dialog_waits_until_the_record_has_named_its_task() {
+    for client_streams in [false, true] {
+        let settings = RelaySettings {
+            client_streams,
+            ..settings()
+        };
+        let mut world = opened(settings, Capability::BOTH, CLIENT, Asks::Form);
+        let params = json!({"name": "ask", "arguments": {}, "task": {}});
+        sends_on(&mut world, StreamId::SESSION, 50, "tools/call", &params);
+        let begun = world.events.pop_front().expect("the task is written");
+        assert!(matches!(begun, Event::TaskBegun { .. }));
+        assert_eq!(settle(&mut world, 50), None);
+        world.tell(begun);
+        let read = |frame: &str| serde_json::from_str::<Value>(frame).unwrap();
+        let (_, created) = world.to_client.pop_front().expect("the task is created");
+        let task = read(&created)["result"]["task"]["taskId"].clone();
+        let stream = if client_streams {
+            assert!(world.to_client.is_empty(), "no request can carry it");
+            let stream = StreamId::of_request(7, world.proof);
+            let about = json!({"taskId": task});
+            sends_on(&mut world, stream, 52, "tasks/result", &about);
+            world.run_record();
+            stream
+        } else {
+            StreamId::SESSION
+        };
+        let (to, dialog) = world.to_client.pop_front().expect("the dialog");
+        assert_eq!(to, stream);
+        let dialog = read(&dialog);
+        assert_eq!(dialog["method"], "elicitation/create", "{dialog}");
+        assert_eq!(dialog["params"]["_meta"][RELATED]["taskId"], task);
+    }
+}
+
+#[test]
 fn an_error_of_the_call_is_the_tasks() {
     let mut world = opened(settings(), Capability::NONE, CLIENT, Asks::Form);
     let task = begin(&mut world, 50, &json!({}));

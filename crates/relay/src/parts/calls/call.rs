@@ -12,6 +12,7 @@ use super::call_rounds::CallRounds;
 use super::request::{AskingCall, Request};
 use super::summary::progress_token;
 use crate::frame_edit::ErrorResponse;
+use crate::parts::asks::RoundId;
 use crate::parts::call_budget::Permit;
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
@@ -70,7 +71,7 @@ enum CallState {
     /// The server has asked in a round, which the gateway answers.
     Collecting(Round),
     /// The server has asked in a round, which goes to the client once its questions are recorded.
-    PassingRound(IndexedFrame),
+    PassingRound(RoundId, IndexedFrame),
     /// It has ended, and no client waits for it.
     Finished(Finished),
 }
@@ -194,7 +195,7 @@ impl Call {
             CallState::Queued(queued) => queued.original.as_ref().map_or(0, IndexedFrame::size),
             CallState::AtServer | CallState::Waiting => 0,
             CallState::Collecting(round) => round.size(),
-            CallState::PassingRound(frame) | CallState::Finished(Finished::Response(frame)) => {
+            CallState::PassingRound(_, frame) | CallState::Finished(Finished::Response(frame)) => {
                 frame.size()
             }
             CallState::Finished(Finished::Failed(refusal)) => refusal.to_unknown().len(),
@@ -509,19 +510,19 @@ impl Call {
     }
 
     /// Keeps a round of the server that goes to the client once its questions are recorded.
-    pub(crate) fn pass_round(&mut self, frame: IndexedFrame) {
+    pub(crate) fn pass_round(&mut self, round: RoundId, frame: IndexedFrame) {
         self.rounds.drop_url_demand();
-        self.state = CallState::PassingRound(frame);
+        self.state = CallState::PassingRound(round, frame);
         self.recount();
     }
 
     /// Takes out the round that goes to the client, which answers its questions with its retry.
-    pub(crate) fn take_passing_round(&mut self) -> Option<IndexedFrame> {
+    pub(crate) fn take_passing_round(&mut self) -> Option<(RoundId, IndexedFrame)> {
         match std::mem::replace(&mut self.state, CallState::Waiting) {
-            CallState::PassingRound(frame) => {
+            CallState::PassingRound(round, frame) => {
                 self.asks.clear();
                 self.recount();
-                Some(frame)
+                Some((round, frame))
             }
             other => {
                 self.state = other;

@@ -281,12 +281,17 @@ impl Calls {
         self.by_key.values().filter(waits).count()
     }
 
-    /// Returns the route of a server's frame in the client's session: on the stream of the call that it came with, or
-    /// on the session's.
-    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
+    /// Returns the stream of a server's frame in the client's session: that of the call that it came with, or the
+    /// session's.
+    pub(crate) fn stream_in_session(&self, via: Option<CallId>) -> StreamId {
         let stream = via.and_then(|key| self.get(key)?.stream());
+        stream.unwrap_or(StreamId::SESSION)
+    }
+
+    /// Returns the route of a server's frame on [`stream_in_session`](Self::stream_in_session).
+    pub(crate) fn forward_in_session(&self, via: Option<CallId>) -> ServerForward {
         ServerForward::AsIs {
-            stream: stream.unwrap_or(StreamId::SESSION),
+            stream: self.stream_in_session(via),
             last: false,
         }
     }
