@@ -3,16 +3,14 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, message};
 use serde_json::value::RawValue;
 
 use crate::frame_edit::ErrorResponse;
 use crate::parts::asks::{Ask, ClientReply, Origin};
-use crate::parts::calls::Call;
 use crate::parts::deliveries::Waiting;
-use crate::{AskId, CallId, Effect, Ending, Relay, StreamId, TakenAnswer, Timer, Timestamp};
+use crate::{AskId, CallId, Effect, Ending, Relay, TakenAnswer, Timer, Timestamp};
 
 /// The time after which an answer is taken out again, if the record could not be written.
 const DELIVER_AGAIN: Duration = Duration::from_secs(5);
@@ -33,7 +31,9 @@ impl Relay {
         };
         let origin = question.origin().clone();
         if let Some(id) = question.open_dialog().cloned() {
-            self.withdraw_from_client(key, &id);
+            let stream = self.calls.stream_in_session(self.asks.call_of(key));
+            self.effects
+                .withdraw_dialog(stream, &id, "answered elsewhere");
         }
         match origin {
             Origin::Round { call, .. } => self.collect_round(now, call),
@@ -43,57 +43,8 @@ impl Relay {
             Origin::Pushed { .. }
             | Origin::PassedRound { .. }
             | Origin::Approval { .. }
-            | Origin::Task { .. } => self.begin_delivery(vec![key]),
+            | Origin::Task { .. } => self.asks.begin_delivery(vec![key], &mut self.effects),
         }
-    }
-
-    /// Withdraws the client's own dialog, because another answer was first.
-    fn withdraw_from_client(&mut self, key: AskId, id: &Id) {
-        let stream = self.stream_of(key);
-        self.withdraw_dialog(stream, id, "answered elsewhere");
-    }
-
-    /// Withdraws the client's own dialog with this id.
-    pub(crate) fn withdraw_dialog(&mut self, stream: StreamId, id: &Id, why: &str) {
-        let notice = Cancelled {
-            request_id: Some(id.clone()),
-            reason: Some(why.to_owned()),
-        };
-        self.effects.tell_client(stream, notice.to_message(), false);
-    }
-
-    pub(crate) fn stream_of(&self, key: AskId) -> StreamId {
-        let call = self.asks.get(key).and_then(Ask::call);
-        call.and_then(|call| self.calls.get(call))
-            .and_then(Call::stream)
-            .unwrap_or(StreamId::SESSION)
-    }
-
-    /// Handles an answer of the client, with its own reply if the server may receive it unchanged. The record decides
-    /// whether it was the first.
-    pub(crate) fn client_answered(
-        &mut self,
-        key: AskId,
-        outcome: Outcome,
-        reply: Option<ClientReply>,
-    ) {
-        let ask = self.asks.get_mut(key);
-        if let Some(record) = ask.and_then(|ask| ask.submit(reply)) {
-            self.effects.push(Effect::Submit {
-                question: key,
-                record,
-                outcome,
-            });
-        }
-    }
-
-    pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>) {
-        let mut records = Vec::new();
-        for key in &questions {
-            records.extend(self.asks.get_mut(*key).and_then(Ask::begin_delivery));
-        }
-        self.effects
-            .push(Effect::BeginDelivery { questions, records });
     }
 
     /// Handles answers that were taken out of the record for this delivery. Those that nobody waits for any more, because
@@ -167,17 +118,7 @@ impl Relay {
         for (call, reply, record) in decided {
             self.approval_decided(now, call, &reply, record);
         }
-        self.return_unsent(unsent);
-    }
-
-    /// Gives answers back to the record that were taken out and not sent.
-    pub(crate) fn return_unsent(&mut self, records: Vec<String>) {
-        if !records.is_empty() {
-            let why =
-                "it was not sent: its question was withdrawn, or its call ended, at that moment"
-                    .to_owned();
-            self.effects.push(Effect::DeliveryRefused { records, why });
-        }
+        self.effects.return_unsent(unsent);
     }
 
     /// Handles answers that could not be taken out, because the record cannot be written: a question that is open again
@@ -304,7 +245,7 @@ impl Relay {
 
     /// Ends a question, and tells the record if `tell` is set.
     fn end_ask(&mut self, key: AskId, ending: Ending, tell: bool) -> Option<Ask> {
-        let stream = self.stream_of(key);
+        let stream = self.calls.stream_in_session(self.asks.call_of(key));
         let question = self.take_question(key)?;
         if let Some(id) = question.open_dialog() {
             let notice = Cancelled {

@@ -6,7 +6,10 @@ use std::borrow::Cow;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::spelling::{has_same_letters, is_nearly};
-use mcp_elicit_core::wire::{WireError, method, pushed, rounds};
+use mcp_elicit_core::wire::{ElicitationMessage, WireError, method, pushed, rounds};
+
+use crate::era::Server;
+use crate::parts::calls::Call;
 
 /// Returns `true` if a message has, for some reader, the member of its params that holds questions.
 pub(crate) fn names_questions(frame: Frame<'_>) -> bool {
@@ -27,6 +30,23 @@ pub(crate) fn wants_links(frame: Frame<'_>, is_judged: bool) -> bool {
     says(frame, FramePart::Error, "code", |code| {
         requires_urls(code) || (is_judged && may_require_urls(code))
     })
+}
+
+/// Returns the way in which the server's response to this call asks, if it does, by two members only; `is_judged` if rules
+/// apply. If two readers could see different values, a value that asks counts: the response is then read in full, and
+/// refused if necessary.
+pub(crate) fn elicitation_in(
+    server: &Server,
+    call: Option<&Call>,
+    frame: Frame<'_>,
+    is_judged: bool,
+) -> Option<ElicitationMessage> {
+    call?.kind()?;
+    if wants_links(frame, is_judged) {
+        return Some(ElicitationMessage::UrlRequired);
+    }
+    let asks = server.may_ask_in_results() && asks_in_result(frame);
+    asks.then_some(ElicitationMessage::InputRequired)
 }
 
 /// Returns `true` if the result says, as defined by 2026-07-28, that the server asks.

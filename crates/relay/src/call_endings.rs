@@ -1,5 +1,7 @@
 //! The end of a call: with the server's response, with an error of the gateway, or because its client did not return.
 
+use crate::Timer;
+use crate::approvals::learn_tools;
 use mcp_elicit_core::wire::{Frame, Id};
 
 use crate::asking_frames::begins_task;
@@ -29,7 +31,7 @@ impl Relay {
         {
             self.past_calls.became_task(call, frame);
         }
-        self.turn_ends(key);
+        self.turns.turn_ends(self.calls.get_mut(key));
         self.end_questions_of(now, key, Ending::CallEnded);
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
@@ -40,8 +42,8 @@ impl Relay {
         };
         let lists_tools = call.lists_tools();
         if lists_tools && let Some(result) = frame.result() {
-            self.learn_tools(result);
-            if let Some(tools) = self.with_task_support(frame) {
+            learn_tools(&mut self.catalog, &self.settings, result);
+            if let Some(tools) = self.task_support().in_tools(frame) {
                 return self.finish_changed(key, frame, &tools);
             }
         }
@@ -148,6 +150,25 @@ impl Relay {
         self.effects.push(Effect::DropCall { call: key });
     }
 
+    /// Stores the server's answer to a call without a waiting client.
+    fn keep_result(&mut self, now: Timestamp, key: CallId, response: Frame<'_>) {
+        let result = response.text().to_owned();
+        let end = Finished::Response(IndexedFrame::of(response, None));
+        self.finish_unattended(now, key, end);
+        let call = key;
+        self.effects.push(Effect::KeepResult { call, result });
+    }
+
+    /// Keeps the end of a call until the call is made again, for a time.
+    fn finish_unattended(&mut self, now: Timestamp, key: CallId, end: Finished) {
+        self.turns.queue_mut().remove(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.finish(end);
+        }
+        let at = now.after(self.settings.keep_results);
+        self.timers.set(at, Timer::DropUnattended(key));
+    }
+
     /// Returns `true` for a call with an open question whose server is being disconnected: the question stays for the same
     /// call made again.
     fn asks_while_closing(&self, key: CallId) -> bool {
@@ -168,7 +189,7 @@ impl Relay {
         self.keep_undelivered(key);
         self.remember_given_up(key);
         let approval = self.approvals.forget(key);
-        self.undelivered_approval(approval);
+        self.deliveries.end_unsent(approval, &mut self.effects);
         let call = self.calls.remove(key)?;
         self.own_tasks.end_following(key);
         self.turns.queue_mut().remove(key);

@@ -13,9 +13,9 @@ use mcp_elicit_core::text;
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::meta::RELATED_TASK;
-use mcp_elicit_core::wire::{Id, WireError, members, message, meta, method};
+use mcp_elicit_core::wire::{Id, WireError, members, message, method};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::hand_back;
@@ -25,8 +25,8 @@ use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::lookups::EndedLookup;
 use crate::parts::own_tasks::{EndedTask, TaskRequest, TaskState, TaskStatus, record_id, task_id};
 use crate::{
-    Audience, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, FoundTask, Relay,
-    ServerForward, StreamId, Timer, Timestamp,
+    CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, FoundTask, Relay, ServerForward,
+    StreamId, Timer, Timestamp,
 };
 
 const GET: &str = "tasks/get";
@@ -35,9 +35,6 @@ pub(crate) const CANCEL: &str = "tasks/cancel";
 /// Only in the extension for 2026-07-28.
 pub(crate) const UPDATE: &str = "tasks/update";
 const CALL: &str = "tools/call";
-
-/// The extension for 2026-07-28.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The shortest time for which a task is kept.
 const LEAST_TTL: Duration = Duration::from_secs(1);
@@ -67,59 +64,6 @@ pub(crate) fn own_task_in(frame: Frame<'_>, method: &str) -> Option<TaskRequest>
 }
 
 impl Relay {
-    /// Returns `true` if the gateway runs the client's calls as tasks: the client knows tasks, the server has none, and a
-    /// call may have to wait for people.
-    pub(crate) fn runs_tasks(&self) -> bool {
-        self.settings.tasks
-            && self.client.has_tasks()
-            && self.may_wait_for_people()
-            && self.server.can_be_given_tasks()
-    }
-
-    /// Adds the tasks of the gateway to an `InitializeResult` for the client.
-    pub(crate) fn with_tasks(&self, mut result: Value) -> Value {
-        let runs = self.runs_tasks();
-        let capabilities = result.get_mut("capabilities").filter(|_| runs);
-        if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
-            let tasks = capabilities.entry("tasks").or_insert_with(|| json!({}));
-            if !tasks.is_object() {
-                *tasks = json!({});
-            }
-            tasks["cancel"] = json!({});
-            if !tasks["requests"].is_object() {
-                tasks["requests"] = json!({});
-            }
-            tasks["requests"]["tools"] = json!({"call": {}});
-        }
-        result
-    }
-
-    /// Returns the change of the response to `tools/list` after which its tools may be called as tasks; `None` if the
-    /// gateway runs none.
-    pub(crate) fn with_task_support(&self, frame: Frame<'_>) -> Option<Splice> {
-        if !self.runs_tasks() {
-            return None;
-        }
-        let result = Members::read(frame.result()?, "result").ok()?;
-        let tools: Vec<&RawValue> = serde_json::from_str(result.get("tools")?.get()).ok()?;
-        let optional = members::raw_text("optional");
-        let supports = |tool: &&RawValue| -> Option<Box<RawValue>> {
-            let tool = Members::read(tool, "tool").ok()?;
-            let known = tool
-                .get("execution")
-                .filter(|known| known.get().starts_with('{'));
-            let empty = members::raw_value(&json!({}));
-            let execution = Members::read(known.unwrap_or(&empty), "execution").ok()?;
-            let execution = execution.with("taskSupport", Some(&optional));
-            Some(tool.with("execution", Some(&execution)))
-        };
-        let tools: Option<Vec<_>> = tools.iter().map(supports).collect();
-        let tools = serde_json::value::to_raw_value(&tools?).ok()?;
-        let range = frame.range(FramePart::Result)?.clone();
-        let result = result.with("tools", Some(&tools));
-        Some(Splice::new(range, result.get()))
-    }
-
     /// Handles a request about a task of the gateway, or one that begins one. `None` for any other request.
     pub(crate) fn task_request(
         &mut self,
@@ -127,12 +71,13 @@ impl Relay {
         method: &str,
     ) -> Option<ClientForward> {
         // Another gateway may be the server, with tasks of its own.
-        let is_passed = !self.settings.tasks || self.client.is_pushed_to() && !self.runs_tasks();
+        let is_passed =
+            !self.settings.tasks || self.client.is_pushed_to() && !self.task_support().runs_tasks();
         if let Some(request) = own_task_in(*frame, method).filter(|_| !is_passed) {
             return Some(self.own_task_request(frame, request));
         }
         if method != CALL
-            || !self.runs_tasks()
+            || !self.task_support().runs_tasks()
             || frame.sole_member(FramePart::Params, "task") == Ok(None)
         {
             return None;
@@ -218,55 +163,12 @@ impl Relay {
         };
         let to = self.new_task(now, permit, (stream, id), None);
         let own = self.new_id();
-        self.end_hold(key);
+        self.holds.end(key, &mut self.timers);
         self.calls.attach(key, now, to, Some(own));
         if !is_queued {
             self.hold(now, key);
         }
         true
-    }
-
-    /// Records whether the request that makes this call declares the extension for 2026-07-28.
-    pub(crate) fn note_task_client(&mut self, key: CallId, frame: Frame<'_>) {
-        if self.client.is_pushed_to() || !self.settings.tasks {
-            return;
-        }
-        let declared = frame.member(FramePart::Meta, meta::CLIENT_CAPABILITIES);
-        let declared = declared.filter(|declared| declared.contains(TASKS));
-        let declared: Option<Value> = declared.and_then(|all| serde_json::from_str(all).ok());
-        let knows = declared.is_some_and(|all| all["extensions"][TASKS].is_object());
-        if let Some(call) = self.calls.get_mut(key) {
-            call.know_tasks(knows);
-        }
-    }
-
-    /// Returns `true` if the gateway has to tell this client that its held calls may become tasks (2026-07-28, the
-    /// extension), because the server does not say so of its own.
-    pub(crate) fn adds_task_extension(&self) -> bool {
-        self.settings.tasks
-            && self.may_wait_for_people()
-            && !self.client.is_pushed_to()
-            && self.client.capabilities()["extensions"][TASKS].is_object()
-            && !self.server.discover_result()["capabilities"]["extensions"][TASKS].is_object()
-    }
-
-    /// Adds the extension to a `DiscoverResult` for the client.
-    pub(crate) fn with_task_extension(&self, mut result: Value) -> Value {
-        let adds = self.adds_task_extension();
-        let capabilities = result.get_mut("capabilities").filter(|_| adds);
-        if let Some(capabilities) = capabilities.and_then(Value::as_object_mut) {
-            let extensions = capabilities
-                .entry("extensions")
-                .or_insert_with(|| json!({}));
-            if let Some(extensions) = extensions.as_object_mut() {
-                extensions.insert(TASKS.to_owned(), json!({}));
-            }
-        }
-        result
-    }
-
-    fn may_wait_for_people(&self) -> bool {
-        self.settings.answer_with != Audience::Client || self.settings.decisions.is_some()
     }
 
     /// Handles the record's answer to a new task.
@@ -537,20 +439,6 @@ impl Relay {
         }
     }
 
-    /// Returns `true` for the call of a task.
-    pub(crate) fn is_of_task(&self, key: CallId) -> bool {
-        let call = self.calls.get(key);
-        call.and_then(Call::stream)
-            .is_some_and(StreamId::is_of_task)
-    }
-
-    /// Returns the response to the call of a task whose gateway stops, with the stream that it is for.
-    pub(crate) fn stopped_frame(&self, key: CallId) -> Option<(StreamId, String)> {
-        let call = self.calls.get(key)?;
-        let response = ErrorResponse::new(-32603, STOPPED).to_response(call.client_id());
-        Some((call.stream()?, response))
-    }
-
     /// Keeps a frame of the server for the task on whose stream it would be forwarded.
     pub(crate) fn take_for_task(&mut self, forward: ServerForward, text: &str) -> ServerForward {
         match forward {
@@ -559,15 +447,6 @@ impl Relay {
                 ServerForward::Handled
             }
             other => other,
-        }
-    }
-
-    /// Notes that the questions of this call, which may be that of a task, may have changed.
-    pub(crate) fn touch_task(&mut self, key: CallId) {
-        if let Some(stream) = self.calls.get(key).and_then(Call::stream)
-            && stream.is_of_task()
-        {
-            self.own_tasks.touch(stream);
         }
     }
 
@@ -592,12 +471,18 @@ impl Relay {
                 let page = link.map_or_else(String::new, |link| format!(": {link}"));
                 format!("{}{page}", hand_back::waiting_words(&progress))
             }
-            (None, _) if !self.waits_for_people(key) => {
+            (None, _) if !self.asks.waits_for_people(self.calls.get(key)) => {
                 "Waiting for the client's answer: its question comes with `tasks/result`".to_owned()
             }
             (None, link) => hand_back::waiting_for_person(link.as_deref()),
         }
     }
+}
+
+/// Returns the response to the call of a task whose gateway stops, with the stream that it is for.
+pub(crate) fn stopped_frame(call: &Call) -> Option<(StreamId, String)> {
+    let response = ErrorResponse::new(-32603, STOPPED).to_response(call.client_id());
+    Some((call.stream()?, response))
 }
 
 /// Returns the end of a task as a failed one, because its response cannot be stored.

@@ -1,7 +1,7 @@
 //! Calls without a waiting client, beyond this session: the record stores them, so that the same call made again finds
 //! its result, or follows the call that is still in progress, in any session of the same caller.
 
-use mcp_elicit_core::wire::{Capability, Frame};
+use mcp_elicit_core::wire::Capability;
 
 use crate::frame_edit::ErrorResponse;
 use crate::parts::call_budget::Permit;
@@ -10,8 +10,7 @@ use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::lookups::EndedLookup;
 use crate::parts::unattended::MadeCall;
 use crate::{
-    CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timer,
-    Timestamp,
+    CallId, CallKind, ClientForward, ClientFrame, Effect, FoundCall, Relay, StreamId, Timestamp,
 };
 
 impl Relay {
@@ -119,7 +118,7 @@ impl Relay {
             // It was given up meanwhile.
             return;
         };
-        self.end_hold(key);
+        self.holds.end(key, &mut self.timers);
         // Without a stream no client waits for it. What follows a call is one.
         if let Some(call) = self.remove_call(key)
             && let Some(stream) = call.stream()
@@ -158,24 +157,5 @@ impl Relay {
             server_info,
             link,
         });
-    }
-
-    /// Stores the server's answer to a call without a waiting client.
-    pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, response: Frame<'_>) {
-        let result = response.text().to_owned();
-        let end = Finished::Response(IndexedFrame::of(response, None));
-        self.finish_unattended(now, key, end);
-        let call = key;
-        self.effects.push(Effect::KeepResult { call, result });
-    }
-
-    /// Keeps the end of a call until the call is made again, for a time.
-    pub(crate) fn finish_unattended(&mut self, now: Timestamp, key: CallId, end: Finished) {
-        self.turns.queue_mut().remove(key);
-        if let Some(call) = self.calls.get_mut(key) {
-            call.finish(end);
-        }
-        let at = now.after(self.settings.keep_results);
-        self.timers.set(at, Timer::DropUnattended(key));
     }
 }

@@ -1,5 +1,6 @@
 //! The queue of calls that wait for their turn with the server.
 
+use crate::held_calls::hold_time;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
@@ -109,10 +110,10 @@ impl Relay {
     /// Holds the call like one with an open question, so it is kept alive and handed back. The client is not informed
     /// at once, because the turn mostly comes soon.
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
-        self.learn_token(key);
-        self.note_waiting(key);
+        self.calls.learn_token(key, &self.progress_seen);
+        self.waiting_calls.add_call(key, self.calls.get_mut(key));
         if let Some(call) = self.calls.get(key) {
-            let hold = self.hold_time(now, call);
+            let hold = hold_time(&self.settings, &self.client, now, call);
             let is_waited_for = call.stream().is_some();
             self.holds
                 .begin_quietly(now, key, is_waited_for, hold, &mut self.timers);
@@ -211,7 +212,7 @@ impl Relay {
         if self.stops_at_its_turn(now, key) {
             return false;
         }
-        self.end_hold(key);
+        self.holds.end(key, &mut self.timers);
         let Some(call) = self.calls.get_mut(key) else {
             return false;
         };
@@ -269,16 +270,6 @@ impl Relay {
                 call.seen_asking();
             }
             self.turns.saw_asking(kind, &target, mode, is_certain);
-        }
-    }
-
-    /// Handles the end of a call at the server: if it had its turn and did not ask, it is no longer suspected.
-    pub(crate) fn turn_ends(&mut self, key: CallId) {
-        if let Some(call) = self.calls.get_mut(key)
-            && call.end_turn()
-            && let Some((kind, target)) = call.target()
-        {
-            self.turns.did_not_ask(kind, &target);
         }
     }
 }

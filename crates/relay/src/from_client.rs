@@ -1,5 +1,7 @@
 //! Frames from the client: passed on, translated to the server's era, or answered here.
 
+use crate::AskId;
+use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 use mcp_elicit_core::wire::spelling::{is_nearly, starts_with_letters};
 use mcp_elicit_core::wire::{Cancelled, Id, members, message, method};
@@ -29,6 +31,29 @@ pub const NEEDS_ID: &str =
     "a request needs an id; without one, only methods that begin with notifications/ are taken";
 
 impl Relay {
+    /// Handles a message of the client.
+    pub(crate) fn client_message(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        let (now, stream) = (frame.at(), frame.stream());
+        let Some(shape) = frame.shape() else {
+            return self
+                .effects
+                .reject_unreadable(stream, frame.text().as_bytes());
+        };
+        if self.settings.has_callers_to_judge() && !crate::is_json(frame.text()) {
+            // A lenient server may find a call in it that was not checked by a rule.
+            return self
+                .effects
+                .reject_unreadable(stream, frame.text().as_bytes());
+        }
+        let forward = match shape {
+            Shape::Request => self.client_request(frame),
+            Shape::Notification => self.client_notification(now, stream, *frame),
+            Shape::Response => self.client_response(now, *frame),
+        };
+        self.next_turns(now);
+        forward
+    }
+
     pub(crate) fn client_request(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         let Some(method) = frame.method() else {
             return ClientForward::AsIs(None);
@@ -147,7 +172,7 @@ impl Relay {
         let permit = match self.calls.budget().permit() {
             Ok(permit) => permit,
             Err(fault) => {
-                self.undelivered_approval(delivery);
+                self.deliveries.end_unsent(delivery, &mut self.effects);
                 return self.effects.reject(frame, &fault.refusal());
             }
         };
@@ -200,6 +225,7 @@ impl Relay {
             .with_log_level(log_level)
             .with_progress(progress)
             .with_client_info(client_info);
+        call.know_tasks(self.task_support().is_declared_in(*frame));
         if let Some(other) = other {
             call = call.with_upstream_id(other);
         }
@@ -208,7 +234,6 @@ impl Relay {
                 .effects
                 .reject(frame, &ErrorResponse::new(-32600, SAME_ID));
         };
-        self.note_task_client(key, *frame);
         self.approvals.started(key);
         if kind.is_some() && self.waits_for_turn(frame.at(), key) {
             return self.enqueue(frame, key, changed.is_some());
@@ -372,6 +397,16 @@ impl Relay {
                 ClientForward::Handled
             }
         }
+    }
+
+    /// Returns the question that a response of the client answers, which may repeat its id in the other JSON type.
+    fn answered_question(&self, id: &Id) -> Option<AskId> {
+        self.asks.by_client_id(id).or_else(|| {
+            if self.server_requests.has(id) {
+                return None;
+            }
+            self.asks.by_client_id(&id.in_other_type()?)
+        })
     }
 
     /// Handles a response as if the client had answered with this error.

@@ -7,9 +7,7 @@ use mcp_elicit_core::wire::members;
 use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
 use serde_json::value::RawValue;
 
-use crate::asking_frames::{
-    asks_in_result, has_list, names_questions, resembles_question, wants_links,
-};
+use crate::asking_frames::{elicitation_in, has_list, names_questions, resembles_question};
 use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::from_client::OTHER_SPELLING;
@@ -117,9 +115,7 @@ impl Relay {
                 .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         } else if let Some((probe, step)) = self.probe_ended(&id) {
             self.opening_ids.answered(&id);
-            let forward = self.probe_refused(now, probe, step, None);
-            self.flush_waiting(now);
-            return forward;
+            return self.probe_refused(now, probe, step, None);
         } else if self.task_questions.awaits(&id) {
             self.task_answer_refused(&id, why);
         } else if self.tool_listing.awaits(&id) {
@@ -136,7 +132,6 @@ impl Relay {
             self.effects
                 .tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         }
-        self.next_turns(now);
         ServerForward::Handled
     }
 
@@ -315,7 +310,13 @@ impl Relay {
             tracing::debug!(server = %self.settings.server, %id, "dropped the answer to an opening: the era was decided without it");
             return ServerForward::Handled;
         }
-        if self.tools_listed(now, &id, frame) || self.task_answer_taken(&id, frame) {
+        if self.tool_listing.awaits(&id) {
+            if self.tools_listed(frame) {
+                self.end_listing(now);
+            }
+            return ServerForward::Handled;
+        }
+        if self.task_answer_taken(&id, frame) {
             return ServerForward::Handled;
         }
         let Some(key) = self.calls.by_upstream(&id) else {
@@ -364,7 +365,8 @@ impl Relay {
         if let Some(changed) = changed {
             return self.finish_with(now, key, changed);
         }
-        match self.elicitation_in(key, frame) {
+        let is_judged = self.settings.decisions.is_some();
+        match elicitation_in(&self.server, self.calls.get(key), frame, is_judged) {
             Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, frame),
             Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, frame),
             Some(
@@ -374,21 +376,6 @@ impl Relay {
             )
             | None => self.finish(now, key, frame),
         }
-    }
-
-    /// Returns the way in which the response asks, if it does, by two members only. If two readers could see different
-    /// values, a value that asks counts: the response is then read in full, and refused if necessary.
-    pub(crate) fn elicitation_in(
-        &self,
-        key: CallId,
-        frame: Frame<'_>,
-    ) -> Option<ElicitationMessage> {
-        self.calls.get(key)?.kind()?;
-        if wants_links(frame, self.settings.decisions.is_some()) {
-            return Some(ElicitationMessage::UrlRequired);
-        }
-        let may_ask = self.server.may_ask_in_results();
-        (may_ask && asks_in_result(frame)).then_some(ElicitationMessage::InputRequired)
     }
 
     /// Reads the server's requirement from its answer, and counts the round. Returns `None` if this has ended the call.

@@ -14,6 +14,7 @@
 //! No evidence is perfect. So the first is not left without an answer: it is handed back. A client that does wait for
 //! both makes the first again, as every call that is handed back, and gets a result of its own for it.
 
+use crate::held_calls::learn_wait;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::{CallFrame, Frame};
@@ -29,15 +30,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PART_OF_GAP: f64 = 0.5;
 
 impl Relay {
-    /// Records that the call waits for a person, or may.
-    pub(crate) fn note_waiting(&mut self, key: CallId) {
-        let summary = self.calls.get_mut(key).and_then(Call::summary);
-        if let Some(summary) = summary {
-            self.waiting_calls
-                .add(key, &summary.target, &summary.digest);
-        }
-    }
-
     /// Leaves an earlier call without a client, and hands it back, if the client that makes the same call now has
     /// given it up.
     pub(crate) fn leave_given_up(&mut self, frame: ClientFrame<'_>, kind: CallKind) {
@@ -89,7 +81,7 @@ impl Relay {
             && call.yields_to_repeat()
         {
             let gap = now.since(since);
-            self.learn_wait(gap.mul_f64(PART_OF_GAP));
+            learn_wait(&self.settings, &self.client, gap.mul_f64(PART_OF_GAP));
         }
     }
 

@@ -1,5 +1,8 @@
 //! Calls that wait for a person: kept alive with progress, handed back after a time limit, resumed when made again.
 
+use crate::RelaySettings;
+use crate::call_tasks::stopped_frame;
+use crate::era::Client;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::Progress;
@@ -10,7 +13,7 @@ use crate::frame_edit::ErrorResponse;
 use crate::hand_back::{self, WaitsFor};
 use crate::parts::asks::Ask;
 use crate::parts::calls::Call;
-use crate::{AskId, AskedVia, CallId, ClientFrame, Effect, Relay, StreamId, Timer, Timestamp};
+use crate::{AskId, CallId, ClientFrame, Effect, Relay, StreamId, Timer, Timestamp};
 
 /// Keep-alive progress increases in steps this small, so that the server's own progress stays ahead.
 const STEP: f64 = 0.001;
@@ -18,19 +21,6 @@ const STEP: f64 = 0.001;
 const LEAST_WAIT: Duration = Duration::from_millis(500);
 
 impl Relay {
-    /// Returns the time that a call is held for a person from now on. It ends before the client's known timeout, which
-    /// runs from the call and not from the question.
-    pub(crate) fn hold_time(&self, now: Timestamp, call: &Call) -> Duration {
-        let client = self.client.name().unwrap_or_default();
-        let known = self.client.profile_wait();
-        let Some(end) = self.settings.client_waits.before_end(&client, known) else {
-            return self.settings.hold;
-        };
-        let waited = call.waited_for_since().map(|since| now.since(since));
-        let left = end.saturating_sub(waited.unwrap_or_default());
-        left.min(self.settings.hold)
-    }
-
     /// Handles a timeout of the client. If the call waits for a person, it keeps waiting, to be made again; otherwise
     /// returns `false`.
     pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
@@ -40,22 +30,13 @@ impl Relay {
             return false;
         };
         let waited = now.since(since);
-        self.learn_wait(waited);
+        learn_wait(&self.settings, &self.client, waited);
         if queued {
             self.end_in_time(now, key);
         }
         self.detach(key);
         self.gives_up(key);
         true
-    }
-
-    /// Records that the client gives up after this time. A shorter one is not believed.
-    pub(crate) fn learn_wait(&self, waited: Duration) {
-        if waited < LEAST_WAIT {
-            return;
-        }
-        let client = self.client.name().unwrap_or_default();
-        self.settings.client_waits.learn(&client, waited);
     }
 
     /// Records that the client of this call, which is detached, has given it up: other calls do not wait for it.
@@ -75,30 +56,19 @@ impl Relay {
 
     /// Holds the call, which has a question open to people.
     pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
-        self.touch_task(key);
+        self.own_tasks.touch_of(self.calls.get(key));
         let Some(call) = self.calls.get(key) else {
             // It has ended, so no client waits for it.
             return;
         };
-        let hold = self.hold_time(now, call);
+        let hold = hold_time(&self.settings, &self.client, now, call);
         if call.stream().is_none() || !self.holds.begin(now, key, hold, &mut self.timers) {
             return;
         }
-        self.learn_token(key);
+        self.calls.learn_token(key, &self.progress_seen);
         self.learn_output_schema(now, key);
-        self.note_waiting(key);
+        self.waiting_calls.add_call(key, self.calls.get_mut(key));
         self.keep_alive(now, key);
-    }
-
-    /// Reads the call's progress token, on which the gateway reports progress of its own from now on.
-    pub(crate) fn learn_token(&mut self, key: CallId) {
-        self.calls.learn_token(key);
-        if let Some(call) = self.calls.get_mut(key)
-            && let Some(token) = call.progress().upstream_token()
-            && let Some(last) = self.progress_seen.last(token)
-        {
-            call.progress_mut().continue_above(last);
-        }
     }
 
     /// Holds the call, which has this question open to people, and every other call that the question may belong to.
@@ -112,32 +82,15 @@ impl Relay {
         }
     }
 
-    /// Returns the open questions that are, or may be, the call's.
-    fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
-        let calls = self.calls.get(key).into_iter();
-        let keys = calls.flat_map(Call::possible_asks);
-        keys.filter_map(|ask| self.asks.get(ask))
-    }
-
-    /// Returns `true` if a question of the call waits for people.
-    pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
-        let mut questions = self.questions_in(key);
-        questions.any(|question| question.via() == AskedVia::People)
-    }
-
     /// Handles the end of a question: calls that it belonged to, or may have belonged to, are no longer held if it was
     /// their last open to people.
     pub(crate) fn hold_ends(&mut self, question: &Ask) {
         for key in question.candidates() {
-            self.touch_task(key);
-            if self.holds.is_held(key) && !self.waits_for_people(key) {
-                self.end_hold(key);
+            self.own_tasks.touch_of(self.calls.get(key));
+            if self.holds.is_held(key) && !self.asks.waits_for_people(self.calls.get(key)) {
+                self.holds.end(key, &mut self.timers);
             }
         }
-    }
-
-    pub(crate) fn end_hold(&mut self, key: CallId) {
-        self.holds.end(key, &mut self.timers);
     }
 
     /// Tells the client that the call is still in progress, if the client gave a progress token.
@@ -147,7 +100,7 @@ impl Relay {
             (None, Some(link)) => format!("Waiting for a person to answer at {link}"),
             (None, None) => "Waiting for a person to answer".to_owned(),
         };
-        let is_held = self.holds.is_held(key) && !self.is_of_task(key);
+        let is_held = self.holds.is_held(key) && !self.calls.is_of_task(key);
         let call = self.calls.get_mut(key).filter(|_| is_held);
         let sign = call.and_then(|call| {
             let (stream, token) = (call.stream()?, call.progress().token()?.clone());
@@ -173,7 +126,8 @@ impl Relay {
     /// call, or that of the same call in another session.
     pub(crate) fn link_of(&self, key: CallId) -> Option<String> {
         let link = |key| {
-            self.questions_in(key)
+            self.asks
+                .of_call(self.calls.get(key))
                 .find_map(|question| question.link().map(str::to_owned))
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
@@ -185,7 +139,7 @@ impl Relay {
     /// Hands back a call that a person has not answered yet: the client gets a result with the address for answers, and
     /// the call waits for it.
     pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
-        if self.is_of_task(key) || self.hand_back_as_task(now, key) {
+        if self.calls.is_of_task(key) || self.hand_back_as_task(now, key) {
             return;
         }
         let Some((stream, frame)) = self.hand_back_frame(key) else {
@@ -219,7 +173,7 @@ impl Relay {
     /// Leaves the call waiting for its client; the same call made again in this session finds it. Returns `false` if
     /// nothing can find it.
     pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
-        self.end_hold(key);
+        self.holds.end(key, &mut self.timers);
         self.turns.queue_mut().leave(key);
         self.calls.detach(key);
         let call = self.calls.get_mut(key);
@@ -236,13 +190,13 @@ impl Relay {
     /// Hands back every held call at once, because the gateway is about to stop.
     pub(crate) fn drain(&mut self) {
         for key in self.holds.all() {
-            let told = if self.is_of_task(key) {
-                self.stopped_frame(key)
+            let told = if self.calls.is_of_task(key) {
+                self.calls.get(key).and_then(stopped_frame)
             } else {
                 self.hand_back_frame(key)
             };
             if let Some((stream, frame)) = told {
-                self.end_hold(key);
+                self.holds.end(key, &mut self.timers);
                 self.turns.queue_mut().leave(key);
                 self.calls.detach(key);
                 self.effects.tell_client(stream, frame, true);
@@ -254,7 +208,7 @@ impl Relay {
     pub(crate) fn end_waiting(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.stream().is_some()) {
-            self.end_hold(key);
+            self.holds.end(key, &mut self.timers);
             self.turns.queue_mut().leave(key);
             if let Some(stream) = self.calls.detach(key)
                 && let Some(call) = self.calls.get(key)
@@ -304,7 +258,10 @@ impl Relay {
             return None;
         }
         let decisions = self.settings.decisions.as_ref()?;
-        let question = self.questions_in(key).find_map(Ask::record)?;
+        let question = self
+            .asks
+            .of_call(self.calls.get(key))
+            .find_map(Ask::record)?;
         Some((question.to_owned(), decisions.progress(question)?))
     }
 
@@ -326,9 +283,35 @@ impl Relay {
         } else {
             // The client is asked again at once, even if other people are asked too.
             self.present_round(now, key);
-            if self.waits_for_people(key) || self.unattended.follows(key) {
+            if self.asks.waits_for_people(self.calls.get(key)) || self.unattended.follows(key) {
                 self.hold(now, key);
             }
         }
+    }
+}
+
+/// Returns the time that a call is held for a person from now on. It ends before the client's known timeout, which runs
+/// from the call and not from the question.
+pub(crate) fn hold_time(
+    settings: &RelaySettings,
+    client: &Client,
+    now: Timestamp,
+    call: &Call,
+) -> Duration {
+    let name = client.name().unwrap_or_default();
+    let known = client.profile_wait();
+    let Some(end) = settings.client_waits.before_end(&name, known) else {
+        return settings.hold;
+    };
+    let waited = call.waited_for_since().map(|since| now.since(since));
+    let left = end.saturating_sub(waited.unwrap_or_default());
+    left.min(settings.hold)
+}
+
+/// Records that the client gives up after this time. A shorter one is not believed.
+pub(crate) fn learn_wait(settings: &RelaySettings, client: &Client, waited: Duration) {
+    if waited >= LEAST_WAIT {
+        let name = client.name().unwrap_or_default();
+        settings.client_waits.learn(&name, waited);
     }
 }

@@ -36,7 +36,7 @@
 //! | `task_judgement` | the questions of a server's tasks: who is asked, and the answers of people |
 //! | `given_up` | calls that their client gave up without a word, and makes again |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
-//! | `call_tasks` | calls that the gateway runs as tasks of the client |
+//! | `call_tasks`, `task_support` | calls that the gateway runs as tasks of the client; whether it runs any, and what clients are told of them |
 //! | `calls_in_record` | calls without a waiting client, beyond this session |
 //! | `connection_load` | the load of this connection, for a shell that has several |
 //! | `learned` | learned facts, in a form that outlives the process |
@@ -81,12 +81,13 @@ mod retries;
 mod server_name;
 pub mod settings;
 mod task_judgement;
+mod task_support;
 mod trace_parent;
 mod turn_sharing;
 mod unknown_members;
 
 /// Returns `true` if a text is JSON. The scan of a frame skips values without reading them.
-fn is_json(text: &str) -> bool {
+pub(crate) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
@@ -288,29 +289,6 @@ impl Relay {
         }
     }
 
-    /// Handles a message of the client.
-    pub(crate) fn client_message(&mut self, frame: ClientFrame<'_>) -> ClientForward {
-        let (now, stream) = (frame.at(), frame.stream());
-        let Some(shape) = frame.shape() else {
-            return self
-                .effects
-                .reject_unreadable(stream, frame.text().as_bytes());
-        };
-        if self.settings.has_callers_to_judge() && !is_json(frame.text()) {
-            // A lenient server may find a call in it that was not checked by a rule.
-            return self
-                .effects
-                .reject_unreadable(stream, frame.text().as_bytes());
-        }
-        let forward = match shape {
-            Shape::Request => self.client_request(frame),
-            Shape::Notification => self.client_notification(now, stream, *frame),
-            Shape::Response => self.client_response(now, *frame),
-        };
-        self.next_turns(now);
-        forward
-    }
-
     /// Handles a frame from the server; `call` names the request on whose stream it came, if streams are separate.
     pub fn server_frame(
         &mut self,
@@ -320,7 +298,7 @@ impl Relay {
     ) -> ServerForward {
         match FrameIndex::read(frame) {
             Ok(index) => self.server_frame_seen(now, call, frame, &index),
-            Err(defect) => self.server_defect(now, frame, &defect.to_string()),
+            Err(defect) => self.defect_from_server(now, frame, &defect.to_string()),
         }
     }
 
@@ -337,11 +315,11 @@ impl Relay {
                 Err(defect) => defect.to_string(),
                 Ok(_) => "its members do not make a message".to_owned(),
             };
-            return self.server_defect(now, frame, &defect);
+            return self.defect_from_server(now, frame, &defect);
         };
         if self.settings.decisions.is_some() && !is_json(read.text()) {
             // A rule cannot be applied to an unreadable frame, and a lenient client may read it.
-            return self.server_defect(now, frame, "it is not JSON");
+            return self.defect_from_server(now, frame, "it is not JSON");
         }
         let forward = match shape {
             Shape::Request => self.server_request(now, call, read),
@@ -349,8 +327,20 @@ impl Relay {
             Shape::Response => self.server_response(now, read),
         };
         let forward = self.take_for_task(forward, read.text());
-        self.next_turns(now);
+        self.start_waiting(now);
         self.forward_in_batch(forward, read)
+    }
+
+    fn defect_from_server(&mut self, now: Timestamp, frame: &[u8], why: &str) -> ServerForward {
+        let forward = self.server_defect(now, frame, why);
+        self.start_waiting(now);
+        forward
+    }
+
+    /// Starts what may start after a change: requests that waited for the server's era, and calls whose turn has come.
+    fn start_waiting(&mut self, now: Timestamp) {
+        self.flush_waiting(now);
+        self.next_turns(now);
     }
 
     /// Handles an event that is not a frame.
@@ -398,7 +388,7 @@ impl Relay {
             Event::SessionEnded => self.end_waiting("the session was ended"),
             Event::ServerClosing => self.is_server_closing = true,
         }
-        self.next_turns(now);
+        self.start_waiting(now);
     }
 
     /// Handles everything that is due.
@@ -416,7 +406,7 @@ impl Relay {
                 Timer::TaskOver(stream) => self.task_over(now, stream),
                 Timer::Turns => self.turns.queue_mut().check_is_due(),
             }
-            self.next_turns(now);
+            self.start_waiting(now);
         }
     }
 

@@ -191,7 +191,7 @@ impl Relay {
             if let Some(call) = self.calls.get_mut(call) {
                 call.add_ask(key);
             }
-            self.note_waiting(call);
+            self.waiting_calls.add_call(call, self.calls.get_mut(call));
         }
         for other in others {
             if let Some(call) = self.calls.get_mut(other) {

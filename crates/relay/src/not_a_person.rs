@@ -118,7 +118,7 @@ impl Relay {
 
     /// Moves a question, which no person has answered at the client, to people. Its calls are held.
     pub(crate) fn move_to_people(&mut self, now: Timestamp, key: AskId, why: NotAPerson) {
-        let stream = self.stream_of(key);
+        let stream = self.calls.stream_in_session(self.asks.call_of(key));
         let open = self.asks.get(key).filter(|ask| ask.is_open());
         let Some((ask, record)) = open.and_then(|ask| Some((ask, ask.record()?.to_owned()))) else {
             // It has ended, or has an answer, meanwhile.
@@ -137,7 +137,8 @@ impl Relay {
             self.client.dialog_failed(mode);
         }
         if let Some(open) = self.asks.move_to_people(key) {
-            self.withdraw_dialog(stream, &open, "people are asked instead");
+            self.effects
+                .withdraw_dialog(stream, &open, "people are asked instead");
         }
         tracing::info!(server = %self.settings.server, %why, "no person answered at the client: people are asked");
         self.effects.push(Effect::MoveToPeople {

@@ -9,7 +9,7 @@ use mcp_elicit_core::wire::{Frame, Id};
 use crate::era::Contact;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::{AskId, Relay, ServerForward, Timestamp};
+use crate::{Relay, ServerForward, Timestamp};
 
 /// The most digits of an id that a log shows.
 const LONGEST_NUMBER: usize = 20;
@@ -86,16 +86,6 @@ impl Relay {
             self.calls.end_upstream(key);
             self.fail(now, key, &ErrorResponse::new(-32603, why));
         }
-    }
-
-    /// Returns the question that a response of the client answers, which may repeat its id in the other JSON type.
-    pub(crate) fn answered_question(&self, id: &Id) -> Option<AskId> {
-        self.asks.by_client_id(id).or_else(|| {
-            if self.server_requests.has(id) {
-                return None;
-            }
-            self.asks.by_client_id(&id.in_other_type()?)
-        })
     }
 }
 

@@ -200,7 +200,8 @@ impl Relay {
         for (question, outcome) in right {
             let ask = self.asks.get(question);
             let reply = ask.and_then(|ask| ask.reply_in_retry(&outcome, &responses));
-            self.client_answered(question, outcome, reply);
+            self.asks
+                .client_answered(question, outcome, reply, &mut self.effects);
         }
         for (question, refusal) in failed {
             self.question_fails(frame.at(), question, Ending::ClientFailed, &refusal);
@@ -344,7 +345,8 @@ impl Relay {
         match question.reply_in(entry, responses, self.client.revision()) {
             Ok(Some(outcome)) => {
                 let reply = question.reply_in_retry(&outcome, responses);
-                self.client_answered(key, outcome, reply);
+                self.asks
+                    .client_answered(key, outcome, reply, &mut self.effects);
                 true
             }
             Err(UnusableReply::Wrong { answer, .. }) => {

@@ -116,6 +116,12 @@ pub struct RelaySettings {
 }
 
 impl RelaySettings {
+    /// Returns the revision that `initialize` requests.
+    pub(crate) fn session_revision(&self) -> Revision {
+        let newest = Revision::LATEST_PUSHED;
+        self.revision.map_or(newest, |one| one.min(newest))
+    }
+
     /// Returns a text of the server without the operator's credentials.
     pub(crate) fn masked(&self, text: &str) -> String {
         let mask = |text: String, secret: &SecretText| secret.masked_in(&text);

@@ -17,6 +17,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Id, InputRequest, WireError, message,
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::asking_frames::elicitation_in;
 use crate::call_tasks::{CANCEL, UPDATE};
 use crate::decisions::{Planned, RuleRefusal};
 use crate::frame_edit::{self, ErrorResponse};
@@ -120,7 +121,7 @@ impl Relay {
                 self.task_questions.begin(&task, calling, capability);
             }
         }
-        if kind.is_some() && self.elicitation_in(key, frame).is_some() {
+        if self.asks_as_defined(key, frame) {
             // The gateway reads such a response in full.
             return Ok(None);
         }
@@ -135,6 +136,12 @@ impl Relay {
         self.settings.answer_with != Audience::Client && self.server.may_ask_in_results()
     }
 
+    /// Returns `true` if the response to this call asks as the protocol defines.
+    fn asks_as_defined(&self, key: CallId, frame: Frame<'_>) -> bool {
+        let is_judged = self.settings.decisions.is_some();
+        elicitation_in(&self.server, self.calls.get(key), frame, is_judged).is_some()
+    }
+
     /// Refuses the response to a call that has questions but does not ask as the protocol defines: a lenient client may
     /// ask them.
     fn judge_odd_round(&self, key: CallId, frame: Frame<'_>) -> Result<(), ErrorResponse> {
@@ -142,7 +149,7 @@ impl Relay {
             return Ok(());
         }
         let asked = frame.sole_member(FramePart::Result, "inputRequests");
-        if matches!(asked, Ok(None | Some("null"))) || self.elicitation_in(key, frame).is_some() {
+        if matches!(asked, Ok(None | Some("null"))) || self.asks_as_defined(key, frame) {
             return Ok(());
         }
         let why = "the result has `inputRequests`, and its `resultType` does not say that it asks";
@@ -440,7 +447,7 @@ impl Relay {
             meta.unwrap_or_else(|| json!({})),
         );
         let Ok(params) = RawValue::from_string(params) else {
-            self.return_unsent(vec![record]);
+            self.effects.return_unsent(vec![record]);
             return;
         };
         let id = self.new_id();

@@ -38,7 +38,7 @@ use crate::parts::request_state::CallBinding;
 use crate::parts::unattended::MadeCall;
 use crate::{
     CallId, CallKind, ClientForward, ClientFrame, DeliveryId, Effect, Ending, Relay, StreamId,
-    Timestamp,
+    Timer, Timestamp,
 };
 use claims::claims;
 use edits::Edits;
@@ -46,6 +46,7 @@ use request::approval_request;
 use shown::has_only_shown;
 pub use shown::is_trace_parent;
 pub(crate) use shown::without_unshown;
+pub(crate) use tools::learn_tools;
 
 /// A client that waits for a call which is not with the server.
 struct WaitingClient {
@@ -264,9 +265,22 @@ impl Relay {
     /// Records the client of a call as the request that makes it describes it.
     pub(crate) fn describe_client(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let client_info = self.client.info_in(*frame);
-        self.note_task_client(key, *frame);
+        let knows_tasks = self.task_support().is_declared_in(*frame);
         if let Some(call) = self.calls.get_mut(key) {
             call.describe_client(client_info);
+            call.know_tasks(knows_tasks);
+        }
+    }
+
+    /// Ends the request for the tools: people are asked about the calls that waited for it.
+    pub(crate) fn end_listing(&mut self, now: Timestamp) {
+        let Some(calls) = self.tool_listing.end() else {
+            // The list came before its time was over.
+            return;
+        };
+        self.timers.cancel(Timer::ToolsListing);
+        for call in calls {
+            self.open_approval(now, call);
         }
     }
 
@@ -505,7 +519,8 @@ impl Relay {
         let never = self.approvals.take_unstarted();
         let has_started = never.is_none();
         if let Some(never) = never {
-            self.undelivered_approval(never.delivery);
+            self.deliveries
+                .end_unsent(never.delivery, &mut self.effects);
         }
         let forward = match (forward, sent) {
             (ClientForward::AsIs(call), Some(sent)) => {
@@ -517,16 +532,6 @@ impl Relay {
             (forward, _) => forward,
         };
         (forward, has_started)
-    }
-
-    /// Keeps the approval of a call that was not made for the same call made again.
-    pub(crate) fn undelivered_approval(&mut self, delivery: Option<DeliveryId>) {
-        let delivery = delivery.and_then(|delivery| self.deliveries.end(delivery));
-        if let Some(delivery) = delivery {
-            let why = "the call ended before it was made".to_owned();
-            let records = delivery.into_records();
-            self.effects.push(Effect::DeliveryRefused { records, why });
-        }
     }
 
     /// Ends a call whose question ended without a decision.

@@ -2,6 +2,8 @@
 //! arguments of a call, the form's fields come from the tool's schema; and a call that is handed back is a plain result
 //! only for a tool without an output schema.
 
+use crate::RelaySettings;
+use crate::parts::catalog::Catalog;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::frame::Frame;
@@ -72,46 +74,30 @@ impl Relay {
         id
     }
 
-    /// Handles the answer to the gateway's own request for the tools. Returns `false` if it is another answer.
-    pub(crate) fn tools_listed(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
-        if !self.tool_listing.awaits(id) {
-            return false;
-        }
+    /// Handles the answer to the gateway's own request for the tools. Returns `true` once it has the whole list.
+    pub(crate) fn tools_listed(&mut self, frame: Frame<'_>) -> bool {
         if let Some(result) = frame.result() {
-            self.learn_tools(result);
+            learn_tools(&mut self.catalog, &self.settings, result);
             let next = members::member(result, "nextCursor");
             let next = next.filter(|next| next.get().starts_with('"'));
             if let Some(cursor) = next.filter(|_| self.tool_listing.may_go_on()) {
                 let id = self.ask_for_tools(Some(cursor));
                 self.tool_listing.go_on(id);
-                return true;
+                return false;
             }
             self.catalog.read_whole();
         }
-        self.end_listing(now);
         true
     }
+}
 
-    /// Learns from a list of the server's tools.
-    pub(crate) fn learn_tools(&mut self, result: &RawValue) {
-        self.catalog.learn(result);
-        if self.settings.decisions.is_some() {
-            for tool in self.catalog.learn_facts(result) {
-                let tool = self.settings.masked(&tool);
-                tracing::warn!(server = %self.settings.server, %tool, "the annotations of a tool have changed, which rules may look at");
-            }
-        }
-    }
-
-    /// Ends the request for the tools: people are asked about the calls that waited for it.
-    pub(crate) fn end_listing(&mut self, now: Timestamp) {
-        let Some(calls) = self.tool_listing.end() else {
-            // The list came before its time was over.
-            return;
-        };
-        self.timers.cancel(Timer::ToolsListing);
-        for call in calls {
-            self.open_approval(now, call);
+/// Learns from a list of the server's tools.
+pub(crate) fn learn_tools(catalog: &mut Catalog, settings: &RelaySettings, result: &RawValue) {
+    catalog.learn(result);
+    if settings.decisions.is_some() {
+        for tool in catalog.learn_facts(result) {
+            let tool = settings.masked(&tool);
+            tracing::warn!(server = %settings.server, %tool, "the annotations of a tool have changed, which rules may look at");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! gateway adds, if the server is addressed in its era.
 
 use super::negotiation::with_declared;
+use super::probe::EraOrder;
 use super::{Contact, Server};
 use crate::ClientFrame;
 use mcp_elicit_core::wire::{Id, Meta, Revision, SessionVersion, members, message, meta, method};
@@ -41,7 +42,7 @@ impl Relay {
             Contact::Probing => return self.wait_for_era(frame),
             Contact::Gone => return self.effects.reject(frame, &self.server_ended()),
         }
-        let mut probe = EraProbe::new(self.era_order(), opening);
+        let mut probe = EraProbe::new(EraOrder::of(&self.settings), opening);
         if probe.first() == ProbeRequest::Discover {
             self.send_probe(frame.at(), probe, ProbeRequest::Discover);
             return ClientForward::Handled;
@@ -49,7 +50,7 @@ impl Relay {
         let other = self.other_id_at_server(&id);
         let is_own = other.is_some();
         let id = other.unwrap_or(id);
-        let requested = self.session_revision().as_str();
+        let requested = self.settings.session_revision().as_str();
         probe.sent_initialize(id.clone());
         if asked != requested {
             // The server's own revision determines its questions; the gateway handles those that the client's
@@ -70,7 +71,7 @@ impl Relay {
             self.effects.tell_server(same, None);
             return ClientForward::Handled;
         }
-        let capabilities = with_declared(audience, capabilities, self.session_revision());
+        let capabilities = with_declared(audience, capabilities, self.settings.session_revision());
         let changed = capabilities.and_then(|value| {
             let all = members::Members::read(params, "params").ok()?;
             Some(all.with("capabilities", Some(&value)))
@@ -93,7 +94,9 @@ impl Relay {
         };
         match self.server.contact() {
             Contact::New | Contact::Unusable => {}
-            Contact::Known if self.server.answers_discover() && !self.adds_task_extension() => {
+            Contact::Known
+                if self.server.answers_discover() && !self.task_support().adds_extension() =>
+            {
                 return self.route(frame, method::DISCOVER);
             }
             Contact::Known => {
@@ -122,12 +125,13 @@ impl Relay {
             frame: sent,
             names_revision,
         };
-        let probe = EraProbe::new(self.era_order(), opening).with_discover(own);
+        let probe = EraProbe::new(EraOrder::of(&self.settings), opening).with_discover(own);
         let first = probe.first();
         self.send_probe(frame.at(), probe, first);
         ClientForward::Handled
     }
 
+    /// Handles the requests that waited for the server's era, once it is known.
     pub(crate) fn flush_waiting(&mut self, now: Timestamp) {
         if self.server.revision().is_none() {
             return;
@@ -138,25 +142,6 @@ impl Relay {
                 self.effects.tell_server(waited.into_text(), call);
             }
         }
-    }
-
-    pub(crate) fn reject_waiting(&mut self, why: &str) {
-        let why = format!("the server {} {why}", self.shown_server());
-        self.reject_waiting_with(&ErrorResponse::new(-32603, why));
-    }
-
-    /// Rejects the requests that wait for the server's era.
-    pub(super) fn reject_waiting_with(&mut self, refusal: &ErrorResponse) {
-        for (stream, waited) in self.early_requests.take() {
-            self.effects.reject_on(stream, waited.frame(), refusal);
-        }
-    }
-
-    pub(crate) fn server_ended(&self) -> ErrorResponse {
-        ErrorResponse::new(
-            -32603,
-            format!("the server {} has ended", self.shown_server()),
-        )
     }
 }
 

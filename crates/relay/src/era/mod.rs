@@ -14,6 +14,7 @@
 //! | `rounds_to_rounds` | rounds that go to the client as the server wrote them, and their retries |
 //! | `round_taken_back` | a passed round whose client has no person: people are asked instead |
 //! | `repeated_rounds` | rounds that are presented again, when a call is made again from the first |
+//! | `refusals` | refusals for a server that has ended, that cannot be used, or that answers in another revision |
 //! | `session_exit` | servers with a session that ask as in the rounds era |
 //! | `url_required` | `-32042`: links to visit before a call is made again |
 //!
@@ -30,6 +31,7 @@ mod probe;
 mod probing;
 mod pushed_client;
 mod pushed_server;
+mod refusals;
 mod repeated_rounds;
 mod round_taken_back;
 mod rounds_client;

@@ -21,11 +21,11 @@ impl Relay {
                 let result = self
                     .server
                     .initialize_result(&revision, &self.settings.server);
-                (stream, id, self.with_tasks(result))
+                (stream, id, self.task_support().with_tasks(result))
             }
             Opening::Discover { stream, id } => {
                 let result = self.server.discover_result();
-                (stream, id, self.with_task_extension(result))
+                (stream, id, self.task_support().with_extension(result))
             }
         };
         let frame = message::result(&id, &members::raw_value(&result));

@@ -3,8 +3,8 @@
 use mcp_elicit_core::wire::{Envelope, Frame, Id, Revision};
 use serde_json::value::RawValue;
 
-use crate::StreamId;
 use crate::parts::indexed_frame::IndexedFrame;
+use crate::{RelaySettings, StreamId};
 
 /// The opening of a connection, by its era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,21 @@ pub(crate) struct EraOrder {
     pub(crate) first: ProbeRequest,
     /// `true` if the other one may follow.
     pub(crate) both: bool,
+}
+
+impl EraOrder {
+    /// Returns the eras in which a server may be addressed under these settings.
+    pub(super) fn of(settings: &RelaySettings) -> Self {
+        let only = |first| Self { first, both: false };
+        let both = |first| Self { first, both: true };
+        match settings.revision {
+            _ if settings.is_pushed => only(ProbeRequest::Initialize),
+            Some(Revision::V2026_07_28) => only(ProbeRequest::Discover),
+            Some(Revision::V2025_06_18 | Revision::V2025_11_25) => only(ProbeRequest::Initialize),
+            None if settings.eras.asks_only_in_rounds() => both(ProbeRequest::Discover),
+            None => both(ProbeRequest::Initialize),
+        }
+    }
 }
 
 /// The message of the client that opened the conversation.

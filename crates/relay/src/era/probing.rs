@@ -30,25 +30,6 @@ const ONLY_OPENING: u32 = 20;
 const LONGEST_REASON: usize = 200;
 
 impl Relay {
-    /// Returns the eras in which the server may be addressed.
-    pub(super) fn era_order(&self) -> EraOrder {
-        let only = |first| EraOrder { first, both: false };
-        let both = |first| EraOrder { first, both: true };
-        match self.settings.revision {
-            _ if self.settings.is_pushed => only(ProbeRequest::Initialize),
-            Some(Revision::V2026_07_28) => only(ProbeRequest::Discover),
-            Some(Revision::V2025_06_18 | Revision::V2025_11_25) => only(ProbeRequest::Initialize),
-            None if self.settings.eras.asks_only_in_rounds() => both(ProbeRequest::Discover),
-            None => both(ProbeRequest::Initialize),
-        }
-    }
-
-    /// Returns the revision that `initialize` requests.
-    pub(super) fn session_revision(&self) -> Revision {
-        let newest = Revision::LATEST_PUSHED;
-        self.settings.revision.map_or(newest, |one| one.min(newest))
-    }
-
     /// Returns the time that a server has for its answer to an opening of the gateway's own.
     fn time_for_opening(&self, probe: &EraProbe) -> Option<Duration> {
         if probe.may_ask_both() {
@@ -61,7 +42,7 @@ impl Relay {
 
     /// Starts to ask a server for its era, on behalf of a request that waits.
     pub(crate) fn begin_probe(&mut self, now: Timestamp) {
-        let probe = EraProbe::new(self.era_order(), Opening::Request);
+        let probe = EraProbe::new(EraOrder::of(&self.settings), Opening::Request);
         let first = probe.first();
         self.send_probe(now, probe, first);
     }
@@ -91,7 +72,7 @@ impl Relay {
             ProbeRequest::Initialize => {
                 let id = self.new_id();
                 let declared = self.client.declared(self.settings.answer_with);
-                let revision = self.session_revision();
+                let revision = self.settings.session_revision();
                 let capabilities = self.client.capabilities_in_session();
                 let params = json!({
                     "protocolVersion": revision.as_str(),
@@ -117,16 +98,14 @@ impl Relay {
         let step = self.server.probe_mut()?.answered(id)?;
         let probe = self.server.take_probe()?;
         self.timers.cancel(Timer::Probe);
-        let forward = match frame.part(FramePart::Result) {
+        Some(match frame.part(FramePart::Result) {
             // No rule applies to an opening, so under rules it must not ask.
             Some(_) if self.settings.decisions.is_some() && asks_in_rounds(frame) => {
                 self.probe_refused(now, probe, step, None)
             }
             Some(result) => self.opening_accepted(now, probe, (step, id), frame, result),
             None => self.probe_refused(now, probe, step, Some(frame)),
-        };
-        self.flush_waiting(now);
-        Some(forward)
+        })
     }
 
     /// Ends the opening that was sent under this id, whose response cannot be read.
@@ -174,7 +153,7 @@ impl Relay {
                     && asked == id
                     && !self.server.is_newer_than(revision)
                     && !asks_in_every_era(result)
-                    && !self.runs_tasks()
+                    && !self.task_support().runs_tasks()
                 {
                     return ServerForward::AsIs {
                         stream: *stream,
@@ -193,7 +172,7 @@ impl Relay {
                 self.use_rounds(&probe, result.to_owned());
                 if let Opening::Discover { stream, id: asked } = probe.opening()
                     && asked == id
-                    && !self.adds_task_extension()
+                    && !self.task_support().adds_extension()
                 {
                     return ServerForward::AsIs {
                         stream: *stream,
@@ -265,12 +244,7 @@ impl Relay {
             self.effects
                 .tell_client(*stream, refusal.to_response(id), true);
         }
-        self.reject_waiting_with(&refusal);
-    }
-
-    /// Returns the refusal of a request for a server that lacks the operator's revision.
-    pub(crate) fn server_unusable(&self) -> ErrorResponse {
-        ErrorResponse::new(-32603, self.server.why_unusable().unwrap_or_default())
+        self.early_requests.reject(&refusal, &mut self.effects);
     }
 
     pub(crate) fn probe_refused(
@@ -302,12 +276,10 @@ impl Relay {
             NextStep::UseSession(probe, session) => {
                 self.server = Server::pushed(session.revision, session.result);
                 self.session_is_open(&probe);
-                self.flush_waiting(now);
             }
             NextStep::UseRounds(probe, result) => {
                 self.use_rounds(&probe, result);
                 self.discovered(&probe);
-                self.flush_waiting(now);
             }
             NextStep::Failed(opening, error) => {
                 self.server = Server::default();
@@ -405,18 +377,6 @@ impl Relay {
         self.server = Server::default();
         if let Some(probe) = probe {
             self.next_step(now, probe.restarted());
-        }
-    }
-
-    /// Rejects the opening of a server that ends over it.
-    pub(crate) fn reject_opening(&mut self, why: &str) {
-        if let Some(probe) = self.server.probe()
-            && let Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } =
-                probe.opening()
-        {
-            let frame = ErrorResponse::new(-32603, why).to_response(id);
-            let stream = *stream;
-            self.effects.tell_client(stream, frame, true);
         }
     }
 }

@@ -169,11 +169,11 @@ impl Relay {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
-        let stream = self.stream_of(key);
+        let stream = self.calls.stream_in_session(self.asks.call_of(key));
         let call = self.asks.get(key).and_then(Ask::call);
         self.asks.shown_in_dialog(key, &id, now);
         if let Some(call) = call {
-            self.touch_task(call);
+            self.own_tasks.touch_of(self.calls.get(call));
         }
         self.effects.tell_client(stream, frame, false);
     }
@@ -247,7 +247,8 @@ impl Relay {
                 let reply = is_own.then(|| {
                     ClientReply::new(result.get(), outcome_json(&outcome)).frame(as_it_is)
                 });
-                self.client_answered(key, outcome, reply);
+                self.asks
+                    .client_answered(key, outcome, reply, &mut self.effects);
             }
             Err(UnusableReply::Wrong { .. } | UnusableReply::Malformed(_)) if !is_open => {}
             Err(UnusableReply::Wrong {

@@ -154,18 +154,6 @@ impl Server {
 }
 
 impl Relay {
-    /// Returns the refusal of an answer in a revision that was not agreed on.
-    pub(crate) fn other_revision(&self) -> ErrorResponse {
-        tracing::warn!(server = %self.settings.server, "the server asks as in a revision that was not agreed on");
-        let server = self.shown_server();
-        let revision = self.server.revision_or_latest();
-        let why = format!(
-            "the server {server} answered as in {}, which was not agreed on: this session uses {revision}",
-            Revision::V2026_07_28
-        );
-        ErrorResponse::new(-32603, why)
-    }
-
     /// Handles a question that the server pushed.
     pub(crate) fn pushed_question(
         &mut self,

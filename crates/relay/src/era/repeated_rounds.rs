@@ -12,7 +12,7 @@ impl Relay {
     /// Returns `true` if a client that makes this call again has to repeat rounds before it reaches the one that waits.
     pub(crate) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
-        !self.waits_for_people(key)
+        !self.asks.waits_for_people(self.calls.get(key))
             && !self.unattended.follows(key)
             && call.is_some_and(|call| !call.is_finished() && !call.rounds().answered().is_empty())
     }

@@ -41,7 +41,8 @@ impl Relay {
             Err(refusal) => return self.effects.reject(frame, &refusal),
         };
         for (question, outcome) in given {
-            self.client_answered(question, outcome, None);
+            self.asks
+                .client_answered(question, outcome, None, &mut self.effects);
             // The answer waits in the record for the same question of the same call, which follows.
             self.drop_question(question, Ending::CallEnded);
         }

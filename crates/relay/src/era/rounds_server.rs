@@ -361,7 +361,7 @@ impl Relay {
             .iter()
             .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
-            self.begin_delivery(open);
+            self.asks.begin_delivery(open, &mut self.effects);
         } else {
             // The client may be asked the rest, if the answer was there before the question.
             self.present_round(now, key);

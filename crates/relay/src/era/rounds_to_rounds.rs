@@ -221,10 +221,11 @@ impl Relay {
             self.drop_question(key, Ending::CallEnded);
         }
         for (key, reply) in answers {
-            self.client_answered(key, reply, None);
+            self.asks
+                .client_answered(key, reply, None, &mut self.effects);
         }
         if !answered.is_empty() {
-            self.begin_delivery(answered);
+            self.asks.begin_delivery(answered, &mut self.effects);
         }
         ClientForward::Handled
     }
@@ -291,7 +292,7 @@ impl Relay {
             // No client waits for an answer to it.
             return;
         };
-        self.return_unsent(records);
+        self.effects.return_unsent(records);
         self.effects.reject_on(stream, request.frame(), refusal);
     }
 }

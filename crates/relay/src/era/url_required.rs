@@ -125,7 +125,7 @@ impl Relay {
             .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
             let questions = call.asks().to_vec();
-            self.begin_delivery(questions);
+            self.asks.begin_delivery(questions, &mut self.effects);
         }
     }
 

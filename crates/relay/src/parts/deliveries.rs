@@ -79,6 +79,15 @@ impl Deliveries {
         }
     }
 
+    /// Ends the delivery of an approval that was not sent, if there is one: it is kept for the same call made again.
+    pub(crate) fn end_unsent(&mut self, delivery: Option<DeliveryId>, effects: &mut EffectQueue) {
+        if let Some(delivery) = delivery.and_then(|delivery| self.end(delivery)) {
+            let why = "the call ended before it was made".to_owned();
+            let records = delivery.into_records();
+            effects.push(Effect::DeliveryRefused { records, why });
+        }
+    }
+
     /// Ends a delivery whose outcome was reported. Returns `None` if it was ended before.
     pub(crate) fn end(&mut self, delivery: DeliveryId) -> Option<Delivery> {
         self.by_key.remove(&delivery)

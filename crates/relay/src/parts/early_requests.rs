@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use mcp_elicit_core::wire::Frame;
 
 use crate::StreamId;
+use crate::frame_edit::ErrorResponse;
 use crate::parts::call_budget::Permit;
+use crate::parts::effect_queue::EffectQueue;
 use crate::parts::indexed_frame::IndexedFrame;
 
 /// The number of requests that may wait.
@@ -34,6 +36,13 @@ impl EarlyRequests {
         permit.set_bytes(frame.size());
         self.frames.push_back((stream, frame, permit));
         Ok(())
+    }
+
+    /// Refuses all requests.
+    pub(crate) fn reject(&mut self, refusal: &ErrorResponse, effects: &mut EffectQueue) {
+        for (stream, frame) in self.take() {
+            effects.reject_on(stream, frame.frame(), refusal);
+        }
     }
 
     /// Takes all requests out.

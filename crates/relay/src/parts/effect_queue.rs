@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mcp_elicit_core::wire::Id;
+use mcp_elicit_core::wire::{Cancelled, Id};
 
 use crate::effect::{CallId, DeliveryId, Effect, StreamId};
 use crate::frame_edit::OWN;
@@ -97,6 +97,25 @@ impl EffectQueue {
             call,
             delivery,
         });
+    }
+
+    /// Withdraws the client's own dialog with this id.
+    pub(crate) fn withdraw_dialog(&mut self, stream: StreamId, id: &Id, why: &str) {
+        let notice = Cancelled {
+            request_id: Some(id.clone()),
+            reason: Some(why.to_owned()),
+        };
+        self.tell_client(stream, notice.to_message(), false);
+    }
+
+    /// Gives answers back to the record that were taken out and not sent.
+    pub(crate) fn return_unsent(&mut self, records: Vec<String>) {
+        if !records.is_empty() {
+            let why =
+                "it was not sent: its question was withdrawn, or its call ended, at that moment"
+                    .to_owned();
+            self.push(Effect::DeliveryRefused { records, why });
+        }
     }
 
     /// Returns the next generated id. A peer may use the same one.

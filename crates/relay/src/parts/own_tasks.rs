@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::parts::call_budget::Permit;
+use crate::parts::calls::Call;
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::lookups::Lookups;
 use crate::{CallId, StreamId, Timestamp};
@@ -286,9 +287,17 @@ impl OwnTasks {
     }
 
     /// Notes that the questions of this task's call may have changed.
-    pub(crate) fn touch(&mut self, stream: StreamId) {
+    fn touch(&mut self, stream: StreamId) {
         if self.by_stream.get(&stream).is_some_and(|task| task.runs) {
             self.touched.insert(stream);
+        }
+    }
+
+    /// Notes that the questions of this call, which may be that of a task, may have changed.
+    pub(crate) fn touch_of(&mut self, call: Option<&Call>) {
+        let stream = call.and_then(Call::stream);
+        if let Some(stream) = stream.filter(|stream| stream.is_of_task()) {
+            self.touch(stream);
         }
     }
 

@@ -14,6 +14,7 @@
 //! No wait for a turn lasts as long as a person takes to answer: after a bounded time ([`Sharing`]) the call shares the
 //! turn, and its question names every call that may have asked it.
 
+use crate::parts::calls::Call;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Mode};
@@ -255,6 +256,16 @@ impl Turns {
     /// Records that a question in this mode came up in a call of `target`, or in one of several including it.
     pub(crate) fn saw_asking(&self, kind: CallKind, target: &str, mode: Mode, is_certain: bool) {
         self.askers.saw(kind, target, mode, is_certain);
+    }
+
+    /// Handles the end of a call at the server: if it had its turn and did not ask, it is no longer suspected.
+    pub(crate) fn turn_ends(&self, call: Option<&mut Call>) {
+        if let Some(call) = call
+            && call.end_turn()
+            && let Some((kind, target)) = call.target()
+        {
+            self.did_not_ask(kind, &target);
+        }
     }
 
     /// Records that a call of `target` had its turn and did not ask.

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use rustc_hash::FxHashMap;
 
 use crate::CallId;
+use crate::parts::calls::Call;
 
 /// The calls that wait for a person, or have waited for one.
 #[derive(Default)]
@@ -23,8 +24,15 @@ struct Contents {
 }
 
 impl WaitingCalls {
+    /// Records that a call waits for a person, or may, unless it cannot be read.
+    pub(crate) fn add_call(&mut self, key: CallId, call: Option<&mut Call>) {
+        if let Some(summary) = call.and_then(Call::summary) {
+            self.add(key, &summary.target, &summary.digest);
+        }
+    }
+
     /// Adds a call, unless it is known.
-    pub(crate) fn add(&mut self, call: CallId, target: &str, digest: &str) {
+    fn add(&mut self, call: CallId, target: &str, digest: &str) {
         if self.known.contains_key(&call) {
             return;
         }

@@ -16,10 +16,13 @@ mod wrong_answers;
 
 use std::collections::HashMap;
 
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
-use crate::{AskId, Timestamp};
+use crate::parts::calls::Call;
+use crate::parts::effect_queue::EffectQueue;
+use crate::{AskId, AskedVia, CallId, Effect, Timestamp};
 pub(crate) use ask::{Ask, ClientReply, NewAsk, message_again};
 pub(crate) use attribution::Attribution;
 pub(crate) use origin::{Origin, RoundId};
@@ -76,6 +79,52 @@ impl Asks {
     /// Returns an open question mutably.
     pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
         self.by_key.get_mut(&key)
+    }
+
+    /// Returns the call of a question, as far as it is known.
+    pub(crate) fn call_of(&self, key: AskId) -> Option<CallId> {
+        self.get(key)?.call()
+    }
+
+    /// Returns the open questions that are, or may be, this call's.
+    pub(crate) fn of_call(&self, call: Option<&Call>) -> impl Iterator<Item = &Ask> {
+        let keys = call.into_iter().flat_map(Call::possible_asks);
+        keys.filter_map(|ask| self.get(ask))
+    }
+
+    /// Returns `true` if a question of this call waits for people.
+    pub(crate) fn waits_for_people(&self, call: Option<&Call>) -> bool {
+        let mut questions = self.of_call(call);
+        questions.any(|question| question.via() == AskedVia::People)
+    }
+
+    /// Records an answer of the client, with its own reply if the server may receive it unchanged. The record decides
+    /// whether it was the first.
+    pub(crate) fn client_answered(
+        &mut self,
+        key: AskId,
+        outcome: Outcome,
+        reply: Option<ClientReply>,
+        effects: &mut EffectQueue,
+    ) {
+        let ask = self.by_key.get_mut(&key);
+        if let Some(record) = ask.and_then(|ask| ask.submit(reply)) {
+            effects.push(Effect::Submit {
+                question: key,
+                record,
+                outcome,
+            });
+        }
+    }
+
+    /// Takes the answers of these questions out of the record.
+    pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>, effects: &mut EffectQueue) {
+        let mut records = Vec::new();
+        for key in &questions {
+            let ask = self.by_key.get_mut(key);
+            records.extend(ask.and_then(Ask::begin_delivery));
+        }
+        effects.push(Effect::BeginDelivery { questions, records });
     }
 
     /// Records that the question is in the record under this id, and can be answered at this address. Returns it,

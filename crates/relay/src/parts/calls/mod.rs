@@ -25,6 +25,7 @@ use mcp_elicit_core::wire::{CallDefect, Id};
 use rustc_hash::FxHashMap;
 
 use crate::parts::call_budget::CallBudget;
+use crate::parts::progress_seen::ProgressSeen;
 use crate::parts::server_round::Round;
 use crate::{CallId, CallSummary, ServerForward, StreamId, Timestamp};
 pub(crate) use call::{Call, Finished};
@@ -131,9 +132,22 @@ impl Calls {
         self.rename(key, attach).is_some()
     }
 
-    /// Reads the call's progress token from its request, unless it was read before.
-    pub(crate) fn learn_token(&mut self, key: CallId) {
+    /// Reads the call's progress token from its request, unless it was read before. The gateway reports progress of its
+    /// own on it from now on, above what the server has reported before.
+    pub(crate) fn learn_token(&mut self, key: CallId, seen: &ProgressSeen) {
         self.rename(key, Call::learn_token);
+        if let Some(call) = self.by_key.get_mut(&key)
+            && let Some(token) = call.progress().upstream_token()
+            && let Some(last) = seen.last(token)
+        {
+            call.progress_mut().continue_above(last);
+        }
+    }
+
+    /// Returns `true` for the call of a task of the gateway.
+    pub(crate) fn is_of_task(&self, key: CallId) -> bool {
+        let stream = self.get(key).and_then(Call::stream);
+        stream.is_some_and(StreamId::is_of_task)
     }
 
     /// Changes a call, and updates its names in the index.
