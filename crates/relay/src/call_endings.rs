@@ -146,7 +146,7 @@ impl Relay {
         }
         self.remember_given_up(key);
         self.calls.end_upstream(key);
-        self.finish_unattended(now, key, Finished::Failed(refusal.clone()));
+        self.finish_unattended(now, key, Finished::Failed(refusal.clone().into()));
         self.effects.push(Effect::DropCall { call: key });
     }
 

@@ -77,7 +77,7 @@ impl Relay {
             FoundCall::Result(result) => {
                 let end = match IndexedFrame::read(result) {
                     Ok(response) => Finished::Response(response),
-                    Err(_) => Finished::Failed(ErrorResponse::unreadable()),
+                    Err(_) => Finished::Failed(ErrorResponse::unreadable().into()),
                 };
                 self.tell_end(stream, &made.id, Some(made.kind), &end);
             }

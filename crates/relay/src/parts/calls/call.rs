@@ -81,7 +81,7 @@ pub(crate) enum Finished {
     /// The response of the server.
     Response(IndexedFrame),
     /// An error of the gateway's own.
-    Failed(ErrorResponse),
+    Failed(Box<ErrorResponse>),
 }
 
 /// The parts of a call that waits for its turn.
