@@ -42,7 +42,7 @@ impl SessionTraces {
         match *self {}
     }
 
-    pub(crate) fn sent(&self, _: &Relay, _: CallId, _: &[u8]) -> Option<String> {
+    pub(crate) fn sent(&self, _: &Relay, _: CallId, _: FrameBytes<'_>) -> Option<String> {
         match *self {}
     }
 
