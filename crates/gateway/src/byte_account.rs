@@ -69,10 +69,14 @@ impl ByteShare {
 
     /// Returns `true` if it has more than it may have.
     pub(crate) fn is_exceeded(&self) -> bool {
-        let bytes = self.bytes();
-        let others = self.account.total().saturating_sub(bytes);
+        self.bytes() > self.most()
+    }
+
+    /// Returns the bytes that it may have now.
+    pub(crate) fn most(&self) -> usize {
+        let others = self.account.total().saturating_sub(self.bytes());
         let rest = self.account.limit.saturating_sub(others);
-        bytes > self.account.always.max(rest / self.account.share)
+        self.account.always.max(rest / self.account.share)
     }
 
     pub(crate) fn bytes(&self) -> usize {

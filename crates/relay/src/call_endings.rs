@@ -3,12 +3,15 @@
 use crate::Timer;
 use crate::approvals::learn_tools;
 use mcp_elicit_core::wire::{Frame, Id};
+use serde_json::json;
 
 use crate::asking_frames::begins_task;
 use crate::frame_edit::{self, ErrorResponse, Splice};
 use crate::parts::calls::{Call, Finished};
 use crate::parts::indexed_frame::IndexedFrame;
-use crate::{CallId, CallKind, Effect, Ending, Relay, ServerForward, StreamId, Timestamp};
+use crate::{
+    ByteLimit, CallId, CallKind, Effect, Ending, Relay, ServerForward, StreamId, Timestamp,
+};
 
 impl Relay {
     /// Handles the server's response to a call: the client gets it now, or when it makes the call again.
@@ -155,8 +158,18 @@ impl Relay {
         let result = response.text().to_owned();
         let end = Finished::Response(IndexedFrame::of(response, None));
         self.finish_unattended(now, key, end);
-        let call = key;
-        self.effects.push(Effect::KeepResult { call, result });
+        self.effects.push(Effect::KeepResult {
+            call: key,
+            result,
+            until: now.after(self.settings.keep_results),
+        });
+    }
+
+    /// Ends a call without a waiting client with an error in place of the server's answer of this size, which is not stored.
+    pub(crate) fn result_not_stored(&mut self, key: CallId, limit: ByteLimit, bytes: usize) {
+        if let Some(call) = self.calls.get_mut(key).filter(|call| call.is_finished()) {
+            call.finish(Finished::Failed(error_of_result(limit, bytes).into()));
+        }
     }
 
     /// Keeps the end of a call until the call is made again, for a time.
@@ -229,4 +242,19 @@ impl Relay {
             self.past_calls.given_up(call);
         }
     }
+}
+
+/// Returns the response that is stored in place of an answer of this size to a call that no client waits for, because of this
+/// limit.
+pub fn result_not_stored(limit: ByteLimit, bytes: usize) -> String {
+    error_of_result(limit, bytes).to_unknown()
+}
+
+fn error_of_result(limit: ByteLimit, bytes: usize) -> ErrorResponse {
+    let ByteLimit { name, most } = limit;
+    let why = format!(
+        "the server was called and has answered, but the answer is lost: it has {bytes} bytes, no client waited for it, and the answers that are stored for this caller may have {most} bytes now (`{name}`). Whatever the call does is done; made again, it is a new call. Fetch the results of other calls first, or ask for less"
+    );
+    let data = json!({"limit": name, "most": most, "bytes": bytes});
+    ErrorResponse::new(-32000, why).with_data(data)
 }

@@ -200,12 +200,15 @@ pub enum Effect {
         /// The address at which a person can answer its question.
         link: Option<String>,
     },
-    /// The server has answered a call that no client waits for.
+    /// The server has answered a call that no client waits for. If the caller has no room for the answer, store
+    /// [`result_not_stored`](crate::result_not_stored) in its place, and report [`Event::ResultNotStored`].
     KeepResult {
         /// The call.
         call: CallId,
         /// The answer as the server wrote it.
         result: String,
+        /// The time until which it is kept.
+        until: Timestamp,
     },
     /// A client waits for the call again, or nothing is stored of it any more.
     DropCall {
@@ -394,6 +397,15 @@ pub enum Event {
         lookup: CallId,
         /// The record's entry for it.
         found: FoundTask,
+    },
+    /// The server's answer to this call, which no client waits for, is not stored.
+    ResultNotStored {
+        /// The call.
+        call: CallId,
+        /// The limit that does not permit it.
+        limit: ByteLimit,
+        /// The size of the answer.
+        bytes: usize,
     },
     /// Another session of the caller has the result of this call.
     CallTaken {

@@ -102,6 +102,7 @@ use mcp_elicit_core::wire::{CallKind, Revision};
 
 pub use approvals::is_trace_parent;
 pub use batches::{BATCH, NO_BATCHES, batch_items, is_batch};
+pub use call_endings::result_not_stored;
 pub use call_tasks::ended_without_result;
 pub use client_facts::{ClientFacts, ClientProfile, SeenClient};
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId, TakenAnswer};
@@ -373,6 +374,9 @@ impl Relay {
             Event::TaskBegun { task, id } => self.task_begun(now, task, id),
             Event::TaskCancelled { task } => self.task_cancelled(now, task),
             Event::TaskFound { lookup, found } => self.task_found(now, lookup, found),
+            Event::ResultNotStored { call, limit, bytes } => {
+                self.result_not_stored(call, limit, bytes);
+            }
             Event::CallTaken { call } => self.drop_unattended(now, call),
             Event::StreamClosed(stream) => {
                 self.unattended.lookups_mut().stream_closed(stream);

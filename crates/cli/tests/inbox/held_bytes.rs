@@ -212,6 +212,80 @@ fn large_calls_that_never_end_are_bounded_for_a_caller_and_for_all_and_their_mem
     assert!(beginning(&again).starts_with("HTTP/1.1 200"));
 }
 
+/// A server of the pushed era whose tools ask, and then return 40 MB.
+const RETURNS_MUCH: &str = "
+import json, sys
+asked, count = {}, 0
+def say(frame):
+    print(json.dumps({'jsonrpc': '2.0', **frame}), flush=True)
+for line in sys.stdin:
+    frame = json.loads(line)
+    method, number = frame.get('method'), frame.get('id')
+    if method == 'initialize':
+        say({'id': number, 'result': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'much', 'version': '1'}}})
+    elif method == 'tools/list':
+        say({'id': number, 'result': {'tools': []}})
+    elif method == 'tools/call':
+        count += 1
+        asked['q%d' % count] = number
+        schema = {'type': 'object', 'properties': {'go': {'type': 'boolean'}}}
+        say({'id': 'q%d' % count, 'method': 'elicitation/create', 'params': {'message': 'Go on?', 'requestedSchema': schema}})
+    elif number in asked:
+        say({'id': asked.pop(number), 'result': {'content': [{'type': 'text', 'text': 'x' * 40000000}]}})
+";
+
+#[test]
+fn results_that_no_client_waits_for_are_bounded_and_the_call_is_not_made_again() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let more: [&[&str]; 2] = [
+        &["--listen", "127.0.0.1:0", "--auth", "keys", "--hold", "0"],
+        &NO_LIMITS[..],
+    ];
+    let server = ["--", "python3", "-c", RETURNS_MUCH];
+    let gateway = Gateway::start(state.path(), &more.concat(), &server);
+    let at = gateway.serving.clone().unwrap();
+    let caller = key(state.path());
+    let clients = [Client::open(&at, &caller), Client::open(&at, &caller)];
+    let call_of = |number: usize| {
+        let message = call(2, "much", &json!({"n": number}));
+        clients[number].post(&message).response()
+    };
+    for number in 0..2 {
+        let response = call_of(number);
+        assert!(text(&response).starts_with("Not done yet"), "{response}");
+        let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(gateway.answer(&id, &json!({"action": "decline"})), 200);
+        let is_stored = || on_disk(state.path()) > 40_000_000;
+        assert!((0..6_000).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            is_stored()
+        }));
+    }
+    let ended = |number: usize| {
+        (0..6_000)
+            .map(|_| {
+                thread::sleep(Duration::from_millis(10));
+                call_of(number)
+            })
+            .find(|response| {
+                response.to_string().len() > 10_000_000 || response["error"].is_object()
+            })
+            .expect("the call ends")
+    };
+    let second = ended(1);
+    let data = &second["error"]["data"];
+    assert_eq!(data["limit"], "stored-results", "{second}");
+    assert!(data["bytes"].as_u64() > Some(40_000_000), "{second}");
+    assert!(held(&at) < MEGABYTE as u64, "{}", held(&at));
+    assert!(gateway.waiting().is_empty(), "the tool does not run again");
+    // What fits is there, and its room is free again.
+    let first = ended(0);
+    assert_eq!(text(&first).len(), 40_000_000);
+}
+
 /// Returns the size of the record with its log.
 fn on_disk(state: &Path) -> u64 {
     let files = ["record.sqlite", "record.sqlite-wal"].map(|name| state.join(name));

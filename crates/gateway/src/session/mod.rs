@@ -5,12 +5,13 @@
 //! | `record_effects` | effects on the record: at once, or in the driver |
 //! | [`driver`] | the record, timers, and events from others |
 //! | [`child_pool`] | the sessions that serve one caller together |
+//! | `stored_results` | the bytes of stored results that no client waits for |
 //! | [`turn_waker`] | the waker of a pool, for calls that wait for their turn |
 
 pub(crate) mod child_pool;
 pub(crate) mod driver;
 mod record_effects;
-mod task_results;
+mod stored_results;
 pub(crate) mod turn_waker;
 
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -40,6 +41,7 @@ use crate::session::turn_waker::TurnWaker;
 use crate::traces::{SessionTraces, Traces};
 pub(crate) use driver::Driver;
 use record_effects::{Executed, PendingChange, ToWrite};
+use stored_results::ResultsOfCalls;
 
 /// The sink of frames for the client. Never waits: frames that cannot be sent at once are queued.
 pub(crate) trait ClientTransport: Send + Sync {
@@ -122,6 +124,8 @@ pub(crate) struct Session {
     who: SessionContext,
     /// Its open spans, if calls are traced.
     traces: Option<SessionTraces>,
+    /// The counted results of its calls.
+    results: ResultsOfCalls,
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<RecordEvent>,
     timer: Notify,
@@ -217,6 +221,7 @@ impl Session {
             record,
             who,
             traces,
+            results: ResultsOfCalls::default(),
             jobs,
             tell,
             timer: Notify::new(),

@@ -2,14 +2,16 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, FoundCall, FoundTask};
 use mcp_elicit_record::stored_bytes::StorageLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
 use mcp_elicit_relay::{
-    AskId, ByteLimit, Effect, Event, QuestionLimit, TakenAnswer, ended_without_result,
+    AskId, ByteLimit, CallId, Effect, Event, QuestionLimit, TakenAnswer, ended_without_result,
+    result_not_stored,
 };
 
-use super::{Session, task_results};
+use super::{Session, stored_results};
 
 /// The continuation of a change of the record, which returns the relay's event, if any.
 type Then = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
@@ -227,11 +229,13 @@ impl Session {
                 record.follow_call(who, info, &digest, &self.tell, call);
                 Executed::Now(None)
             }
-            Effect::KeepResult { call, result } => {
-                let kept = record.keep_result(&self.tell, SessionKey(call.0), result);
-                self.then_of_a_call(kept, noted)
-            }
+            Effect::KeepResult {
+                call,
+                result,
+                until,
+            } => self.keep_result(call, result, until),
             Effect::DropCall { call } => {
+                self.results.end(&who.caller, call);
                 let dropped = record.drop_call(&self.tell, SessionKey(call.0));
                 self.then_of_a_call(dropped, noted)
             }
@@ -254,10 +258,10 @@ impl Session {
             }
             Effect::EndTask { task, ended, until } => {
                 let bytes = ended.len();
-                let ended = if task_results::count(&who.caller, bytes, record.now(), until) {
-                    ended
-                } else {
-                    ended_without_result(&ended)
+                let counted = stored_results::count(&who.caller, bytes, record.now(), until);
+                let ended = match counted {
+                    Ok(_) => ended,
+                    Err(_) => ended_without_result(&ended),
                 };
                 let ended = record.end_task(&self.tell, SessionKey(task.0), ended, until);
                 self.then_of_a_call(ended, noted)
@@ -290,6 +294,29 @@ impl Session {
             | Effect::LeaveSession
             | Effect::Restart) => Executed::Other(other),
         }
+    }
+
+    /// Stores the result of a call that no client waits for until this time, or, if the caller has no room for it, an error
+    /// with the reason.
+    fn keep_result(&self, call: CallId, result: String, until: Timestamp) -> Executed {
+        let (bytes, now) = (result.len(), self.record.now());
+        let counted = stored_results::count(&self.who.identity.caller, bytes, now, until);
+        let key = SessionKey(call.0);
+        let limit = match counted {
+            Ok(counted) => {
+                self.results.add(call, counted);
+                let kept = self.record.keep_result(&self.tell, key, result);
+                return self.then_of_a_call(kept, noted);
+            }
+            Err(limit) => limit,
+        };
+        tracing::info!(server = %self.who.server, bytes, most = limit.most, "a result that no client waits for is too large to be stored");
+        let error = result_not_stored(limit, bytes);
+        let kept = self.record.keep_result(&self.tell, key, error);
+        if let Executed::Pending(change) = self.then_of_a_call(kept, noted) {
+            self.later(change);
+        }
+        Executed::Now(Some(Event::ResultNotStored { call, limit, bytes }))
     }
 
     /// Begins a delivery after the issuer has confirmed that the caller's token is still valid.

@@ -255,6 +255,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.rounds_mut()
                 .present(round.requests.unwrap_or_default());
+            call.recount();
         }
         if let Some(state) = round.state {
             self.round_states.present(state, key);

@@ -19,7 +19,7 @@ use crate::parts::asks::{Ask, Origin};
 use crate::parts::calls::Call;
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
-use crate::parts::server_round::{Entry, Round};
+use crate::parts::server_round::{Entry, Round, size_of_other};
 use crate::{
     Audience, CallId, CallKind, ClientForward, ClientFrame, Relay, ServerForward, Timer, Timestamp,
 };
@@ -239,6 +239,12 @@ impl Relay {
         Some(ErrorResponse::new(-32603, why))
     }
 
+    /// Checks that so many bytes of a round may be kept until it is answered.
+    pub(super) fn check_round(&self, bytes: usize) -> Result<(), ErrorResponse> {
+        let checked = self.calls.budget().check_round(bytes);
+        checked.map_err(|fault| fault.refusal_of_round(bytes))
+    }
+
     /// Takes a round that the gateway answers itself, entry by entry.
     pub(super) fn take_round(
         &mut self,
@@ -247,6 +253,9 @@ impl Relay {
         required: InputRequired,
         asked: Option<&RawValue>,
     ) -> Result<(), ErrorResponse> {
+        let requests = required.requests.iter().flatten();
+        let others = requests.map(|(_, request)| size_of_other(request));
+        self.check_round(others.sum())?;
         let asked = asked.and_then(|asked| Members::read(asked, "inputRequests").ok());
         let mut may_go_on: Vec<&str> = Vec::new();
         let mut entries = Vec::new();

@@ -42,8 +42,14 @@ impl Relay {
             return ServerForward::Handled;
         }
         let round = RoundId::new(number);
+        if let Err(refusal) = self.check_round(frame.text().len()) {
+            self.fail(now, key, &refusal);
+            return ServerForward::Handled;
+        }
         let kept = IndexedFrame::of(frame, None);
-        self.passed_rounds.begin(round, server, kept.clone());
+        let state = required.state.as_ref().map_or(0, String::len);
+        let bytes = self.calls.budget().round(kept.size() + 2 * state);
+        self.passed_rounds.begin(round, server, kept.clone(), bytes);
         for (entry, request) in required.questions() {
             let origin = Origin::PassedRound {
                 entry: entry.to_owned(),

@@ -143,7 +143,8 @@ impl ByteAccounts {
         }
     }
 
-    /// Changes the bytes of one request, whatever the limits: an open request may grow.
+    /// Changes the bytes of one request, whatever the limits: an open request may grow. Its caller checks what a server lets
+    /// it grow by.
     pub(crate) fn change(&self, before: usize, after: usize) {
         for account in &self.0 {
             if after > before {
@@ -152,6 +153,17 @@ impl ByteAccounts {
                 account.subtract(before - after);
             }
         }
+    }
+
+    /// Checks that so many bytes of a server's round may be kept beside the others. Servers have three quarters of each
+    /// account, so that requests find room.
+    pub(crate) fn has_room_for_round(&self, bytes: usize) -> Result<(), ByteLimit> {
+        let is_full = |account: &&Arc<ByteAccount>| {
+            let most = account.limit.most;
+            account.held().saturating_add(bytes) > most - most / 4
+        };
+        let full = self.0.iter().find(is_full);
+        full.map_or(Ok(()), |account| Err(account.limit))
     }
 
     /// Returns the limit that is exceeded, if any.

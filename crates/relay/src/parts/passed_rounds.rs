@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::frame_edit::{self, Splice};
 use crate::parts::asks::{RoundId, message_again};
-use crate::parts::call_budget::Permit;
+use crate::parts::call_budget::{Permit, RoundBytes};
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::ServerState;
 use crate::{AskId, StreamId, Timestamp};
@@ -21,6 +21,8 @@ pub(crate) struct PassedRounds {
 
 /// A round that the client has as the server wrote it.
 struct PassedRound {
+    /// The bytes of its frame and its state.
+    _bytes: RoundBytes,
     /// The state that the server gave.
     server: ServerState,
     /// The round as the server wrote it, for asking again.
@@ -130,14 +132,27 @@ impl Retry {
 
 impl PassedRounds {
     /// Begins a round of the server, with the server's state.
-    pub(crate) fn begin(&mut self, id: RoundId, server: ServerState, frame: IndexedFrame) {
+    pub(crate) fn begin(
+        &mut self,
+        id: RoundId,
+        server: ServerState,
+        frame: IndexedFrame,
+        bytes: RoundBytes,
+    ) {
         let round = PassedRound {
+            _bytes: bytes,
             server,
             frame,
             open: Vec::new(),
             progress: Progress::Inside,
         };
         self.by_id.insert(id, round);
+    }
+
+    /// Returns `true` while the client has no round.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
     }
 
     /// Adds a question to a round.

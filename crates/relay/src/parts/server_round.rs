@@ -13,6 +13,14 @@ pub(crate) struct Round {
     entries: Vec<(String, Entry)>,
 }
 
+/// Returns the size of a request that is not a question, in bytes. Questions are counted separately.
+pub(crate) fn size_of_other(request: &InputRequest) -> usize {
+    match request {
+        InputRequest::Elicit(_) => 0,
+        InputRequest::Other { raw, .. } => raw.get().len(),
+    }
+}
+
 /// The state of one entry.
 pub(crate) enum Entry {
     /// A question for a person.
@@ -52,8 +60,10 @@ impl Round {
             };
             key.len() + kept
         };
+        let requests = self.required.requests.iter().flatten();
+        let others = requests.map(|(_, request)| size_of_other(request));
         let state = self.required.state.as_ref().map_or(0, String::len);
-        state + self.entries.iter().map(size).sum::<usize>()
+        state + self.entries.iter().map(size).sum::<usize>() + others.sum::<usize>()
     }
 
     /// Returns `true` if every entry has its answer.

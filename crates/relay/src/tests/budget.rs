@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use super::approvals::{self, Fixed};
 use super::world::{Asks, World};
 use crate::decisions::Admission;
-use crate::{ClientForward, Effect, Event, RelaySettings, StreamId};
+use crate::{
+    ByteAccount, ByteAccounts, ByteLimit, ClientForward, Effect, Event, RelaySettings, StreamId,
+    result_not_stored,
+};
 
 /// Returns an open session with these limits, in which the test plays both sides.
 fn session(open_calls: usize, call_bytes: usize) -> World {
@@ -332,4 +335,143 @@ fn a_call_that_was_handed_back_frees_its_permit_when_it_is_collected() {
     call(&mut world, 2);
     assert_eq!(told(&mut world)["id"], 2);
     assert_eq!(taken(&world), (0, 0));
+}
+
+/// Hands back a call with this id, whose question a person then answers.
+fn hand_back(world: &mut World, id: u64) {
+    world.client_sends(&request(id, "tools/call", &id.to_string()));
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params = json!({"mode": "form", "message": "Who?", "requestedSchema": schema});
+    let ask =
+        json!({"jsonrpc": "2.0", "id": 900 + id, "method": "elicitation/create", "params": params});
+    world.server_sends(&ask.to_string());
+    world.run_record();
+    world.pass_time(Duration::from_secs(51));
+    let open = world.open_to_people();
+    assert!(world.answer(&open[0], Action::Accept));
+    world.run_record();
+}
+
+#[test]
+fn a_result_that_no_client_waits_for_takes_no_room_of_requests() {
+    let all = ByteAccount::new(ByteLimit {
+        name: "all",
+        most: 10_000,
+    });
+    let mut world = session(10, usize::MAX);
+    world.relay = crate::Relay::new(
+        RelaySettings {
+            byte_accounts: ByteAccounts::new([all.clone()]),
+            ..RelaySettings::default()
+        },
+        super::world::seal(),
+    );
+    let open = world.client.open();
+    world.client_sends(&open);
+    world.settle();
+    world.people = None;
+    hand_back(&mut world, 1);
+    let large = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": ["x".repeat(100_000)]}});
+    world.server_sends(&large.to_string());
+    assert!(taken(&world).1 > 100_000, "it counts in its session");
+    assert!(all.held() < 10_000, "{} bytes", all.held());
+}
+
+#[test]
+fn who_makes_a_call_again_whose_result_was_not_stored_is_told_so() {
+    let mut world = session(10, usize::MAX);
+    hand_back(&mut world, 1);
+    ends(&mut world, 1);
+    let limit = ByteLimit {
+        name: "stored-results",
+        most: 5_000,
+    };
+    let call = world.relay.calls.keys(|_| true)[0];
+    let not_stored = |call| Event::ResultNotStored {
+        call,
+        limit,
+        bytes: 9_000,
+    };
+    world.tell(not_stored(call));
+    let sent = world.to_server.len();
+    world.client_sends(&request(2, "tools/call", "1"));
+    let told = told(&mut world);
+    assert_eq!(
+        (&told["id"], &told["error"]["code"]),
+        (&json!(2), &json!(-32000))
+    );
+    let data = json!({"limit": "stored-results", "most": 5_000, "bytes": 9_000});
+    assert_eq!(told["error"]["data"], data);
+    let words = told["error"]["message"].as_str().unwrap();
+    assert!(words.contains("has answered"), "{words}");
+    assert_eq!(world.to_server.len(), sent, "the tool does not run again");
+    assert_eq!(taken(&world), (0, 0));
+    // It is too late for a call that was fetched.
+    world.tell(not_stored(call));
+    assert_eq!(world.relay.open(), (0, 0));
+    // The record has the same for other sessions.
+    let stored: Value = serde_json::from_str(&result_not_stored(limit, 9_000)).unwrap();
+    assert_eq!(stored["error"], told["error"]);
+}
+
+/// Calls with a question or a request of this size in a round, until one is refused; each waits. Returns the number that
+/// wait, the refusal, and the bytes held then.
+fn rounds_that_wait(client: Revision, request: &Value, padding: &str) -> (usize, Value, usize) {
+    let most = 8_000_000;
+    let all = ByteAccount::new(ByteLimit { name: "all", most });
+    let settings = RelaySettings {
+        byte_accounts: ByteAccounts::new([all.clone()]),
+        ..RelaySettings::default()
+    };
+    let server = Revision::V2026_07_28;
+    let mut world = World::with(settings, client, Capability::FORM, server, Asks::Nothing).opened();
+    world.people = None;
+    for waiting in 0..50 {
+        world.to_client.clear();
+        world.call();
+        let sent: Value = serde_json::from_str(&world.to_server.pop_back().unwrap()).unwrap();
+        let asked = json!({"resultType": "input_required", "requestState": "s", "padding": padding, "inputRequests": {"k": request}});
+        let round = json!({"jsonrpc": "2.0", "id": sent["id"], "result": asked});
+        world.server_sends(&round.to_string());
+        world.run_record();
+        let (_, frame) = world.to_client.pop_back().expect("a question or an error");
+        let frame: Value = serde_json::from_str(&frame).unwrap();
+        if frame["error"].is_object() {
+            return (waiting, frame["error"].clone(), all.held());
+        }
+    }
+    panic!("{} bytes are held", all.held());
+}
+
+#[test]
+fn what_is_kept_of_the_rounds_of_a_server_is_bounded() {
+    let long = "x".repeat(1_000_000);
+    let roots = json!({"method": "roots/list", "params": {"_meta": {"padding": long}}});
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params = json!({"mode": "form", "message": "Who?", "requestedSchema": schema});
+    let question = json!({"method": "elicitation/create", "params": params});
+    for (client, request, padding) in [
+        (Revision::V2025_11_25, &roots, ""),
+        (Revision::V2026_07_28, &question, long.as_str()),
+    ] {
+        let (waiting, error, held) = rounds_that_wait(client, request, padding);
+        assert!((2..=6).contains(&waiting), "{client}: {waiting}");
+        assert_eq!(error["data"]["limit"], "all", "{client}: {error}");
+        assert!((2_000_000..7_000_000).contains(&held), "{client}: {held}");
+    }
+}
+
+#[test]
+fn a_round_at_the_client_is_no_open_request_and_takes_the_room_of_other_rounds() {
+    let budget = crate::parts::call_budget::CallBudget::new(1, 100_000);
+    assert!(budget.check_round(100_001).is_err() && budget.check_round(100_000).is_ok());
+    let round = budget.round(90_000);
+    assert_eq!((budget.taken(), budget.round_bytes()), ((0, 0), 90_000));
+    assert!(budget.check_round(20_000).is_err() && budget.check_round(16_384).is_ok());
+    let mut permit = budget.permit().ok().unwrap();
+    drop(round);
+    permit.set_bytes(90_000);
+    assert!(budget.check_round(20_000).is_err());
+    drop(permit);
+    assert_eq!((budget.taken(), budget.round_bytes()), ((0, 0), 0));
 }

@@ -112,6 +112,8 @@ fn counted(world: &World) {
     let (requests, bytes) = world.relay.calls.budget().taken();
     assert_eq!(requests, world.relay.open().0);
     assert_eq!(bytes == 0, requests == 0);
+    let rounds = world.relay.calls.budget().round_bytes();
+    assert_eq!(rounds == 0, world.relay.passed_rounds.is_empty());
 }
 
 proptest! {

@@ -195,13 +195,20 @@ impl Call {
             CallState::Queued(queued) => queued.original.as_ref().map_or(0, IndexedFrame::size),
             CallState::AtServer | CallState::Waiting => 0,
             CallState::Collecting(round) => round.size(),
-            CallState::PassingRound(_, frame) | CallState::Finished(Finished::Response(frame)) => {
-                frame.size()
-            }
-            CallState::Finished(Finished::Failed(refusal)) => refusal.to_unknown().len(),
+            CallState::PassingRound(_, frame) => frame.size(),
+            CallState::Finished(_) => 0,
         };
         let bytes = ids + self.request.size() + state + self.progress.size() + self.rounds.size();
-        self.permit.set_bytes(bytes);
+        let response = match &self.state {
+            CallState::Finished(Finished::Response(frame)) => frame.size(),
+            CallState::Finished(Finished::Failed(refusal)) => refusal.to_unknown().len(),
+            CallState::Queued(_)
+            | CallState::AtServer
+            | CallState::Waiting
+            | CallState::Collecting(_)
+            | CallState::PassingRound(..) => 0,
+        };
+        self.permit.set_bytes_and_response(bytes, response);
     }
 
     /// Returns its permit, which can be used for another request of its client.

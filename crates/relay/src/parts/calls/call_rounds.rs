@@ -7,6 +7,7 @@ use mcp_elicit_core::fault::LimitFault;
 use mcp_elicit_core::wire::{ElicitRequest, InputRequest, InputResponses};
 
 use crate::parts::retry_answers::RetryAnswers;
+use crate::parts::server_round::size_of_other;
 use crate::parts::url_demand::UrlDemand;
 
 /// The number of answered rounds of a call that are remembered.
@@ -130,10 +131,17 @@ impl CallRounds {
         round.is_some_and(|round| round.has_answers(responses))
     }
 
-    /// Returns the size of the answers that it holds, in bytes.
+    /// Returns the size of the answers that it holds and of the rounds that its client has, in bytes.
     pub(super) fn size(&self) -> usize {
-        let answered = self.answered.iter().map(|round| round.responses.len());
-        answered.sum::<usize>() + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
+        let requests = |all: &[(String, InputRequest)]| {
+            let size = |(key, request): &(String, InputRequest)| key.len() + size_of_other(request);
+            all.iter().map(size).sum::<usize>()
+        };
+        let answered = self.answered.iter();
+        let answered = answered.map(|round| round.responses.len() + requests(&round.requests));
+        answered.sum::<usize>()
+            + requests(&self.presented)
+            + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
     }
 
     /// Returns the answers in a retry to its questions, which are asked again.
