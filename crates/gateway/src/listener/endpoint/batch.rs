@@ -4,11 +4,10 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::response::{IntoResponse as _, Response};
-use futures::StreamExt as _;
 use futures::future::{MaybeDone, join_all, maybe_done};
-use futures::stream::{BoxStream, select_all};
+use futures::stream::{Stream, StreamExt as _, iter, select_all};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
@@ -22,9 +21,6 @@ use super::{ClientSession, McpEndpoint};
 use crate::callers::ProvenCaller;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::requests_at_work::Kind;
-
-/// The longest response that is kept until all others are there, in bytes.
-const LONGEST_RESPONSE: usize = 64 * 1024 * 1024;
 
 /// Responds to a body with a list of messages.
 pub(super) async fn respond(
@@ -57,7 +53,7 @@ pub(super) async fn respond(
         // A part of the body would keep all of it while its request is open.
         .map(|item| Bytes::copy_from_slice(item.get().as_bytes()));
     let responses = items.map(|item| respond_to_one(endpoint, caller, &held, item, headers));
-    joined(in_turn(responses).await).await
+    joined(in_turn(responses).await)
 }
 
 /// Starts each of these in order, and lets the thread do other work in between: a list may have many messages, each of
@@ -114,8 +110,9 @@ async fn respond_to_one(
     }
 }
 
-/// Joins the responses to the messages of one list. Notifications and answers have none.
-async fn joined(responses: Vec<Response>) -> Response {
+/// Joins the responses to the messages of one list. Notifications and answers have none. The list is written part by
+/// part: each response is held, and counts, until its own part is written.
+fn joined(responses: Vec<Response>) -> Response {
     let (mut bodies, mut streams) = (Vec::new(), Vec::new());
     for response in responses {
         if response.status() == StatusCode::ACCEPTED {
@@ -123,10 +120,10 @@ async fn joined(responses: Vec<Response>) -> Response {
         }
         let kind = response.headers().get(CONTENT_TYPE);
         let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        let body = response.into_body();
+        let body = response.into_body().into_data_stream();
         if is_stream {
-            streams.push(body.into_data_stream().boxed());
-        } else if let Ok(body) = axum::body::to_bytes(body, LONGEST_RESPONSE).await {
+            streams.push(body);
+        } else {
             bodies.push(body);
         }
     }
@@ -134,15 +131,15 @@ async fn joined(responses: Vec<Response>) -> Response {
         if bodies.is_empty() {
             return StatusCode::ACCEPTED.into_response();
         }
-        let list = [&b"["[..], &bodies.join(&b","[..]), b"]"].concat();
-        return ([(CONTENT_TYPE, "application/json")], list).into_response();
+        let begins = std::iter::once("[").chain(std::iter::repeat(","));
+        let parts = bodies.into_iter().zip(begins);
+        let parts = parts.map(|(body, begins)| between(begins, body, ""));
+        let list = iter(parts).flatten().chain(text("]"));
+        return json(Body::from_stream(list));
     }
-    let first = bodies.into_iter().map(|body| {
-        let event = [&b"event: message\ndata: "[..], &body, b"\n\n"].concat();
-        Ok(Bytes::from(event))
-    });
-    let first: BoxStream<'static, _> = futures::stream::iter(first.collect::<Vec<_>>()).boxed();
-    let events = first.chain(select_all(streams));
+    let bodies = bodies.into_iter();
+    let first = bodies.map(|body| between("event: message\ndata: ", body, "\n\n"));
+    let events = iter(first).flatten().chain(select_all(streams));
     let head = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
@@ -150,11 +147,127 @@ async fn joined(responses: Vec<Response>) -> Response {
     (head, Body::from_stream(events)).into_response()
 }
 
+fn json(body: Body) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// Returns the parts of a body between these texts.
+fn between(
+    begins: &'static str,
+    body: BodyDataStream,
+    ends: &'static str,
+) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send {
+    text(begins).chain(body).chain(text(ends))
+}
+
+/// Returns a text as the part of a body; nothing if it is empty.
+fn text(text: &'static str) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send {
+    let text = Some(text).filter(|text| !text.is_empty());
+    iter(text.map(|text| Ok(Bytes::from_static(text.as_bytes()))))
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use mcp_elicit_relay::StreamId;
+
     use super::*;
+    use crate::frame::FrameBytes;
+    use crate::listener::caller_bytes::CallerBytes;
+    use crate::listener::requests_at_work::{AT_WORK, RequestsAtWork};
+    use crate::listener::response_streams::ResponseStreams;
+    use crate::session::ClientTransport as _;
+
+    /// A caller with responses that it has not read.
+    struct Unread {
+        caller: ProvenCaller,
+        at_work: Arc<RequestsAtWork>,
+        bytes: Arc<CallerBytes>,
+        streams: ResponseStreams,
+    }
+
+    impl Unread {
+        fn new(name: &str) -> Self {
+            Self {
+                caller: ProvenCaller::of_subject("https://id.example", name, None),
+                at_work: Arc::default(),
+                bytes: CallerBytes::of(name),
+                streams: ResponseStreams::of_caller(name),
+            }
+        }
+
+        /// Returns the response to a request with this frame; in a stream if it is not the whole answer.
+        fn response(&self, number: u64, frame: &str, is_stream: bool) -> Response {
+            let permit = self.at_work.begin(&self.caller, Kind::Work).unwrap();
+            let mut told = self.streams.open(StreamId(number));
+            let sent = FrameBytes::Lent(frame.as_bytes());
+            self.streams.send(StreamId(number), sent, true);
+            let event = told.try_recv().unwrap();
+            permit.until_sent(if is_stream {
+                let head = [(CONTENT_TYPE, "text/event-stream")];
+                (head, Body::from(event.written(false))).into_response()
+            } else {
+                json(Body::from(event.into_frame()))
+            })
+        }
+
+        /// Returns the bytes that are not read, and the number of requests at work.
+        fn counted(&self) -> (usize, usize) {
+            let begin = |_: &usize| self.at_work.begin(&self.caller, Kind::Work).ok();
+            let free: Vec<_> = (0..AT_WORK).map_while(|at| begin(&at)).collect();
+            (self.bytes.unread.bytes(), AT_WORK - free.len())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_responses_to_a_list_count_until_they_are_written() {
+        const LONG: usize = 100_000;
+        for is_stream in [false, true] {
+            let unread = Unread::new(if is_stream { "events" } else { "list" });
+            let frame = format!("\"{}\"", "x".repeat(LONG));
+            let mut responses: Vec<_> = (0..4)
+                .map(|number| unread.response(number, &frame, false))
+                .collect();
+            responses.push(StatusCode::ACCEPTED.into_response());
+            responses.extend(is_stream.then(|| unread.response(9, "\"last\"", true)));
+            let most = unread.counted();
+            assert!(most.0 > 4 * LONG && most.1 == 4 + usize::from(is_stream));
+            let response = joined(responses);
+            assert_eq!(unread.counted(), most, "nothing is written yet");
+            let kind = ["application/json", "text/event-stream"][usize::from(is_stream)];
+            assert_eq!(response.headers()[CONTENT_TYPE], kind);
+            let mut body = response.into_body().into_data_stream();
+            let (mut written, mut parts) = (String::new(), Vec::new());
+            while let Some(part) = body.next().await {
+                let part = part.unwrap();
+                written.push_str(std::str::from_utf8(&part).unwrap());
+                drop(part);
+                parts.push(unread.counted());
+            }
+            assert!(
+                parts.is_sorted_by(|before, after| before >= after),
+                "{parts:?}"
+            );
+            assert!(parts.iter().any(|left| left.0 > LONG && left.0 < most.0));
+            drop(body);
+            assert_eq!(unread.counted(), (0, 0));
+            let expected = if is_stream {
+                let event = format!("event: message\ndata: {frame}\n\n");
+                format!("{}data: \"last\"\n\n", event.repeat(4))
+            } else {
+                format!("[{frame},{frame},{frame},{frame}]")
+            };
+            assert_eq!(written, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_without_requests_has_no_response() {
+        let accepted = || StatusCode::ACCEPTED.into_response();
+        let response = joined(vec![accepted(), accepted()]);
+        assert_eq!(response.status(), StatusCode::ACCEPTED);
+    }
 
     #[tokio::test]
     async fn other_work_is_done_between_the_messages_of_a_list() {
