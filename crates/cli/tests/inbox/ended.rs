@@ -1,10 +1,13 @@
 //! Servers that end while clients over HTTP continue.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use crate::attacks::round;
 use crate::gateway::{Gateway, NO_LIMITS};
-use crate::http::send;
+use crate::http::{PATIENCE, post, read, send};
 use crate::raw::text;
 
 /// A server of the rounds era that ends with its first call.
@@ -69,4 +72,47 @@ fn a_stream_that_never_was_is_not_waited_on() {
         &session,
     ];
     assert_eq!(send(&at, &head, "").expect("an answer").status, 400);
+}
+
+/// The connection of a client may break before it has read what was written.
+#[test]
+fn the_answer_of_a_stream_can_be_resumed_after_it_was_written() {
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec!["--listen", "127.0.0.1:0"];
+    more.extend(NO_LIMITS);
+    let gateway = Gateway::start(state.path(), &more, &crate::raw::DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let open = crate::raw::initialize("2025-11-25", &json!({}));
+    let opened = post(&at, "/mcp", None, None, &open);
+    let session = opened.header("mcp-session-id").unwrap();
+    let call = crate::raw::call(2, "deploy", &json!({})).to_string();
+    let mut stream = TcpStream::connect(&at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {at}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Mcp-Session-Id: {session}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{call}",
+        call.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The stream begins before the answer is there.
+    let mut bytes = vec![0; 12];
+    stream.read_exact(&mut bytes).unwrap();
+    let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(gateway.answer(&id, &json!({"action": "decline"})), 200);
+    stream.read_to_end(&mut bytes).unwrap();
+    let told = read(&bytes).expect("a response");
+    let event = told.body.lines().find_map(|line| line.strip_prefix("id: "));
+    let stream = event.and_then(|id| id.split('-').next()).expect("a stream");
+    let seen = format!("Last-Event-ID: {stream}-0");
+    let session = format!("Mcp-Session-Id: {session}");
+    let head = [
+        "GET /mcp HTTP/1.1",
+        "Accept: text/event-stream",
+        &seen,
+        &session,
+    ];
+    for _ in 0..2 {
+        let again = send(&at, &head, "").expect("an answer");
+        assert_eq!((again.status, again.response()), (200, told.response()));
+    }
 }

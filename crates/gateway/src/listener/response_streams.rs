@@ -4,8 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 
 use crate::frame::FrameBytes;
 use crate::listener::caller_bytes::CallerBytes;
@@ -22,6 +24,10 @@ const WAITING: usize = 1_000;
 
 /// The number of streams of one client above which lost ones are dropped.
 const LOST: usize = 256;
+
+/// The time for which the stream of an answer can be resumed after its connection has ended: the client may not have read
+/// what was written. Longer than a client may read nothing.
+const RESUMABLE: Duration = Duration::from_secs(120);
 
 /// The bytes waiting on one stream above which it is closed, because the client does not read.
 const UNREAD: usize = 64 * 1024 * 1024;
@@ -146,6 +152,8 @@ struct Stream {
     said: u64,
     /// `true` if its request has been answered.
     answered: bool,
+    /// The number of connections that its answer was handed to.
+    handed_over: u64,
     /// Bytes that wait to be read.
     unread: Arc<AtomicUsize>,
 }
@@ -153,6 +161,34 @@ struct Stream {
 impl Stream {
     fn is_open(&self) -> bool {
         self.to.as_ref().is_some_and(EventSender::is_open)
+    }
+
+    /// Returns `true` if its answer was handed to a connection, so that its client probably has it.
+    fn is_handed_over(&self) -> bool {
+        self.handed_over > 0
+    }
+}
+
+/// An answer that was handed to a connection. When this is dropped, the connection has ended.
+pub(crate) struct HandedOver {
+    streams: Arc<ResponseStreams>,
+    stream_id: StreamId,
+    count: u64,
+}
+
+impl Drop for HandedOver {
+    fn drop(&mut self) {
+        let (stream_id, count) = (self.stream_id, self.count);
+        let Ok(runtime) = Handle::try_current() else {
+            return self.streams.forget(stream_id, count);
+        };
+        let streams = Arc::downgrade(&self.streams);
+        runtime.spawn(async move {
+            tokio::time::sleep(RESUMABLE).await;
+            if let Some(streams) = streams.upgrade() {
+                streams.forget(stream_id, count);
+            }
+        });
     }
 }
 
@@ -233,11 +269,11 @@ impl ResponseStreams {
         if streams.len() >= LOST {
             let lost = |stream: &Stream| !stream.is_open();
             let oldest = streams.iter().filter(|(_, stream)| lost(stream));
-            if let Some(oldest) = oldest
-                .map(|(stream_id, _)| *stream_id)
-                .filter(|stream_id| *stream_id != StreamId::SESSION)
-                .min()
-            {
+            let oldest = oldest
+                .filter(|(stream_id, _)| **stream_id != StreamId::SESSION)
+                .min_by_key(|(stream_id, stream)| (!stream.is_handed_over(), **stream_id))
+                .map(|(stream_id, _)| *stream_id);
+            if let Some(oldest) = oldest {
                 streams.remove(&oldest);
             }
         }
@@ -329,6 +365,34 @@ impl ResponseStreams {
         streams.clear();
     }
 
+    /// Ends a stream whose answer is handed to its connection. The stream of one client with a session can be resumed for a
+    /// while, since the connection may break before the client has read the answer; any other is closed.
+    pub(crate) fn hand_over(self: &Arc<Self>, stream_id: StreamId) -> Option<HandedOver> {
+        let mut streams = self.streams();
+        if !self.one_client {
+            streams.remove(&stream_id);
+            return None;
+        }
+        let stream = streams.get_mut(&stream_id)?;
+        stream.to = None;
+        stream.handed_over += 1;
+        Some(HandedOver {
+            streams: self.clone(),
+            stream_id,
+            count: stream.handed_over,
+        })
+    }
+
+    /// Closes a stream whose answer was handed to this many connections, the last of which has ended, unless another
+    /// connection has resumed it.
+    fn forget(&self, stream_id: StreamId, count: u64) {
+        let mut streams = self.streams();
+        let known = streams.get(&stream_id);
+        if known.is_some_and(|stream| stream.handed_over == count && !stream.is_open()) {
+            streams.remove(&stream_id);
+        }
+    }
+
     /// Closes the stream; returns `false` if it did not exist.
     pub(crate) fn close(&self, stream_id: StreamId) -> bool {
         self.streams().remove(&stream_id).is_some()
@@ -391,8 +455,9 @@ impl ResponseStreams {
         self.keep_less(&mut streams);
     }
 
-    /// Drops the client's oldest kept messages until its caller has no more than it may: first those of lost requests, then what
-    /// waits for its session's stream, then those of streams that it reads.
+    /// Drops the client's oldest kept messages until its caller has no more than it may: first those of streams whose answer
+    /// was handed over, then those of lost requests, then what waits for its session's stream, then those of streams that it
+    /// reads.
     fn keep_less(&self, streams: &mut HashMap<StreamId, Stream>) {
         while self.caller.stored.is_exceeded() {
             let keeps = streams
@@ -401,6 +466,7 @@ impl ResponseStreams {
             let oldest = keeps.min_by_key(|(stream_id, stream)| {
                 (
                     stream.is_open(),
+                    !stream.is_handed_over(),
                     **stream_id == StreamId::SESSION,
                     **stream_id,
                 )
@@ -467,6 +533,55 @@ mod tests {
         let last = told.try_recv().unwrap();
         assert!(last.last);
         assert_eq!(last.written(true), &b"id: 3-3\ndata: three\n\n"[..]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_handed_to_a_connection_can_be_resumed_for_a_while() {
+        let streams = Arc::new(ResponseStreams::of_one_client("test"));
+        let mut told = streams.open(StreamId(3));
+        streams.send(StreamId(3), FrameBytes::Lent(b"answer"), true);
+        let written = told.try_recv().unwrap().written(true);
+        let connection = streams.hand_over(StreamId(3)).unwrap();
+        assert_eq!(told.try_recv().err(), Some(ReceiveError::Ended));
+        assert!(!streams.has_open_requests());
+        // The connection breaks before the client has read anything.
+        drop((told, written, connection));
+        tokio::time::sleep(RESUMABLE / 2).await;
+        let (_, mut told) = streams.listen(Some("3-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "answer");
+        let connection = streams.hand_over(StreamId(3)).unwrap();
+        assert_eq!(told.try_recv().err(), Some(ReceiveError::Ended));
+        // Its time begins again with the end of the last connection.
+        tokio::time::sleep(RESUMABLE).await;
+        drop((told, connection));
+        tokio::time::sleep(RESUMABLE / 2).await;
+        drop(streams.listen(Some("3-0")).unwrap());
+        tokio::time::sleep(RESUMABLE).await;
+        assert_eq!(streams.listen(Some("3-0")).err(), Some(StreamError::Done));
+        assert!(streams.streams().is_empty());
+    }
+
+    #[tokio::test]
+    async fn answers_that_were_handed_over_make_room_before_lost_ones() {
+        let streams = Arc::new(ResponseStreams::of_one_client("test"));
+        drop(streams.open(StreamId(1)));
+        for id in 2..=LOST as u64 {
+            drop(streams.open(StreamId(id)));
+            streams.send(StreamId(id), FrameBytes::Lent(b"answer"), true);
+            drop(streams.hand_over(StreamId(id)));
+        }
+        for id in 1_000..1_100 {
+            drop(streams.open(StreamId(id)));
+        }
+        assert_eq!(streams.streams().len(), LOST);
+        streams.send(StreamId(1), FrameBytes::Lent(b"late"), true);
+        let (_, mut told) = streams.listen(Some("1-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "late");
+        // Clients without a session resume nothing.
+        let streams = Arc::new(ResponseStreams::of_caller("test"));
+        drop(streams.open(StreamId(1)));
+        assert!(streams.hand_over(StreamId(1)).is_none());
+        assert!(streams.streams().is_empty());
     }
 
     #[test]

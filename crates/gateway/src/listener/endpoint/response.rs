@@ -21,7 +21,7 @@ use crate::callers::ProvenCaller;
 use crate::frame::FrameBytes;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::event_queue::EventReceiver;
-use crate::listener::response_streams::StreamEvent;
+use crate::listener::response_streams::{HandedOver, StreamEvent};
 use crate::server_challenge::ServerChallenge;
 
 /// The time after which a slow answer gets a stream: a client without a response may give up, and one with a session
@@ -81,6 +81,7 @@ pub(super) async fn take(
         held: held.clone(),
         stream_id,
         in_rounds,
+        handed_over: None,
         primes: headers
             .get(VERSION)
             .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
@@ -108,7 +109,7 @@ async fn answer(mut told: EventReceiver, left: DisconnectGuard, in_rounds: bool)
         Err(_) => return stream(Opening::Primer, told, left),
     };
     if first.last {
-        left.done();
+        left.close();
         let passed = left.held.credentials.are_passed();
         let challenge = first.challenge.clone();
         if let Some(challenge) = challenge.and_then(|challenge| challenge.for_client(passed)) {
@@ -155,7 +156,7 @@ pub(super) fn stream(opening: Opening, told: EventReceiver, left: DisconnectGuar
     let with_ids = !left.in_rounds;
     let rest = futures::stream::unfold(
         (opening, told, left),
-        move |(opening, mut told, left)| async move {
+        move |(opening, mut told, mut left)| async move {
             let next = match opening {
                 Opening::StreamEvent(first) => first,
                 Opening::Primer => {
@@ -165,7 +166,7 @@ pub(super) fn stream(opening: Opening, told: EventReceiver, left: DisconnectGuar
                 Opening::Nothing => told.recv().await?,
             };
             if next.last {
-                left.done();
+                left.hand_over();
             }
             Some((
                 Ok::<_, std::convert::Infallible>(next.written(with_ids)),
@@ -185,6 +186,8 @@ pub(super) struct DisconnectGuard {
     held: Arc<ClientSession>,
     stream_id: StreamId,
     in_rounds: bool,
+    /// The answer, once it is on its way in a stream that can be resumed.
+    handed_over: Option<HandedOver>,
     /// `true` if the client supports events without data.
     primes: bool,
 }
@@ -196,12 +199,18 @@ impl DisconnectGuard {
             held,
             stream_id,
             in_rounds: false,
+            handed_over: None,
             primes: false,
         }
     }
 
-    fn done(&self) {
+    fn close(&self) {
         self.held.client.close(self.stream_id);
+    }
+
+    /// Ends the stream with its answer, which is written now.
+    fn hand_over(&mut self) {
+        self.handed_over = self.held.client.hand_over(self.stream_id);
     }
 
     /// Returns an event to resume from (2025-11-25, transports: its data are empty), or a comment for clients that do
