@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mcp_elicit_policy::defect::{RuleDefect, nearest};
-use mcp_elicit_policy::document::{Reader, Value, key_start};
+use mcp_elicit_policy::document::{DocumentReader, SpannedValue, key_start};
 use mcp_elicit_policy::people::People;
 use toml::de::{DeTable, DeValue};
 use url::{Host, Url};
@@ -121,7 +121,7 @@ const MOST: usize = 1000;
 /// Reads the tables `[channels.*]` of a gateway's file; other tables are read elsewhere. Groups must be those of
 /// `people`.
 pub fn parse(text: &str, people: &People) -> Result<ChannelsConfig, Vec<RuleDefect>> {
-    let mut reader = Reader::new(text);
+    let mut reader = DocumentReader::new(text);
     let (file, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().map_or(0, |span| span.start);
@@ -149,7 +149,7 @@ pub fn parse(text: &str, people: &People) -> Result<ChannelsConfig, Vec<RuleDefe
 }
 
 struct Tables<'r, 't> {
-    reader: &'r mut Reader<'t>,
+    reader: &'r mut DocumentReader<'t>,
     people: &'r People,
 }
 
@@ -248,7 +248,7 @@ impl<'t> Tables<'_, 't> {
         Some((host, url.port().unwrap_or(usual), security))
     }
 
-    fn template(&mut self, value: &Value<'t>) -> Option<Template> {
+    fn template(&mut self, value: &SpannedValue<'t>) -> Option<Template> {
         let text = self.reader.text(value, "text")?;
         match Template::parse(text) {
             Ok(template) => Some(template),
@@ -304,7 +304,7 @@ impl<'t> Tables<'_, 't> {
     }
 
     /// Returns the address of a Web API, to which its method names are appended.
-    fn slack_api(&mut self, value: &Value<'t>) -> Option<Url> {
+    fn slack_api(&mut self, value: &SpannedValue<'t>) -> Option<Url> {
         let text = self.reader.text(value, "api")?;
         let url = Url::parse(text).ok().filter(|url| {
             (url.scheme() == "https" || url.scheme() == "http" && is_local(url))
@@ -426,7 +426,7 @@ impl<'t> Tables<'_, 't> {
         None
     }
 
-    fn events(&mut self, value: &Value<'t>) -> Vec<Event> {
+    fn events(&mut self, value: &SpannedValue<'t>) -> Vec<Event> {
         let mut events = Vec::new();
         for (name, at) in self.reader.texts(value, "events") {
             if name == "question.*" {
@@ -476,7 +476,7 @@ impl<'t> Tables<'_, 't> {
         })
     }
 
-    fn push_hosts(&mut self, hosts: &Value<'t>) -> Vec<String> {
+    fn push_hosts(&mut self, hosts: &SpannedValue<'t>) -> Vec<String> {
         let mut known = Vec::new();
         for (host, at) in self.reader.texts(hosts, "hosts") {
             let name = host.strip_prefix("*.").unwrap_or(&host);
@@ -493,7 +493,7 @@ impl<'t> Tables<'_, 't> {
     }
 
     /// Returns the entries of `groups` whose name is a group in the file.
-    fn groups<'v>(&mut self, table: &'v DeTable<'t>) -> Vec<(&'v str, &'v Value<'t>)> {
+    fn groups<'v>(&mut self, table: &'v DeTable<'t>) -> Vec<(&'v str, &'v SpannedValue<'t>)> {
         let Some(value) = table.get("groups") else {
             return Vec::new();
         };
@@ -564,7 +564,7 @@ impl<'t> Tables<'_, 't> {
         self.secret(value, name)
     }
 
-    fn secret(&mut self, value: &Value<'t>, name: &str) -> Option<Secret> {
+    fn secret(&mut self, value: &SpannedValue<'t>, name: &str) -> Option<Secret> {
         const HELP: &str = "write { env = \"NAME\" } or { file = \"PATH\" }";
         let at = value.span().start;
         let DeValue::Table(table) = value.get_ref() else {

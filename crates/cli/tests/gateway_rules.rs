@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_policy::quorum::{Actor, Denied, Membership};
+use mcp_elicit_policy::quorum::{ActingPerson, Denied, Membership};
 use mcp_elicit_record::store::{Filter, Page, Row, Sqlite, Store as _, Write};
 use mcp_elicit_record::team::{Acted, TeamAct};
 use mcp_elicit_record::{LockFile, Record, clock};
@@ -195,7 +195,7 @@ impl Beside {
     async fn act(&self, row: &Row, person: &str, act: TeamAct<'_>) -> Acted {
         let people = Ops(BTreeSet::from(["ada", "bob"]));
         let login_age = None;
-        let by = Actor { person, login_age };
+        let by = ActingPerson { person, login_age };
         self.0.act(&row.id, act, by, &people).await.unwrap()
     }
 

@@ -16,8 +16,8 @@ use mcp_elicit_core::question::{CallSummary, ProofNumber};
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_policy::rules::{self as policy, ArgumentsRead, OnTimeout, Plan};
 use mcp_elicit_policy::{
-    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, FieldFacts, IdentifiedCaller, Now,
-    People, QuestionFacts, Rules,
+    Annotations, Caller, CallerKind, CallingPerson, Facts, FieldFacts, IdentifiedCaller, KnownCall,
+    Now, People, QuestionFacts, Rules,
 };
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::team::{RulesEvent, Team, TeamCaller, mail_digest};
@@ -71,7 +71,7 @@ impl Binding {
         rule: &str,
         plan: &Plan,
         digest: &str,
-        approval: Option<&policy::Approval>,
+        approval: Option<&policy::ApprovalPlan>,
     ) -> Result<PeopleAsked, RuleRefusal> {
         let asked = rules.people().named(&plan.ask.to);
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -367,7 +367,7 @@ impl BoundAt<'_> {
         };
         let facts = self.facts(by, call);
         match self.rules.plan(&facts, question) {
-            policy::Planned::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
+            policy::PlannedQuestion::Ask(Some(rule), plan) if !plan.ask.is_caller() => {
                 let unmatched = by.unmatched.as_deref();
                 if let Some(reason) = plan.reason_not_to_ask(facts.call.as_ref(), unmatched) {
                     return Planned::Refuse(refusal(rule, &reason));
@@ -382,10 +382,10 @@ impl BoundAt<'_> {
                     Err(refusal) => Planned::Refuse(refusal),
                 }
             }
-            policy::Planned::Ask(_, plan) => Planned::Caller {
+            policy::PlannedQuestion::Ask(_, plan) => Planned::Caller {
                 open_for: plan.deadline,
             },
-            policy::Planned::Refuse(rule, because) => {
+            policy::PlannedQuestion::Refuse(rule, because) => {
                 Planned::Refuse(refusal(rule, &because.reason))
             }
         }
@@ -479,7 +479,7 @@ fn facts<'a>(
     call: Option<(&'a CallSummary, Option<&'a ToolFacts>)>,
     now: &'a Now,
 ) -> Facts<'a> {
-    let call = call.map(|(call, tool)| Call {
+    let call = call.map(|(call, tool)| KnownCall {
         kind: call.kind,
         target: &call.target,
         arguments: call.arguments.as_deref(),

@@ -9,7 +9,7 @@ use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_policy::rules::Recall;
 use mcp_elicit_policy::{
-    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, People, QuestionFacts, Rules,
+    Annotations, Caller, CallerKind, CallingPerson, Facts, KnownCall, People, QuestionFacts, Rules,
 };
 use mcp_elicit_record::Record;
 use mcp_elicit_record::principal::Principal;
@@ -83,7 +83,7 @@ pub fn recall<'r>(
         RecordedArguments::Json(text) => Some(text),
         RecordedArguments::Unknown | RecordedArguments::None => None,
     };
-    let call = recorded.call.map(|(kind, target)| Call {
+    let call = recorded.call.map(|(kind, target)| KnownCall {
         kind,
         target,
         arguments,

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use http::HeaderName;
 use mcp_elicit_core::lifecycle::Phase;
-use mcp_elicit_policy::quorum::{Actor, Membership};
-use mcp_elicit_policy::rules::{Ask, Plan};
+use mcp_elicit_policy::quorum::{ActingPerson, Membership};
+use mcp_elicit_policy::rules::{AskedPeople, Plan};
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct, TeamCaller};
@@ -74,7 +74,7 @@ impl Rig {
 
 fn plan(need: u8) -> Plan {
     Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: vec![Addressee::Group("ops".to_owned())],
             need: NonZeroU8::new(need).unwrap(),
             not_caller: true,
@@ -677,7 +677,7 @@ async fn the_course_says_what_was_done_outside_the_pages() {
     bob.fill("Moon").await;
     let path = ada.question("");
     let id = path.rsplit('/').next().unwrap();
-    let by = Actor {
+    let by = ActingPerson {
         person: "ada",
         login_age: None,
     };

@@ -15,7 +15,7 @@ use mcp_elicit_forms::web::{
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
     TeamView,
 };
-use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_policy::quorum::Denied;
 use mcp_elicit_record::audit::{Actor, Event};
 use mcp_elicit_record::clock::system_time;
@@ -594,7 +594,7 @@ impl QuestionStore for RecordQuestionStore {
         };
         let mut list = QuestionList::default();
         if let Some(now) = &reader.now {
-            list.has_others = access::may(now.role(viewer), Action::ListAll).is_ok();
+            list.has_others = access::may(now.role(viewer), AccessAction::ListAll).is_ok();
             self.count_for(&reader, now, &mut list).await?;
         } else {
             let waiting = self.record.store().waiting().await;

@@ -17,9 +17,9 @@ use mcp_elicit_forms::web::{
     ToolView,
 };
 use mcp_elicit_policy::Addressee;
-use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_policy::people::Group;
-use mcp_elicit_policy::quorum::{Denied, Digest, Membership, State};
+use mcp_elicit_policy::quorum::{AnswersDigest, Denied, Membership, QuorumState};
 use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
@@ -119,11 +119,11 @@ pub async fn team_view(
             record.reasons(row)?
         },
         tool: team.tool.as_deref().map(|claims| tool(claims, sight)),
-        may_end_grant: me.is_some() && access::may(standing, Action::EndGrant).is_ok(),
+        may_end_grant: me.is_some() && access::may(standing, AccessAction::EndGrant).is_ok(),
         reads: team.reads.clone(),
         version: quorum.version(),
         may_act,
-        may_cancel: may_act && is_alone && *quorum.state() == State::Open,
+        may_cancel: may_act && is_alone && *quorum.state() == QuorumState::Open,
         may_claim: may_act && !has_agreed && quorum.offers_claims() && !is_claimed,
         claim: claim.filter(|_| may_act && !is_mine),
         has_agreed,
@@ -139,7 +139,7 @@ pub async fn team_view(
         },
         may_comment: row.lifecycle.is_open()
             && me.is_some()
-            && access::may(standing, Action::Comment).is_ok(),
+            && access::may(standing, AccessAction::Comment).is_ok(),
         comments: comments
             .map(|comment| CommentView {
                 by: now.display_name(&comment.by),
@@ -385,7 +385,7 @@ pub async fn submit(
     };
     let acted = record.act_with(&row.id, act, actor, &people, details);
     Ok(match acted.await? {
-        Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
+        Acted::Done(team, _) if matches!(team.quorum().state(), QuorumState::Ended(_)) => {
             SubmitResult::Won
         }
         Acted::Done(..) => SubmitResult::Waits,
@@ -451,7 +451,7 @@ pub async fn act(
 /// Returns `true` if there are entered answers that others may confirm.
 fn has_answers(row: &Row) -> bool {
     let team = row.team.as_deref();
-    team.is_some_and(|team| matches!(team.quorum().state(), State::Filled { .. }))
+    team.is_some_and(|team| matches!(team.quorum().state(), QuorumState::Filled { .. }))
 }
 
 /// Returns the reason why the question is not delegated, and the people to whom it can be, as offered by the page.
@@ -508,7 +508,7 @@ fn unusable(pressed: &Pressed) -> &'static str {
 }
 
 /// Reads a digest in hexadecimal digits.
-pub fn digest_in(text: &str) -> Option<Digest> {
+pub fn digest_in(text: &str) -> Option<AnswersDigest> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 

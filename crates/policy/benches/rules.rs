@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_policy::{Annotations, Call, Caller, Facts, Now, QuestionFacts, Rules};
+use mcp_elicit_policy::{Annotations, Caller, Facts, KnownCall, Now, QuestionFacts, Rules};
 
 const RULES: usize = 1_000;
 const TIMES: u32 = 2_000;
@@ -54,7 +54,7 @@ fn main() {
     ];
     let (caller, now) = (Caller::default(), Now::default());
     let groups = ["ops".to_owned()];
-    let call = Call {
+    let call = KnownCall {
         kind: CallKind::Tool,
         target: "deploy",
         arguments: Some(r#"{"environment":"production","size":5,"note":"a rather usual call"}"#),

@@ -34,7 +34,7 @@ impl Standing {
 
 /// An action that a person may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum AccessAction {
     /// See the history of the questions of own calls, and the people who are asked.
     SeeOwnHistory,
     /// See a question, its arguments and its comments.
@@ -86,7 +86,7 @@ pub const ROLES: [Role; 6] = [
 
 /// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum AccessCell {
     /// No.
     No,
     /// Yes.
@@ -97,21 +97,21 @@ pub enum Cell {
     IfAddressed,
 }
 
-use Cell::{IfAddressed, No, Own, Yes};
+use AccessCell::{IfAddressed, No, Own, Yes};
 
 /// The table: for each action one cell for each of [`ROLES`].
-pub const TABLE: [(Action, [Cell; 6]); 10] = [
+pub const TABLE: [(AccessAction, [AccessCell; 6]); 10] = [
     //                       none caller       addressed other auditor admin
-    (Action::SeeOwnHistory, [No, Yes, No, No, No, No]),
-    (Action::SeeQuestion, [No, Own, Yes, No, No, No]),
-    (Action::SeeEntered, [No, No, Yes, No, No, No]),
-    (Action::Act, [No, IfAddressed, Yes, No, No, No]),
-    (Action::Comment, [No, Own, Yes, No, No, No]),
-    (Action::ListAll, [No, No, No, No, Yes, Yes]),
-    (Action::Audit, [No, No, No, No, Yes, Yes]),
-    (Action::ListSessions, [No, No, No, No, Yes, Yes]),
-    (Action::EndSessions, [No, No, No, No, No, Yes]),
-    (Action::EndGrant, [No, No, Yes, No, No, Yes]),
+    (AccessAction::SeeOwnHistory, [No, Yes, No, No, No, No]),
+    (AccessAction::SeeQuestion, [No, Own, Yes, No, No, No]),
+    (AccessAction::SeeEntered, [No, No, Yes, No, No, No]),
+    (AccessAction::Act, [No, IfAddressed, Yes, No, No, No]),
+    (AccessAction::Comment, [No, Own, Yes, No, No, No]),
+    (AccessAction::ListAll, [No, No, No, No, Yes, Yes]),
+    (AccessAction::Audit, [No, No, No, No, Yes, Yes]),
+    (AccessAction::ListSessions, [No, No, No, No, Yes, Yes]),
+    (AccessAction::EndSessions, [No, No, No, No, No, Yes]),
+    (AccessAction::EndGrant, [No, No, Yes, No, No, Yes]),
 ];
 
 /// The error of a person who may not do this.
@@ -130,7 +130,7 @@ pub struct Permission {
 
 /// Returns the permission of a person of this standing, or an error. Rules may forbid more, such as `not-caller` and
 /// `reauth`.
-pub fn may(standing: Standing, action: Action) -> Result<Permission, NotPermitted> {
+pub fn may(standing: Standing, action: AccessAction) -> Result<Permission, NotPermitted> {
     let roles = [
         (Role::None, true),
         (Role::Caller, standing.is_caller),
@@ -256,10 +256,10 @@ mod tests {
     #[test]
     fn an_administrator_never_answers_by_that_role() {
         for action in [
-            Action::Act,
-            Action::SeeQuestion,
-            Action::SeeEntered,
-            Action::Comment,
+            AccessAction::Act,
+            AccessAction::SeeQuestion,
+            AccessAction::SeeEntered,
+            AccessAction::Comment,
         ] {
             let admin = Standing {
                 is_admin: true,
@@ -280,12 +280,12 @@ mod tests {
             ..Standing::NONE
         };
         assert_eq!(
-            may(both, Action::SeeQuestion),
+            may(both, AccessAction::SeeQuestion),
             Ok(Permission {
                 role: Role::Addressed,
                 hides_edited: false
             })
         );
-        assert!(may(both, Action::SeeOwnHistory).is_ok());
+        assert!(may(both, AccessAction::SeeOwnHistory).is_ok());
     }
 }

@@ -13,10 +13,10 @@ use crate::defect::{RuleDefect, nearest};
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// A value with its position.
-pub type Value<'t> = Spanned<DeValue<'t>>;
+pub type SpannedValue<'t> = Spanned<DeValue<'t>>;
 
 /// The text being read, and the errors so far.
-pub struct Reader<'t> {
+pub struct DocumentReader<'t> {
     text: &'t str,
     line_starts: Vec<usize>,
     /// The rule being read, by name.
@@ -27,7 +27,7 @@ pub struct Reader<'t> {
     pub warnings: Vec<RuleDefect>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> DocumentReader<'t> {
     /// Creates a reader of this text, without errors.
     pub fn new(text: &'t str) -> Self {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
         self.warnings.push(warning);
     }
 
-    fn wrong_type(&mut self, value: &Value<'_>, name: &str, expected: &str) {
+    fn wrong_type(&mut self, value: &SpannedValue<'_>, name: &str, expected: &str) {
         let found = match value.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",
@@ -102,7 +102,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a table.
-    pub fn table<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v DeTable<'t>> {
+    pub fn table<'v>(
+        &mut self,
+        value: &'v SpannedValue<'t>,
+        name: &str,
+    ) -> Option<&'v DeTable<'t>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
             self.wrong_type(value, name, "a table");
@@ -111,7 +115,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a string.
-    pub fn text<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v str> {
+    pub fn text<'v>(&mut self, value: &'v SpannedValue<'t>, name: &str) -> Option<&'v str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong_type(value, name, "a string");
@@ -120,7 +124,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a boolean.
-    pub fn truth(&mut self, value: &Value<'t>, name: &str) -> Option<bool> {
+    pub fn truth(&mut self, value: &SpannedValue<'t>, name: &str) -> Option<bool> {
         let truth = value.get_ref().as_bool();
         if truth.is_none() {
             self.wrong_type(value, name, "true or false");
@@ -129,7 +133,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the members of a list.
-    pub fn list<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v [Value<'t>]> {
+    pub fn list<'v>(
+        &mut self,
+        value: &'v SpannedValue<'t>,
+        name: &str,
+    ) -> Option<&'v [SpannedValue<'t>]> {
         if let DeValue::Array(list) = value.get_ref() {
             return Some(list.as_ref());
         }
@@ -138,7 +146,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the texts of a list, each with its position.
-    pub fn texts(&mut self, value: &Value<'t>, name: &str) -> Vec<(String, usize)> {
+    pub fn texts(&mut self, value: &SpannedValue<'t>, name: &str) -> Vec<(String, usize)> {
         let items = self.list(value, name).unwrap_or_default();
         let mut texts = Vec::new();
         for item in items {
@@ -150,7 +158,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a whole number from 1 to `most`.
-    pub fn count(&mut self, value: &Value<'t>, name: &str, most: u8) -> Option<u8> {
+    pub fn count(&mut self, value: &SpannedValue<'t>, name: &str, most: u8) -> Option<u8> {
         let Some(number) = value.get_ref().as_integer() else {
             self.wrong_type(value, name, "a whole number");
             return None;
@@ -165,7 +173,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns a duration such as `30m`.
-    pub fn duration(&mut self, value: &Value<'t>, name: &str) -> Option<Duration> {
+    pub fn duration(&mut self, value: &SpannedValue<'t>, name: &str) -> Option<Duration> {
         if let Some(number) = value.get_ref().as_integer() {
             let message = format!("`{name}` is a number without a unit");
             let help = format!("write it like \"{number}m\", with s, m, h or d");
@@ -333,7 +341,7 @@ mod tests {
 
     #[test]
     fn positions_are_counted_in_characters() {
-        let reader = Reader::new("a\nüb = 1\n");
+        let reader = DocumentReader::new("a\nüb = 1\n");
         assert_eq!(reader.position(0), (1, 1));
         assert_eq!(reader.position(2), (2, 1));
         assert_eq!(reader.position(4), (2, 2));

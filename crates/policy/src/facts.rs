@@ -88,7 +88,7 @@ impl Default for Annotations {
 
 /// A call that is known exactly.
 #[derive(Clone, Copy)]
-pub struct Call<'a> {
+pub struct KnownCall<'a> {
     /// Tool, prompt or resource.
     pub kind: CallKind,
     /// The name, or the resource's URI.
@@ -99,7 +99,7 @@ pub struct Call<'a> {
     pub annotations: Annotations,
 }
 
-impl Call<'_> {
+impl KnownCall<'_> {
     /// Returns the reason why no person can be asked about the call, if no page can show all of it.
     pub fn unshown(&self) -> Option<String> {
         let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
@@ -116,7 +116,7 @@ impl Call<'_> {
     }
 }
 
-impl fmt::Debug for Call<'_> {
+impl fmt::Debug for KnownCall<'_> {
     /// Formats everything but the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
@@ -153,7 +153,7 @@ pub struct Facts<'a> {
     pub server: &'a str,
     /// The call; `None` if the server did not name the one in which it asks. Conditions that read the call are then
     /// errors.
-    pub call: Option<Call<'a>>,
+    pub call: Option<KnownCall<'a>>,
     /// The time.
     pub now: &'a Now,
 }

@@ -37,6 +37,8 @@ mod spelling;
 pub use calling::{CallingPerson, IdentifiedCaller};
 pub use condition::ConditionError;
 pub use defect::{RuleDefect, nearest};
-pub use facts::{Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, QuestionFacts};
+pub use facts::{
+    Annotations, Caller, CallerKind, Facts, FieldFacts, KnownCall, Now, QuestionFacts,
+};
 pub use people::{Addressee, People};
 pub use rules::Rules;

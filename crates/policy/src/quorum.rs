@@ -35,7 +35,7 @@ use crate::people::Addressee;
 use crate::rules::Plan;
 
 /// The SHA-256 of entered answers.
-pub type Digest = [u8; 32];
+pub type AnswersDigest = [u8; 32];
 
 /// The deepest chain of delegations.
 const MAX_DELEGATIONS: u8 = 3;
@@ -66,7 +66,7 @@ pub trait Membership: Send + Sync {
 
 /// The acting person.
 #[derive(Clone, Copy, Debug)]
-pub struct Actor<'a> {
+pub struct ActingPerson<'a> {
     /// The person's name in the file.
     pub person: &'a str,
     /// The time since the person logged in; `None` if unknown.
@@ -79,14 +79,14 @@ pub enum Act {
     /// Enter answers. `version` is that of the page on which they were entered.
     Fill {
         /// The answers.
-        digest: Digest,
+        digest: AnswersDigest,
         /// See [`Quorum::version`].
         version: u32,
     },
     /// Confirm exactly the answers that were shown.
     Confirm {
         /// Those answers.
-        digest: Digest,
+        digest: AnswersDigest,
     },
     /// Decline, for all.
     Decline,
@@ -194,13 +194,13 @@ impl Denied {
 /// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum QuorumState {
     /// No answers were entered.
     Open,
     /// Answers were entered, and not enough people have confirmed them.
     Filled {
         /// The answers.
-        digest: Digest,
+        digest: AnswersDigest,
         /// The people who confirm; the first has entered the answers, unless that vote was dropped.
         votes: Vec<String>,
     },
@@ -215,7 +215,7 @@ pub enum QuorumEnd {
     /// Enough people confirmed.
     Answered {
         /// The answers.
-        digest: Digest,
+        digest: AnswersDigest,
         /// The people who confirmed.
         votes: Vec<String>,
     },
@@ -237,7 +237,7 @@ pub enum QuorumEnd {
 
 /// A notice for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum QuorumNotice {
     /// People who confirmed must check again, because the answers changed.
     LookAgain(Vec<String>),
     /// The vote of this person no longer counts, because the person is no longer eligible.
@@ -265,7 +265,7 @@ pub struct Quorum {
     delegations: Vec<Delegation>,
     claim: Option<Claim>,
     version: u32,
-    state: State,
+    state: QuorumState,
     /// The people whose votes for the entered answers were dropped, because they are no longer eligible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<String>,
@@ -289,7 +289,7 @@ struct Claim {
 }
 
 /// The question after an action, and the notices.
-pub type Stepped = (Quorum, Vec<Notice>);
+pub type QuorumStep = (Quorum, Vec<QuorumNotice>);
 
 impl Quorum {
     /// Creates a question that was just asked. `asked` are the people currently addressed.
@@ -306,14 +306,14 @@ impl Quorum {
             delegations: Vec::new(),
             claim: None,
             version: 0,
-            state: State::Open,
+            state: QuorumState::Open,
             dropped: Vec::new(),
             identities: BTreeMap::new(),
         }
     }
 
     /// Returns the state.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &QuorumState {
         &self.state
     }
 
@@ -368,7 +368,7 @@ impl Quorum {
 
     /// Returns the confirmations that are missing from the parts; none without parts.
     pub fn missing_parts(&self, people: &dyn Membership) -> MissingParts<'_> {
-        if matches!(self.state, State::Ended(_)) || self.parts.is_empty() {
+        if matches!(self.state, QuorumState::Ended(_)) || self.parts.is_empty() {
             return MissingParts::default();
         }
         let votes = self.votes().iter();
@@ -435,16 +435,17 @@ impl Quorum {
     /// Returns the people who confirm so far; the first has entered the answers, unless that vote was dropped.
     pub fn votes(&self) -> &[String] {
         match &self.state {
-            State::Filled { votes, .. } | State::Ended(QuorumEnd::Answered { votes, .. }) => votes,
-            State::Open | State::Ended(_) => &[],
+            QuorumState::Filled { votes, .. }
+            | QuorumState::Ended(QuorumEnd::Answered { votes, .. }) => votes,
+            QuorumState::Open | QuorumState::Ended(_) => &[],
         }
     }
 
     /// Returns the people whose votes for the entered answers do not count, because they are no longer eligible.
     pub fn void_votes(&self, people: &dyn Membership) -> Vec<&str> {
         let waiting = match &self.state {
-            State::Filled { votes, .. } => votes.as_slice(),
-            State::Open | State::Ended(_) => &[],
+            QuorumState::Filled { votes, .. } => votes.as_slice(),
+            QuorumState::Open | QuorumState::Ended(_) => &[],
         };
         let not_eligible = waiting.iter().filter(|voter| !self.counts(voter, people));
         let dropped = self.dropped.iter().chain(not_eligible);
@@ -495,9 +496,9 @@ impl Quorum {
     /// Returns the number of missing votes; 0 once the question has ended.
     pub fn missing(&self) -> u8 {
         match &self.state {
-            State::Open => self.need.get(),
-            State::Filled { votes, .. } => self.need.get().saturating_sub(count(votes)),
-            State::Ended(_) => 0,
+            QuorumState::Open => self.need.get(),
+            QuorumState::Filled { votes, .. } => self.need.get().saturating_sub(count(votes)),
+            QuorumState::Ended(_) => 0,
         }
     }
 
@@ -521,12 +522,12 @@ impl Quorum {
     /// Returns the question after an action of a person, or the refusal.
     pub fn act(
         &self,
-        by: Actor<'_>,
+        by: ActingPerson<'_>,
         act: Act,
         now: Timestamp,
         people: &dyn Membership,
-    ) -> Result<Stepped, Denied> {
-        if matches!(self.state, State::Ended(_)) {
+    ) -> Result<QuorumStep, Denied> {
+        if matches!(self.state, QuorumState::Ended(_)) {
             return Err(Denied::Ended);
         }
         if act == Act::Comment {
@@ -558,24 +559,24 @@ impl Quorum {
     #[must_use]
     pub fn escalate(&self, to: Addressee) -> Self {
         let mut next = self.clone();
-        if !matches!(next.state, State::Ended(_)) && !next.to.contains(&to) {
+        if !matches!(next.state, QuorumState::Ended(_)) && !next.to.contains(&to) {
             next.to.push(to);
         }
         next
     }
 
     /// Returns the question with other addressees, set by an administrator: votes, claims and delegations are dropped.
-    pub fn readdress(&self, to: Vec<Addressee>, asked: Vec<String>) -> Result<Stepped, Denied> {
+    pub fn readdress(&self, to: Vec<Addressee>, asked: Vec<String>) -> Result<QuorumStep, Denied> {
         let mut next = self.clone();
         let notices = match next.state {
-            State::Ended(_) => return Err(Denied::Ended),
-            State::Open => Vec::new(),
-            State::Filled { votes, .. } => {
+            QuorumState::Ended(_) => return Err(Denied::Ended),
+            QuorumState::Open => Vec::new(),
+            QuorumState::Filled { votes, .. } => {
                 next.version += 1;
-                vec![Notice::LookAgain(votes), Notice::AnswersErased]
+                vec![QuorumNotice::LookAgain(votes), QuorumNotice::AnswersErased]
             }
         };
-        next.state = State::Open;
+        next.state = QuorumState::Open;
         next.dropped.clear();
         next.identities.clear();
         (next.to, next.asked) = (to, asked);
@@ -596,15 +597,15 @@ impl Quorum {
     }
 
     fn stop(&self, ending: QuorumEnd) -> Result<Self, Denied> {
-        if matches!(self.state, State::Ended(_)) {
+        if matches!(self.state, QuorumState::Ended(_)) {
             return Err(Denied::Ended);
         }
         Ok(self.ended(ending).0)
     }
 
-    fn ended(&self, ending: QuorumEnd) -> Stepped {
+    fn ended(&self, ending: QuorumEnd) -> QuorumStep {
         let mut next = self.clone();
-        next.state = State::Ended(ending);
+        next.state = QuorumState::Ended(ending);
         next.claim = None;
         (next, Vec::new())
     }
@@ -661,15 +662,15 @@ impl Quorum {
     fn fill(
         &self,
         person: &str,
-        digest: Digest,
+        digest: AnswersDigest,
         version: u32,
         now: Timestamp,
         people: &dyn Membership,
-    ) -> Result<Stepped, Denied> {
+    ) -> Result<QuorumStep, Denied> {
         if self.claimed_by(now).is_some_and(|by| by != person) {
             return Err(Denied::Claimed);
         }
-        if let State::Filled { digest: known, .. } = &self.state
+        if let QuorumState::Filled { digest: known, .. } = &self.state
             && *known == digest
         {
             return self.confirm(person, digest, people);
@@ -682,11 +683,11 @@ impl Quorum {
         let mut next = self.clone();
         next.version += 1;
         let mut notices = Vec::new();
-        if let State::Filled { votes, .. } = &self.state {
+        if let QuorumState::Filled { votes, .. } = &self.state {
             let others = votes.iter().filter(|voter| *voter != person);
-            notices.push(Notice::LookAgain(others.cloned().collect()));
+            notices.push(QuorumNotice::LookAgain(others.cloned().collect()));
         }
-        next.state = State::Filled {
+        next.state = QuorumState::Filled {
             digest,
             votes: vec![person.to_owned()],
         };
@@ -700,11 +701,11 @@ impl Quorum {
     fn confirm(
         &self,
         person: &str,
-        digest: Digest,
+        digest: AnswersDigest,
         people: &dyn Membership,
-    ) -> Result<Stepped, Denied> {
+    ) -> Result<QuorumStep, Denied> {
         let mut next = self.clone();
-        let State::Filled {
+        let QuorumState::Filled {
             digest: known,
             votes,
         } = &mut next.state
@@ -719,7 +720,7 @@ impl Quorum {
             if self.is_still(person, people) {
                 return Err(Denied::AlreadyVoted);
             }
-            notices.push(Notice::VoteDropped(votes.remove(at)));
+            notices.push(QuorumNotice::VoteDropped(votes.remove(at)));
         }
         self.check_is_another(votes, person, people)?;
         self.check_is_missing(votes, person, people)?;
@@ -795,8 +796,8 @@ impl Quorum {
     }
 
     /// Ends the question if enough people confirm, after every vote was evaluated again.
-    fn complete(&mut self, people: &dyn Membership, notices: &mut Vec<Notice>) {
-        let State::Filled { digest, votes } = &self.state else {
+    fn complete(&mut self, people: &dyn Membership, notices: &mut Vec<QuorumNotice>) {
+        let QuorumState::Filled { digest, votes } = &self.state else {
             return;
         };
         if count(votes) < self.need.get() {
@@ -806,22 +807,22 @@ impl Quorum {
         let counts = |voter: &String| self.counts(voter, people);
         let (votes, dropped): (Vec<_>, Vec<_>) = all.into_iter().partition(counts);
         self.dropped.extend(dropped.iter().cloned());
-        notices.extend(dropped.into_iter().map(Notice::VoteDropped));
+        notices.extend(dropped.into_iter().map(QuorumNotice::VoteDropped));
         let counted = self.counted(votes.iter().map(String::as_str), people);
         if counted >= usize::from(self.need.get()) {
             self.claim = None;
-            self.state = State::Ended(QuorumEnd::Answered { digest, votes });
+            self.state = QuorumState::Ended(QuorumEnd::Answered { digest, votes });
         } else {
-            self.state = State::Filled { digest, votes };
+            self.state = QuorumState::Filled { digest, votes };
         }
     }
 
-    fn cancel(&self, person: &str) -> Result<Stepped, Denied> {
+    fn cancel(&self, person: &str) -> Result<QuorumStep, Denied> {
         let is_alone = matches!(
             self.to.as_slice(),
             [Addressee::Caller | Addressee::Person(_)]
         );
-        if !is_alone || !self.delegations.is_empty() || self.state != State::Open {
+        if !is_alone || !self.delegations.is_empty() || self.state != QuorumState::Open {
             return Err(Denied::NotOffered);
         }
         Ok(self.ended(QuorumEnd::Cancelled {
@@ -829,7 +830,7 @@ impl Quorum {
         }))
     }
 
-    fn claim(&self, person: &str, act: &Act, now: Timestamp) -> Result<Stepped, Denied> {
+    fn claim(&self, person: &str, act: &Act, now: Timestamp) -> Result<QuorumStep, Denied> {
         let time = self.claim_time.ok_or(Denied::NotOffered)?;
         let before = self.claimed_by(now).filter(|by| *by != person);
         if before.is_some() && *act == Act::Claim {
@@ -840,7 +841,7 @@ impl Quorum {
         if is_theirs && self.claim.as_ref().is_some_and(lasts) {
             return Ok((self.clone(), Vec::new()));
         }
-        let notices = before.map(|by| Notice::TakenOver(by.to_owned()));
+        let notices = before.map(|by| QuorumNotice::TakenOver(by.to_owned()));
         let mut next = self.clone();
         next.claim = Some(Claim {
             by: person.to_owned(),
@@ -859,7 +860,7 @@ impl Quorum {
         person: &str,
         to: Addressee,
         people: &dyn Membership,
-    ) -> Result<Stepped, Denied> {
+    ) -> Result<QuorumStep, Denied> {
         let depth = self.eligible(person, people)? + 1;
         let is_allowed = match &to {
             Addressee::Caller => false,

@@ -16,9 +16,10 @@ use crate::condition::Condition;
 use crate::glob::Glob;
 use crate::parts::Part;
 use crate::people::{Addressee, Group, People, PersonEntry};
-use crate::rules::targets::{Target, Targets};
+use crate::rules::targets::{TargetPattern, Targets};
 use crate::rules::{
-    Approval, Ask, Decision, OnError, OnTimeout, Plan, ReasonsReach, Refusal, Reveal,
+    ApprovalPlan, AskedPeople, Decision, OnError, OnTimeout, Plan, ReasonsReach, RefuseDecision,
+    Reveal,
 };
 use crate::schedule::Escalation;
 
@@ -35,13 +36,13 @@ pub(crate) trait Spelled {
     fn spell(&self, out: &mut String);
 }
 
-/// Members of a named value while they are written.
-struct Members<'o> {
+/// The members of a named value while they are written.
+struct SpelledMembers<'o> {
     out: &'o mut String,
     is_first: bool,
 }
 
-impl<'o> Members<'o> {
+impl<'o> SpelledMembers<'o> {
     fn of(name: &str, out: &'o mut String) -> Self {
         out.push_str(name);
         Self {
@@ -189,7 +190,7 @@ impl Spelled for Addressee {
 impl Spelled for Part {
     fn spell(&self, out: &mut String) {
         let Self { to, need } = self;
-        Members::of("Part", out)
+        SpelledMembers::of("Part", out)
             .with("to", to)
             .with("need", need)
             .end();
@@ -199,7 +200,7 @@ impl Spelled for Part {
 impl Spelled for Escalation {
     fn spell(&self, out: &mut String) {
         let Self { after, to } = self;
-        Members::of("Escalation", out)
+        SpelledMembers::of("Escalation", out)
             .with("after", after)
             .with("to", to)
             .end();
@@ -238,14 +239,14 @@ impl Spelled for Reveal {
 impl Spelled for ReasonsReach {
     fn spell(&self, out: &mut String) {
         let Self { caller, audit } = self;
-        Members::of("ReasonsReach", out)
+        SpelledMembers::of("ReasonsReach", out)
             .with("caller", caller)
             .with("audit", audit)
             .end();
     }
 }
 
-impl Spelled for Ask {
+impl Spelled for AskedPeople {
     fn spell(&self, out: &mut String) {
         let Self {
             to,
@@ -254,7 +255,7 @@ impl Spelled for Ask {
             not_caller,
             is_any,
         } = self;
-        Members::of("Ask", out)
+        SpelledMembers::of("Ask", out)
             .with("to", to)
             .with_later("each", each, !each.is_empty())
             .with("need", need)
@@ -282,7 +283,7 @@ impl Spelled for Plan {
             keep_arguments,
         } = self;
         let is_explained = explain.is_some() || link.is_some();
-        Members::of("Plan", out)
+        SpelledMembers::of("Plan", out)
             .with("ask", ask)
             .with("deadline", deadline)
             .with("remind", remind)
@@ -300,14 +301,14 @@ impl Spelled for Plan {
     }
 }
 
-impl Spelled for Refusal {
+impl Spelled for RefuseDecision {
     fn spell(&self, out: &mut String) {
         let Self {
             reason,
             modes,
             credentials,
         } = self;
-        Members::of("Refusal", out)
+        SpelledMembers::of("Refusal", out)
             .with("reason", reason)
             .with("modes", modes)
             .with("credentials", credentials)
@@ -315,14 +316,14 @@ impl Spelled for Refusal {
     }
 }
 
-impl Spelled for Approval {
+impl Spelled for ApprovalPlan {
     fn spell(&self, out: &mut String) {
         let Self {
             plan,
             edit,
             good_for,
         } = self;
-        Members::of("Approval", out)
+        SpelledMembers::of("Approval", out)
             .with("plan", &**plan)
             .with("edit", edit)
             .with("good_for", good_for)
@@ -343,7 +344,7 @@ impl Spelled for Decision {
 
 impl Spelled for Glob {
     fn spell(&self, out: &mut String) {
-        Members::of("Glob", out)
+        SpelledMembers::of("Glob", out)
             .with("text", self.text())
             .with("is_literal", &self.is_literal())
             .end();
@@ -360,10 +361,10 @@ impl Spelled for CallKind {
     }
 }
 
-impl Spelled for Target {
+impl Spelled for TargetPattern {
     fn spell(&self, out: &mut String) {
         let Self { kind, name } = self;
-        Members::of("Target", out)
+        SpelledMembers::of("Target", out)
             .with("kind", kind)
             .with("name", name)
             .end();
@@ -397,7 +398,7 @@ impl Spelled for PersonEntry {
             digest,
             time_zone,
         } = self;
-        Members::of("PersonEntry", out)
+        SpelledMembers::of("PersonEntry", out)
             .with("name", name)
             .with("mail", mail)
             .with("subject", subject)
@@ -415,7 +416,7 @@ impl Spelled for Group {
         match self {
             Self::Listed(people) => tuple("Listed", people, out),
             Self::Claim(claim) => tuple("Claim", claim, out),
-            Self::Mixed { people, claims } => Members::of("Mixed", out)
+            Self::Mixed { people, claims } => SpelledMembers::of("Mixed", out)
                 .with("people", people)
                 .with("claims", claims)
                 .end(),
@@ -431,7 +432,7 @@ impl Spelled for People {
             admins,
             auditors,
         } = self;
-        Members::of("People", out)
+        SpelledMembers::of("People", out)
             .with("people", people)
             .with("groups", groups)
             .with("admins", admins)

@@ -10,9 +10,10 @@ use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::parts::Part;
 use mcp_elicit_policy::quorum::{
-    Act, Actor, Denied, Digest, Membership, Notice, Quorum, QuorumEnd, State,
+    Act, ActingPerson, AnswersDigest, Denied, Membership, Quorum, QuorumEnd, QuorumNotice,
+    QuorumState,
 };
-use mcp_elicit_policy::rules::{Ask, Plan};
+use mcp_elicit_policy::rules::{AskedPeople, Plan};
 use proptest::prelude::*;
 
 const START: Timestamp = Timestamp::from_millis(1_000_000);
@@ -134,7 +135,7 @@ fn person(name: &str) -> Addressee {
 
 fn plan(need: u8, not_caller: bool) -> Plan {
     Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: vec![group("ops")],
             need: NonZeroU8::new(need).unwrap(),
             not_caller,
@@ -155,7 +156,7 @@ fn act(
     name: &str,
     act: Act,
     world: &World,
-) -> Result<(Quorum, Vec<Notice>), Denied> {
+) -> Result<(Quorum, Vec<QuorumNotice>), Denied> {
     act_among(quorum, name, act, world)
 }
 
@@ -164,8 +165,8 @@ fn act_among(
     name: &str,
     act: Act,
     people: &dyn Membership,
-) -> Result<(Quorum, Vec<Notice>), Denied> {
-    let by = Actor {
+) -> Result<(Quorum, Vec<QuorumNotice>), Denied> {
+    let by = ActingPerson {
         person: name,
         login_age: None,
     };
@@ -180,7 +181,7 @@ fn refused(quorum: &Quorum, name: &str, what: Act) -> Denied {
     act(quorum, name, what, &world()).unwrap_err()
 }
 
-fn digest(of: u8) -> Digest {
+fn digest(of: u8) -> AnswersDigest {
     [of; 32]
 }
 
@@ -230,16 +231,16 @@ fn people_of_two_groups_must_confirm_and_one_person_counts_for_one() {
     let (both, _) = act(&one, "d", confirm(1), &world).unwrap();
     assert!(matches!(
         both.state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     // A person in both groups counts for whichever is left.
     let (first, _) = act(&open, "b", fill(1, 0), &world).unwrap();
     assert_eq!(missing(&first, &world), "1 of ops or leads");
-    assert!(!matches!(first.state(), State::Ended(_)));
+    assert!(!matches!(first.state(), QuorumState::Ended(_)));
     for other in ["a", "d"] {
         let (both, _) = act(&first, other, confirm(1), &world).unwrap();
         assert!(
-            matches!(both.state(), State::Ended(QuorumEnd::Answered { .. })),
+            matches!(both.state(), QuorumState::Ended(QuorumEnd::Answered { .. })),
             "{other}"
         );
     }
@@ -261,17 +262,17 @@ fn parts_hold_for_the_caller_for_those_who_left_and_for_delegates() {
     let (both, _) = act(&handed, "x", confirm(1), &world).unwrap();
     assert!(matches!(
         both.state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     // Two people of `ops` do not become one of each by one leaving.
     world.ops.remove("c");
     let (dropped, notices) = act(&one, "d", confirm(1), &world).unwrap();
-    assert_eq!(notices, [Notice::VoteDropped("c".to_owned())]);
+    assert_eq!(notices, [QuorumNotice::VoteDropped("c".to_owned())]);
     assert_eq!(missing(&dropped, &world), "1 of ops");
     // An escalation adds people who count for any group.
     let escalated = one.escalate(person("y"));
     let (both, _) = act(&escalated, "y", confirm(1), &world).unwrap();
-    assert!(!matches!(both.state(), State::Ended(_)), "c has left");
+    assert!(!matches!(both.state(), QuorumState::Ended(_)), "c has left");
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn one_answer_ends_a_question_that_needs_one() {
         digest: digest(1),
         votes: vec!["b".to_owned()],
     };
-    assert_eq!(quorum.state(), &State::Ended(expected));
+    assert_eq!(quorum.state(), &QuorumState::Ended(expected));
     assert_eq!(refused(&quorum, "c", Act::Decline), Denied::Ended);
 }
 
@@ -306,15 +307,15 @@ fn one_fills_and_the_others_confirm_exactly_these_answers() {
     assert_eq!(refused(&filled, "c", confirm(2)), Denied::Changed);
     assert!(matches!(
         done(&filled, "c", confirm(1)).state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     assert!(matches!(
         done(&filled, "c", fill(1, 1)).state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     assert!(matches!(
         done(&filled, "c", Act::Decline).state(),
-        State::Ended(QuorumEnd::Declined { .. })
+        QuorumState::Ended(QuorumEnd::Declined { .. })
     ));
 }
 
@@ -324,12 +325,12 @@ fn stale_confirm() {
     let filled = done(&asked(2, true), "b", fill(1, 0));
     assert_eq!(refused(&filled, "c", fill(2, 0)), Denied::Changed);
     let (edited, notices) = act(&filled, "c", fill(2, 1), &world()).unwrap();
-    assert_eq!(notices, [Notice::LookAgain(vec!["b".to_owned()])]);
+    assert_eq!(notices, [QuorumNotice::LookAgain(vec!["b".to_owned()])]);
     assert_eq!((edited.missing(), edited.version()), (1, 2));
     assert_eq!(refused(&edited, "b", confirm(1)), Denied::Changed);
     assert!(matches!(
         done(&edited, "b", confirm(2)).state(),
-        State::Ended(_)
+        QuorumState::Ended(_)
     ));
 }
 
@@ -340,7 +341,7 @@ fn a_vote_of_somebody_who_left_does_not_count() {
     let mut later = world();
     later.ops.remove("c");
     let (waits, notices) = act(&two, "a", confirm(1), &later).unwrap();
-    assert_eq!(notices, [Notice::VoteDropped("c".to_owned())]);
+    assert_eq!(notices, [QuorumNotice::VoteDropped("c".to_owned())]);
     assert_eq!(waits.missing(), 1);
     assert_eq!(
         act(&waits, "c", confirm(1), &later).unwrap_err(),
@@ -352,7 +353,7 @@ fn a_vote_of_somebody_who_left_does_not_count() {
     later.ops.remove("b");
     assert_eq!(two.void_votes(&later), ["b"], "before anybody acts");
     let (waits, notices) = act(&two, "a", confirm(1), &later).unwrap();
-    assert_eq!(notices, [Notice::VoteDropped("b".to_owned())]);
+    assert_eq!(notices, [QuorumNotice::VoteDropped("b".to_owned())]);
     assert_eq!(waits.votes(), ["c", "a"]);
     assert_eq!((waits.missing(), waits.version()), (1, two.version()));
     // Only two are left, so three cannot agree until another person joins them.
@@ -364,10 +365,12 @@ fn a_vote_of_somebody_who_left_does_not_count() {
         digest: digest(1),
         votes: ["c", "a", "e"].map(str::to_owned).to_vec(),
     };
-    assert_eq!(ended.state(), &State::Ended(expected));
+    assert_eq!(ended.state(), &QuorumState::Ended(expected));
     // A person who is a member again may agree again.
     let (ended, _) = act(&waits, "b", confirm(1), &world()).unwrap();
-    assert!(matches!(ended.state(), State::Ended(_)) && ended.void_votes(&world()).is_empty());
+    assert!(
+        matches!(ended.state(), QuorumState::Ended(_)) && ended.void_votes(&world()).is_empty()
+    );
 }
 
 #[test]
@@ -414,7 +417,7 @@ fn a_question_that_is_handed_back_is_for_the_first_person_again() {
     let (ended, _) = act(&back, "b", confirm(1), &two).unwrap();
     assert!(matches!(
         ended.state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     // The same between two, again and again.
     let mut quorum = act(&asked(1, false), "b", to("c"), &two).unwrap().0;
@@ -434,10 +437,10 @@ fn a_claim_keeps_others_from_filling_until_it_ends_or_is_taken() {
     assert_eq!(refused(&claimed, "c", fill(1, 0)), Denied::Claimed);
     assert_eq!(refused(&claimed, "c", Act::Claim), Denied::Claimed);
     let (taken, notices) = act(&claimed, "c", Act::TakeOver, &world()).unwrap();
-    assert_eq!(notices, [Notice::TakenOver("b".to_owned())]);
+    assert_eq!(notices, [QuorumNotice::TakenOver("b".to_owned())]);
     assert_eq!(refused(&taken, "b", fill(1, 0)), Denied::Claimed);
     let later = START.after(Duration::from_secs(15 * 60));
-    let by = Actor {
+    let by = ActingPerson {
         person: "c",
         login_age: None,
     };
@@ -455,7 +458,7 @@ fn a_claim_keeps_others_from_filling_until_it_ends_or_is_taken() {
 #[test]
 fn a_claim_is_made_again_in_its_second_half_only() {
     let claimed = done(&asked(1, false), "b", Act::Claim);
-    let by = Actor {
+    let by = ActingPerson {
         person: "b",
         login_age: None,
     };
@@ -493,7 +496,7 @@ fn a_question_is_delegated_within_the_rule() {
     assert_eq!(refused(&handed, "b", fill(1, 0)), Denied::Delegated);
     assert!(matches!(
         done(&handed, "d", fill(1, 0)).state(),
-        State::Ended(_)
+        QuorumState::Ended(_)
     ));
     // The chain of delegations is limited.
     let mut chain = World {
@@ -520,7 +523,7 @@ fn only_the_single_addressee_may_cancel() {
     let own = Quorum::new(&Plan::caller(), vec!["a".to_owned()]);
     assert!(matches!(
         done(&own, "a", Act::Cancel).state(),
-        State::Ended(QuorumEnd::Cancelled { .. })
+        QuorumState::Ended(QuorumEnd::Cancelled { .. })
     ));
 }
 
@@ -531,7 +534,7 @@ fn an_old_login_may_not_act_but_comment() {
         ..plan(1, false)
     };
     let quorum = Quorum::new(&rule, Vec::new());
-    let old = Actor {
+    let old = ActingPerson {
         person: "b",
         login_age: Some(Duration::from_secs(11 * 60)),
     };
@@ -539,7 +542,7 @@ fn an_old_login_may_not_act_but_comment() {
         quorum.act(old, fill(1, 0), START, &world()).unwrap_err(),
         Denied::LoginTooOld
     );
-    let unknown = Actor {
+    let unknown = ActingPerson {
         login_age: None,
         ..old
     };
@@ -550,7 +553,7 @@ fn an_old_login_may_not_act_but_comment() {
         Denied::LoginTooOld
     );
     assert!(quorum.act(old, Act::Comment, START, &world()).is_ok());
-    let fresh = Actor {
+    let fresh = ActingPerson {
         login_age: Some(Duration::from_secs(60)),
         ..old
     };
@@ -563,23 +566,23 @@ fn timers_and_administrators_end_and_readdress() {
     let more = filled.escalate(group("leads"));
     assert!(matches!(
         done(&more, "d", confirm(1)).state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ));
     let (again, notices) = filled
         .readdress(vec![group("leads")], vec!["d".to_owned()])
         .unwrap();
-    assert_eq!((again.state(), notices.len()), (&State::Open, 2));
+    assert_eq!((again.state(), notices.len()), (&QuorumState::Open, 2));
     assert_eq!(
         refused(&again, "b", fill(1, again.version())),
         Denied::NotAddressed
     );
     let over = filled.time_out().unwrap();
-    assert_eq!(over.state(), &State::Ended(QuorumEnd::TimedOut));
+    assert_eq!(over.state(), &QuorumState::Ended(QuorumEnd::TimedOut));
     assert_eq!(over.withdraw(), Err(Denied::Ended));
     assert_eq!(over.escalate(group("leads")), over);
     assert_eq!(
         filled.withdraw().unwrap().state(),
-        &State::Ended(QuorumEnd::Withdrawn)
+        &QuorumState::Ended(QuorumEnd::Withdrawn)
     );
 }
 
@@ -780,7 +783,7 @@ proptest! {
                         6 => Act::Comment,
                         _ => Act::Delegate { to: person(people[(who + 1 + usize::from(of)) % 6]) },
                     };
-                    let by = Actor { person: people[who], login_age: None };
+                    let by = ActingPerson { person: people[who], login_age: None };
                     let before = quorum.clone();
                     let acted = quorum.act(by, act.clone(), now, &world);
                     let expected = reference.act(people[who], &act, usize::from(need), fresh, now, &world);
@@ -793,7 +796,7 @@ proptest! {
                     // No action leaves fewer people than needed, if there were enough.
                     let was_enough = before.people_left(&world).unwrap() >= usize::from(need);
                     prop_assert!(!was_enough || left >= usize::from(need));
-                    if let State::Ended(QuorumEnd::Answered { votes, .. }) = quorum.state()
+                    if let QuorumState::Ended(QuorumEnd::Answered { votes, .. }) = quorum.state()
                         && before.state() != quorum.state()
                     {
                         let distinct: BTreeSet<_> = votes.iter().collect();
@@ -806,17 +809,17 @@ proptest! {
                 }
             }
             let state = match quorum.state() {
-                State::Open => None,
-                State::Filled { digest, votes } => {
+                QuorumState::Open => None,
+                QuorumState::Filled { digest, votes } => {
                     let expected: Vec<_> = reference.votes.iter().map(|(voter, _)| voter.clone()).collect();
                     prop_assert_eq!(votes, &expected);
                     prop_assert_eq!(Some(digest[0]), reference.votes.last().map(|(_, of)| *of));
                     None
                 }
-                State::Ended(QuorumEnd::Answered { .. }) => Some("answered"),
-                State::Ended(QuorumEnd::Declined { .. }) => Some("declined"),
-                State::Ended(QuorumEnd::TimedOut) => Some("timed out"),
-                State::Ended(QuorumEnd::Cancelled { .. } | QuorumEnd::Withdrawn) => Some("other"),
+                QuorumState::Ended(QuorumEnd::Answered { .. }) => Some("answered"),
+                QuorumState::Ended(QuorumEnd::Declined { .. }) => Some("declined"),
+                QuorumState::Ended(QuorumEnd::TimedOut) => Some("timed out"),
+                QuorumState::Ended(QuorumEnd::Cancelled { .. } | QuorumEnd::Withdrawn) => Some("other"),
             };
             prop_assert_eq!(state, reference.over);
             prop_assert_eq!(quorum.version(), reference.changes);
@@ -858,11 +861,11 @@ fn a_vote_is_of_the_person_who_agreed_and_not_of_whoever_has_the_name_later() {
     assert_eq!(filled.void_votes(&later), ["A.1"]);
     let (confirmed, notices) = act_among(&filled, "B.1", confirm(1), &later).unwrap();
     assert_eq!(confirmed.votes(), ["B.1"]);
-    assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);
+    assert_eq!(notices, [QuorumNotice::VoteDropped("A.1".into())]);
     // The person who has the name now has not agreed yet.
     let (replaced, notices) = act_among(&filled, "A.1", confirm(1), &later).unwrap();
     assert_eq!(replaced.votes(), ["A.1"]);
-    assert_eq!(notices, [Notice::VoteDropped("A.1".into())]);
+    assert_eq!(notices, [QuorumNotice::VoteDropped("A.1".into())]);
     assert!(replaced.void_votes(&later).is_empty());
     let (ended, _) = act_among(&replaced, "B.1", confirm(1), &later).unwrap();
     assert_eq!(ended.votes(), ["A.1", "B.1"]);

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_policy::rules::{Admit, Planned};
-use mcp_elicit_policy::{Call, Caller, Facts, Now, QuestionFacts, Rules};
+use mcp_elicit_policy::rules::{Admit, PlannedQuestion};
+use mcp_elicit_policy::{Caller, Facts, KnownCall, Now, QuestionFacts, Rules};
 
 const PEOPLE: &str = r#"
 [people.ada]
@@ -650,7 +650,7 @@ impl World {
     }
 
     fn facts<'a>(&'a self, server: &'a str, call: Option<(&'a str, &'a str)>) -> Facts<'a> {
-        let call = call.map(|(target, arguments)| Call {
+        let call = call.map(|(target, arguments)| KnownCall {
             kind: CallKind::Tool,
             target,
             arguments: Some(arguments),
@@ -678,10 +678,10 @@ impl World {
 
     fn plan(&self, server: &str, call: Option<(&str, &str)>, question: &QuestionFacts) -> String {
         match self.rules.plan(&self.facts(server, call), question) {
-            Planned::Ask(rule, plan) => {
+            PlannedQuestion::Ask(rule, plan) => {
                 format!("ask {} need {}", rule.unwrap_or("-"), plan.ask.need)
             }
-            Planned::Refuse(rule, refusal) => format!("refuse {rule}: {}", refusal.reason),
+            PlannedQuestion::Refuse(rule, refusal) => format!("refuse {rule}: {}", refusal.reason),
         }
     }
 }
@@ -1004,7 +1004,7 @@ fn a_preview_decides_as_the_gateway_would_and_says_why() {
     assert_eq!(errors, ["`environment` is absent"]);
     assert!(matches!(
         preview.planned,
-        Some(Planned::Ask(Some("deploy-production"), _))
+        Some(PlannedQuestion::Ask(Some("deploy-production"), _))
     ));
     let facts = world.facts("crm", Some(("pay", r#"{"amount":"hunter2"}"#)));
     let preview = world.rules.preview(&facts, None);
@@ -1019,7 +1019,7 @@ fn prompts_and_resources_have_patterns_of_their_own() {
     let rules = Rules::parse(file).unwrap();
     let (caller, now) = (Caller::default(), Now::default());
     let admit = |kind, target| {
-        let call = Call {
+        let call = KnownCall {
             kind,
             target,
             arguments: None,

@@ -17,7 +17,9 @@ use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::{NewQuestion, ToolClaims, reason_line};
 use mcp_elicit_policy::people::{Addressee, mail_key};
-use mcp_elicit_policy::quorum::{Actor, Denied, Digest, Membership, Notice, Quorum};
+use mcp_elicit_policy::quorum::{
+    ActingPerson, AnswersDigest, Denied, Membership, Quorum, QuorumNotice,
+};
 use mcp_elicit_policy::rules::{OnTimeout, Plan, ReasonsReach, Reveal};
 use mcp_elicit_policy::schedule::{Due, Schedule};
 use serde::{Deserialize, Serialize};
@@ -208,7 +210,7 @@ pub struct Entered {
     /// The time.
     pub at: Timestamp,
     /// The digest that a person confirms.
-    pub digest: Digest,
+    pub digest: AnswersDigest,
     /// The answers as JSON; `None` if the question has none (a link).
     pub content: Option<String>,
 }
@@ -237,7 +239,7 @@ pub enum TeamAct<'a> {
     /// Confirm exactly the answers that were shown.
     Confirm {
         /// Their digest.
-        digest: Digest,
+        digest: AnswersDigest,
     },
     /// Decline, for all.
     Decline {
@@ -329,7 +331,7 @@ impl TeamAct<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acted {
     /// The action was done. Contains the updated team, and the notices to send.
-    Done(Box<Team>, Vec<Notice>),
+    Done(Box<Team>, Vec<QuorumNotice>),
     /// The action was refused.
     Denied(Denied),
     /// The text is empty, too long, or beyond the person's limit.
@@ -476,7 +478,7 @@ impl Team {
 }
 
 /// Returns the digest of answers, which people confirm.
-pub fn digest_of(content: Option<&str>) -> Digest {
+pub fn digest_of(content: Option<&str>) -> AnswersDigest {
     let mut hash = Sha256::new();
     hash.update(if content.is_some() { b"form" } else { b"link" });
     hash.update(content.unwrap_or_default());
@@ -498,7 +500,7 @@ impl Record {
         &self,
         id: &str,
         act: TeamAct<'_>,
-        by: Actor<'_>,
+        by: ActingPerson<'_>,
         people: &dyn Membership,
     ) -> Result<Acted, RecordError> {
         self.act_with(id, act, by, people, ActDetails::default())
@@ -513,7 +515,7 @@ impl Record {
         &self,
         id: &str,
         act: TeamAct<'_>,
-        by: Actor<'_>,
+        by: ActingPerson<'_>,
         people: &dyn Membership,
         details: ActDetails<'_>,
     ) -> Result<Acted, RecordError> {

@@ -1,7 +1,7 @@
 //! The gateway and `mcp-elicit rules simulate` decide alike: about callers of all kinds, and with the same plans.
 
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_policy::rules::{Approval as RuleApproval, CallOutcome, DEFAULT_DEADLINE};
+use mcp_elicit_policy::rules::{ApprovalPlan as RuleApproval, CallOutcome, DEFAULT_DEADLINE};
 use mcp_elicit_record::IdentityKey;
 use proptest::prelude::*;
 use serde_json::{Value, json};

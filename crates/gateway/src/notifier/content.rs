@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::{ElicitRequest, members};
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_inbox::team_view;
-use mcp_elicit_policy::quorum::State;
+use mcp_elicit_policy::quorum::QuorumState;
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::Record;
@@ -155,14 +155,14 @@ impl Summaries {
     pub(super) fn needs_page(&self, row: &Row, team: &Team) -> bool {
         let quorum = team.quorum();
         let hides_answers = match quorum.state() {
-            State::Open => false,
+            QuorumState::Open => false,
             // Nothing was entered into a form without fields, such as an approval: agreeing to it is all.
-            State::Filled { .. } => {
+            QuorumState::Filled { .. } => {
                 let parsed = self.record.parsed(row);
                 let form = parsed.as_deref().and_then(ParsedQuestion::form);
                 form.is_none_or(|form| !form.fields().is_empty())
             }
-            State::Ended(_) => true,
+            QuorumState::Ended(_) => true,
         };
         hides_answers
             || quorum.needs_recent_login()

@@ -11,7 +11,7 @@ use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::team_view::sentence;
 use mcp_elicit_inbox::viewer::{SignedIn, Viewer};
 use mcp_elicit_policy::Addressee;
-use mcp_elicit_policy::quorum::{Actor, Denied, State};
+use mcp_elicit_policy::quorum::{ActingPerson, Denied, QuorumState};
 use mcp_elicit_record::audit;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct};
@@ -159,7 +159,7 @@ impl SlackActs {
         comment: Option<&str>,
     ) -> Result<Done, Refusal> {
         let Actable { row, person, now } = actable;
-        let by = Actor {
+        let by = ActingPerson {
             person,
             // Slack does not report login times.
             login_age: None,
@@ -171,7 +171,7 @@ impl SlackActs {
         };
         let acted = record.act_with(&row.id, act, by, &people, details);
         match acted.await.map_err(|fault| failed(&fault))? {
-            Acted::Done(team, _) if matches!(team.quorum().state(), State::Ended(_)) => {
+            Acted::Done(team, _) if matches!(team.quorum().state(), QuorumState::Ended(_)) => {
                 Ok(Done::Ended)
             }
             Acted::Done(..) => Ok(Done::Waits),
@@ -224,7 +224,7 @@ impl Acts for SlackActs {
         let team = actable.row.team.as_deref();
         let act = match team.map(|team| team.quorum().state()) {
             // Without fields, there are no answers of others.
-            Some(State::Filled { digest, .. }) => TeamAct::Confirm { digest: *digest },
+            Some(QuorumState::Filled { digest, .. }) => TeamAct::Confirm { digest: *digest },
             _ => TeamAct::Fill {
                 answers: Some(&answers),
                 version: u32::try_from(version).unwrap_or(u32::MAX),
@@ -244,7 +244,7 @@ impl Acts for SlackActs {
         self.check_page(&actable.row)?;
         let quorum = actable.row.team.as_deref().map(Team::quorum);
         let has_changed = quorum.is_some_and(|quorum| {
-            *quorum.state() == State::Open && u64::from(quorum.version()) != version
+            *quorum.state() == QuorumState::Open && u64::from(quorum.version()) != version
         });
         if has_changed {
             return Err(denied(Denied::Changed));

@@ -13,8 +13,8 @@ use mcp_elicit_forms::web::{self, ConnectionBounds};
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_inbox::login::table::{Admission, Identity, Lifetimes};
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
-use mcp_elicit_policy::quorum::Actor;
+use mcp_elicit_policy::access::{AccessAction, AccessCell, ROLES, Role, TABLE};
+use mcp_elicit_policy::quorum::ActingPerson;
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
@@ -307,7 +307,7 @@ async fn a_question_that_ends_elsewhere_changes_its_message_and_takes_no_click()
     let rules = rig.teams.rules();
     let id = ask(&rig.record, &rules).await;
     rig.notifier.round().await.unwrap();
-    let by = Actor {
+    let by = ActingPerson {
         person: "bob",
         login_age: None,
     };
@@ -497,35 +497,35 @@ async fn the_table_of_roles_holds_in_slack() {
         for (action, row) in TABLE {
             let allowed = match row[column] {
                 // The caller of this rule is not addressed.
-                Cell::No | Cell::IfAddressed => false,
-                Cell::Own | Cell::Yes => true,
+                AccessCell::No | AccessCell::IfAddressed => false,
+                AccessCell::Own | AccessCell::Yes => true,
             };
             let done = match action {
-                Action::Act => {
+                AccessAction::Act => {
                     let id = ask(&rig, &json!({"type": "object", "properties": {}})).await;
                     let said = rig.click(user, "decline", &format!("{id}:0:-")).await;
                     let is_over = !rig.row(&id).await.lifecycle.is_open();
                     assert_eq!(is_over, said == "Saved. Thank you.", "{role:?}: {said}");
                     is_over
                 }
-                Action::SeeQuestion => {
+                AccessAction::SeeQuestion => {
                     let id = ask(&rig, &form).await;
                     let before = rig.got().await.len();
                     let opened = click(user, "review", &format!("{id}:0:-"));
                     rig.deliver(json!({"payload": opened})).await;
                     rig.shows_form(before).await
                 }
-                Action::SeeOwnHistory
-                | Action::SeeEntered
-                | Action::Comment
-                | Action::ListAll
-                | Action::Audit
-                | Action::ListSessions
-                | Action::EndSessions
-                | Action::EndGrant => continue,
+                AccessAction::SeeOwnHistory
+                | AccessAction::SeeEntered
+                | AccessAction::Comment
+                | AccessAction::ListAll
+                | AccessAction::Audit
+                | AccessAction::ListSessions
+                | AccessAction::EndSessions
+                | AccessAction::EndGrant => continue,
             };
             // Slack shows a question only to those who may act on it: the caller reads it in the inbox.
-            let allowed = allowed && !(action == Action::SeeQuestion && role == Role::Caller);
+            let allowed = allowed && !(action == AccessAction::SeeQuestion && role == Role::Caller);
             assert_eq!(done, allowed, "{role:?} {action:?}");
             cells += 1;
         }
@@ -665,7 +665,7 @@ async fn two_people_agree_one_in_slack_and_one_on_the_page() {
     assert_eq!(bob, "This question can only be answered in the inbox.");
     let row = rig.row(&id).await;
     let digest = rig.record.entered(&row).unwrap().unwrap().digest;
-    let by = Actor {
+    let by = ActingPerson {
         person: "bob",
         login_age: None,
     };

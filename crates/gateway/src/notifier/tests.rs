@@ -14,7 +14,7 @@ use mcp_elicit_inbox::login::table::{
 };
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::identity::Identity;
-use mcp_elicit_policy::quorum::{Actor, Membership};
+use mcp_elicit_policy::quorum::{ActingPerson, Membership};
 use mcp_elicit_policy::rules::Decision;
 use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
@@ -428,7 +428,7 @@ async fn people_and_programs_are_told_and_a_channel_that_fails_holds_up_nothing(
     assert_eq!(failed.len(), 1);
 
     // The question continues in the meantime.
-    let by = Actor {
+    let by = ActingPerson {
         person: "ada",
         login_age: None,
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_policy::quorum::Actor;
+use mcp_elicit_policy::quorum::ActingPerson;
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
 use mcp_elicit_record::{Record, clock};
@@ -76,7 +76,7 @@ from = "gateway@example.com"
         let to = Addressee::Person(to.to_owned());
         let act = TeamAct::Delegate { to, note: "yours" };
         let people = InFile(self.rules.people());
-        let by = Actor {
+        let by = ActingPerson {
             person: from,
             login_age: None,
         };

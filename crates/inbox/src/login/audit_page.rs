@@ -15,7 +15,7 @@ use mcp_elicit_forms::web::{
     self, Audit, AuditChoice, AuditFilters, AuditLine, AuditQuestion, AuditRows, Notice,
     OutcomeTone,
 };
-use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::audit::{self, AuditFilter, AuditedEvent, AuditedQuestion, Member};
 use mcp_elicit_record::store::AuditEntry;
 use serde::Deserialize;
@@ -117,7 +117,7 @@ fn reader<'v>(gate: &Gate, viewer: Option<&'v Viewer>) -> Result<&'v SignedIn, B
     let Some(signed_in) = viewer.person() else {
         return Err(Box::new(StatusCode::FORBIDDEN.into_response()));
     };
-    if access::may(gate.people().role(viewer), Action::Audit).is_ok() {
+    if access::may(gate.people().role(viewer), AccessAction::Audit).is_ok() {
         return Ok(signed_in);
     }
     let line = "Only auditors and administrators read the audit.";

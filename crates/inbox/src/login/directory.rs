@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
-use mcp_elicit_policy::access::{self, Action, Standing};
+use mcp_elicit_policy::access::{self, AccessAction, Standing};
 use mcp_elicit_policy::identity::{Identity, Sameness};
 use mcp_elicit_policy::people::Group;
-use mcp_elicit_policy::quorum::{Actor, Membership};
+use mcp_elicit_policy::quorum::{ActingPerson, Membership};
 use mcp_elicit_policy::{Addressee, People, Rules};
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::store::{ListKeys, Row};
@@ -287,7 +287,7 @@ impl DirectoryNow {
         let Viewer::Person(signed_in) = viewer else {
             return None;
         };
-        if access::may(self.role(viewer), Action::ListAll).is_ok() {
+        if access::may(self.role(viewer), AccessAction::ListAll).is_ok() {
             return None;
         }
         let person = signed_in.person.as_str();
@@ -441,11 +441,11 @@ impl QuestionPeople<'_> {
             return Sight::Whole;
         }
         let may = |action| access::may(standing, action).is_ok();
-        if may(Action::SeeEntered) {
+        if may(AccessAction::SeeEntered) {
             Sight::Whole
-        } else if may(Action::SeeQuestion) {
+        } else if may(AccessAction::SeeQuestion) {
             Sight::Question
-        } else if may(Action::ListAll) || may(Action::SeeOwnHistory) {
+        } else if may(AccessAction::ListAll) || may(AccessAction::SeeOwnHistory) {
             Sight::Outline
         } else {
             Sight::Nothing
@@ -457,7 +457,7 @@ impl QuestionPeople<'_> {
         if row.team.is_none() && viewer.person().is_none() {
             return true;
         }
-        access::may(self.standing(viewer, row), Action::Act).is_ok()
+        access::may(self.standing(viewer, row), AccessAction::Act).is_ok()
     }
 
     /// Returns `true` if an action of the viewer is missing: they may act under the rule, and have not confirmed yet.
@@ -487,12 +487,12 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns the actor of an action by this viewer; `None` for a viewer who is not a person.
-    pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<Actor<'v>> {
+    pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<ActingPerson<'v>> {
         let signed_in = viewer.person()?;
         let now = self.directory.now.as_millis();
         let age = |at: Timestamp| now.checked_sub(at.as_millis());
         let age = signed_in.logged_in_at.and_then(age);
-        Some(Actor {
+        Some(ActingPerson {
             person: &signed_in.person,
             login_age: age.map(Duration::from_millis),
         })

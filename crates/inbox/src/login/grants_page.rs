@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use mcp_elicit_forms::web::{self, GrantLine, Grants};
-use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::RecordError;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::grants::ApprovalGrant;
@@ -107,7 +107,7 @@ async fn visible(
             None => people.role(viewer),
         };
         let may = |action| access::may(standing, action).is_ok();
-        if !may(Action::EndGrant) && !may(Action::Audit) {
+        if !may(AccessAction::EndGrant) && !may(AccessAction::Audit) {
             continue;
         }
         let body = row.as_ref().map(|row| &*row.body);
@@ -124,7 +124,7 @@ async fn visible(
             rule: grant.rule.clone(),
             approved: system_time(grant.at),
             until: system_time(grant.until),
-            may_end: may(Action::EndGrant),
+            may_end: may(AccessAction::EndGrant),
         };
         visible.push((grant, line));
     }

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
-use mcp_elicit_policy::access::{self, Action};
+use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::outbox::Reached;
 use serde::Deserialize;
@@ -401,13 +401,13 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
             .into_iter()
             .map(|session| row_of(session, None))
             .collect(),
-        others: may(Action::ListSessions).then(|| {
+        others: may(AccessAction::ListSessions).then(|| {
             let others = others.into_iter();
             let of = |session: &LoginSession| Some(people.display_name(session.person()));
             others.map(|session| row_of(session, of(session))).collect()
         }),
-        may_end_others: may(Action::EndSessions),
-        may_audit: may(Action::Audit),
+        may_end_others: may(AccessAction::EndSessions),
+        may_audit: may(AccessAction::Audit),
         push: gate.push.as_ref().map(|push| PushAccount {
             key: push.public_key.clone(),
             devices,
@@ -592,7 +592,8 @@ async fn end(
         Ok(posted) => posted,
         Err(response) => return *response,
     };
-    let may_end_others = role.is_some_and(|role| access::may(role, Action::EndSessions).is_ok());
+    let may_end_others =
+        role.is_some_and(|role| access::may(role, AccessAction::EndSessions).is_ok());
     let id = value_of(&text, "session").unwrap_or_default();
     let may_end = |session: &LoginSession| {
         session.id() == id && (may_end_others || session.person() == signed_in.person)

@@ -1,7 +1,7 @@
 //! Access to pages and actions: roles, headers, links, forms of others and sessions.
 
 use mcp_elicit_forms::web::{ListFilter, ListView, QuestionStore as _, Viewer as _};
-use mcp_elicit_policy::access::{Action, Cell, ROLES, Role, TABLE};
+use mcp_elicit_policy::access::{AccessAction, AccessCell, ROLES, Role, TABLE};
 use mcp_elicit_record::timeline::TimelineKind;
 
 use mcp_elicit_record::grants::ApprovalGrant;
@@ -40,10 +40,10 @@ async fn the_table_of_roles_holds_on_the_pages() {
         };
         for (action, row) in TABLE {
             let allowed = match row[column] {
-                Cell::No => false,
-                Cell::Yes | Cell::Own => true,
+                AccessCell::No => false,
+                AccessCell::Yes | AccessCell::Own => true,
                 // The caller is in the group, and the rule excludes callers: the row's own test is `not-caller`.
-                Cell::IfAddressed => continue,
+                AccessCell::IfAddressed => continue,
             };
             let rig = rig(2).await;
             if role == Role::None {
@@ -56,22 +56,22 @@ async fn the_table_of_roles_holds_on_the_pages() {
             let person = Person::enter(&rig, name).await;
             let page = person.get(&person.question("")).await;
             let done = match action {
-                Action::SeeQuestion => page.body.contains("Who?"),
-                Action::SeeOwnHistory => page.body.contains("History of the question"),
-                Action::SeeEntered => page.body.contains("Moon"),
-                Action::ListAll => person.get("/").await.body.contains("data-row"),
-                Action::Act => page.body.contains("id=\"answer\""),
-                Action::Comment => page.body.contains("name=\"text\""),
-                Action::Audit => {
+                AccessAction::SeeQuestion => page.body.contains("Who?"),
+                AccessAction::SeeOwnHistory => page.body.contains("History of the question"),
+                AccessAction::SeeEntered => page.body.contains("Moon"),
+                AccessAction::ListAll => person.get("/").await.body.contains("data-row"),
+                AccessAction::Act => page.body.contains("id=\"answer\""),
+                AccessAction::Comment => page.body.contains("name=\"text\""),
+                AccessAction::Audit => {
                     let audit = person.get("/audit?view=events").await;
                     audit.status == 200 && audit.body.contains("<strong>asked</strong>")
                 }
-                Action::ListSessions => person
+                AccessAction::ListSessions => person
                     .get("/account")
                     .await
                     .body
                     .contains("Sessions of others"),
-                Action::EndSessions => {
+                AccessAction::EndSessions => {
                     let account = person.get("/account").await;
                     let ada = other_session(&account);
                     let form = format!(
@@ -81,7 +81,7 @@ async fn the_table_of_roles_holds_on_the_pages() {
                     );
                     person.post("/account/end", &form).await.status == 303 && ada.is_some()
                 }
-                Action::EndGrant => {
+                AccessAction::EndGrant => {
                     keep_grant(&rig).await;
                     let account = person.get("/account").await;
                     let form = format!("csrf={}&grant=k", account.csrf());
@@ -92,8 +92,11 @@ async fn the_table_of_roles_holds_on_the_pages() {
             };
             // People who are asked, and callers in the group, see more than this column alone says; roles add up.
             let adds_up = match (role, action) {
-                (Role::Caller, Action::SeeEntered | Action::ListAll | Action::EndGrant)
-                | (Role::Addressed, Action::SeeOwnHistory | Action::ListAll) => true,
+                (
+                    Role::Caller,
+                    AccessAction::SeeEntered | AccessAction::ListAll | AccessAction::EndGrant,
+                )
+                | (Role::Addressed, AccessAction::SeeOwnHistory | AccessAction::ListAll) => true,
                 _ => allowed,
             };
             assert_eq!(done, adds_up, "{name} {action:?}");

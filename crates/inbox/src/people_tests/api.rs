@@ -1,6 +1,6 @@
 //! The table of roles over the API: it gives no access to a question that a rule asks people, with any key or cookie.
 
-use mcp_elicit_policy::access::{Action, ROLES, Role, TABLE};
+use mcp_elicit_policy::access::{AccessAction, ROLES, Role, TABLE};
 
 use super::*;
 
@@ -114,17 +114,21 @@ async fn the_table_of_roles_is_not_widened_over_the_api() {
             let is_refused = |status: u16| matches!(status, 401 | 403 | 404 | 405);
             for (action, _) in TABLE {
                 let done = match action {
-                    Action::SeeQuestion | Action::SeeOwnHistory => reached.read.contains("Who?"),
-                    Action::SeeEntered => reached.read.contains("Moon"),
-                    Action::ListAll => reached.read.contains(&rig.id),
-                    Action::Act | Action::Comment => {
+                    AccessAction::SeeQuestion | AccessAction::SeeOwnHistory => {
+                        reached.read.contains("Who?")
+                    }
+                    AccessAction::SeeEntered => reached.read.contains("Moon"),
+                    AccessAction::ListAll => reached.read.contains(&rig.id),
+                    AccessAction::Act | AccessAction::Comment => {
                         let mut sent = reached.sent.iter();
                         sent.any(|(_, status)| !is_refused(*status))
                     }
-                    Action::Audit => !is_refused(reached.audit),
-                    Action::ListSessions | Action::EndSessions => reached.read.contains("session"),
+                    AccessAction::Audit => !is_refused(reached.audit),
+                    AccessAction::ListSessions | AccessAction::EndSessions => {
+                        reached.read.contains("session")
+                    }
                     // The API has no address for it.
-                    Action::EndGrant => reached.read.contains("grant"),
+                    AccessAction::EndGrant => reached.read.contains("grant"),
                 };
                 assert!(!done, "{name} {action:?} {:?}", reached.sent);
                 cells += 1;

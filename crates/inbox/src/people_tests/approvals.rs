@@ -145,7 +145,7 @@ async fn a_claim_says_how_long_it_lasts_and_what_it_keeps_others_from() {
 async fn nobody_is_offered_to_hand_on_what_must_be_refused() {
     let none = json!({"type": "object", "properties": {}});
     let plan = Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: ["ada", "bob"]
                 .map(|name| Addressee::Person(name.to_owned()))
                 .to_vec(),
@@ -199,7 +199,7 @@ async fn nobody_is_chosen_to_hand_a_question_on_to() {
 async fn cancelling_is_offered_to_a_person_alone_and_says_what_it_does() {
     let none = json!({"type": "object", "properties": {}});
     let alone = Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: vec![Addressee::Person("ada".to_owned())],
             ..plan(1).ask
         },

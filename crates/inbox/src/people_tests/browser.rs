@@ -536,7 +536,7 @@ async fn crowded() -> Rig {
             ),
         };
         let login_age = None;
-        let by = Actor { person, login_age };
+        let by = ActingPerson { person, login_age };
         let acted = rig.record.act(&rig.id, act, by, &Everybody).await.unwrap();
         assert!(matches!(acted, Acted::Done(..)), "{acted:?}");
     }

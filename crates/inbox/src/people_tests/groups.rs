@@ -38,7 +38,7 @@ async fn waiting() -> Rig {
         need: NonZeroU8::MIN,
     };
     let plan = Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: vec![group("platform"), group("security")],
             each: vec![part("platform"), part("security")],
             need: NonZeroU8::new(2).unwrap(),

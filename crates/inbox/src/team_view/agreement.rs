@@ -118,8 +118,8 @@ mod tests {
     use std::time::Duration;
 
     use mcp_elicit_core::form::Form;
-    use mcp_elicit_policy::quorum::Actor;
-    use mcp_elicit_policy::rules::{Ask, Plan};
+    use mcp_elicit_policy::quorum::ActingPerson;
+    use mcp_elicit_policy::rules::{AskedPeople, Plan};
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
     use mcp_elicit_record::{Keys, LockFile, Record, clock};
@@ -165,7 +165,7 @@ mod tests {
             let keys = Keys::random().unwrap();
             let record = Arc::new(Record::new(store, keys, lock, clock::now));
             let plan = Plan {
-                ask: Ask {
+                ask: AskedPeople {
                     to: vec![Addressee::Group("ops".to_owned())],
                     each: Vec::new(),
                     need: NonZeroU8::new(2).unwrap(),
@@ -194,7 +194,7 @@ mod tests {
 
         async fn act(&self, person: &str, act: TeamAct<'_>) {
             let login_age = None;
-            let by = Actor { person, login_age };
+            let by = ActingPerson { person, login_age };
             let acted = self.record.act(&self.id, act, by, &self.people);
             let acted = acted.await.unwrap();
             assert!(matches!(acted, Acted::Done(..)), "{acted:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::Addressee;
-use mcp_elicit_policy::quorum::{Membership, Quorum, QuorumEnd, State};
+use mcp_elicit_policy::quorum::{Membership, Quorum, QuorumEnd, QuorumState};
 use mcp_elicit_policy::rules::duration_text;
 use mcp_elicit_policy::schedule::Due;
 use mcp_elicit_record::store::Row;
@@ -113,7 +113,7 @@ pub(super) fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<Stri
     let time = team.good_for.filter(|_| team.is_approval)?;
     if !matches!(
         team.quorum().state(),
-        State::Ended(QuorumEnd::Answered { .. })
+        QuorumState::Ended(QuorumEnd::Answered { .. })
     ) {
         return None;
     }

@@ -14,20 +14,20 @@ const MAX_DEPTH: usize = 32;
 pub(super) const MAX_ELEMENTS: usize = 1_000;
 
 /// A value of the arguments.
-pub(super) enum Json<'a> {
+pub(super) enum ArgumentValue<'a> {
     Null,
     Bool(bool),
     Int(i64),
     Double(f64),
     Text(Cow<'a, str>),
-    List(Vec<Json<'a>>),
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    List(Vec<ArgumentValue<'a>>),
+    Object(Vec<(Cow<'a, str>, ArgumentValue<'a>)>),
     /// Too deep, too long, a number that no type represents exactly, or an object with a duplicate member: equal to
     /// nothing, and an error when used. Contains its position, which distinguishes two of them.
     Unreadable(usize),
 }
 
-impl<'a> Json<'a> {
+impl<'a> ArgumentValue<'a> {
     /// Reads the arguments of a call; `None` if they are not an object, too large or ambiguous.
     pub(super) fn arguments(text: &'a str) -> Option<Self> {
         if text.len() > MAX_BYTES {
@@ -54,7 +54,7 @@ impl<'a> Json<'a> {
             Some(b'n') => Some(Self::Null),
             Some(b't') => Some(Self::Bool(true)),
             Some(b'f') => Some(Self::Bool(false)),
-            Some(b'"') => serde_json::from_str::<Text<'a>>(text)
+            Some(b'"') => serde_json::from_str::<ArgumentText<'a>>(text)
                 .ok()
                 .map(|text| Self::Text(text.0)),
             Some(b'[' | b'{') if depth == 0 => None,
@@ -67,21 +67,21 @@ impl<'a> Json<'a> {
     }
 }
 
-fn list(text: &str, depth: usize) -> Option<Json<'_>> {
+fn list(text: &str, depth: usize) -> Option<ArgumentValue<'_>> {
     let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     if items.len() > MAX_ELEMENTS {
         return None;
     }
-    Some(Json::List(
+    Some(ArgumentValue::List(
         items
             .iter()
-            .map(|item| Json::read(item.get(), depth - 1))
+            .map(|item| ArgumentValue::read(item.get(), depth - 1))
             .collect(),
     ))
 }
 
-fn object(text: &str, depth: usize) -> Option<Json<'_>> {
-    let Members(members) = serde_json::from_str(text).ok()?;
+fn object(text: &str, depth: usize) -> Option<ArgumentValue<'_>> {
+    let ArgumentObject(members) = serde_json::from_str(text).ok()?;
     if members.len() > MAX_ELEMENTS {
         return None;
     }
@@ -91,18 +91,18 @@ fn object(text: &str, depth: usize) -> Option<Json<'_>> {
         return None;
     }
     let members = members.into_iter();
-    Some(Json::Object(
+    Some(ArgumentValue::Object(
         members
-            .map(|(name, value)| (name.0, Json::read(value.get(), depth - 1)))
+            .map(|(name, value)| (name.0, ArgumentValue::read(value.get(), depth - 1)))
             .collect(),
     ))
 }
 
 /// Returns a number that an integer or a double represents without loss; a double represents the decimal fraction that
 /// it is written as, such as 0.1.
-fn number(text: &str) -> Option<Json<'static>> {
+fn number(text: &str) -> Option<ArgumentValue<'static>> {
     if let Ok(whole) = text.parse::<i64>() {
-        return Some(Json::Int(whole));
+        return Some(ArgumentValue::Int(whole));
     }
     let double: f64 = text.parse().ok()?;
     if !double.is_finite() {
@@ -115,7 +115,7 @@ fn number(text: &str) -> Option<Json<'static>> {
         // Rust writes the exact digits of an integral double.
         format!("{double:.0}") == text
     };
-    is_held.then_some(Json::Double(double))
+    is_held.then_some(ArgumentValue::Double(double))
 }
 
 /// Returns a decimal number as its sign, its digits without zeros at either end, and their power of ten. `None` if that
@@ -142,35 +142,35 @@ fn decimal(text: &str) -> Option<(bool, String, i64)> {
 }
 
 /// A text, borrowed if it has no escapes.
-struct Text<'a>(Cow<'a, str>);
+struct ArgumentText<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for ArgumentText<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Text<'de>;
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = ArgumentText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
+                Ok(ArgumentText(Cow::Borrowed(text)))
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+                Ok(ArgumentText(Cow::Owned(text.to_owned())))
             }
         }
-        deserializer.deserialize_str(Reader)
+        deserializer.deserialize_str(TextVisitor)
     }
 }
 
 /// The members of an object in order, duplicates included.
-struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
+struct ArgumentObject<'a>(Vec<(ArgumentText<'a>, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for ArgumentObject<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = ArgumentObject<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -179,10 +179,10 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(ArgumentObject(members))
             }
         }
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 
@@ -190,29 +190,30 @@ impl<'de> Deserialize<'de> for Members<'de> {
 mod tests {
     use super::*;
 
-    fn text(json: &Json<'_>) -> String {
+    fn text(json: &ArgumentValue<'_>) -> String {
         match json {
-            Json::Null => "null".to_owned(),
-            Json::Bool(truth) => truth.to_string(),
-            Json::Int(whole) => format!("int {whole}"),
-            Json::Double(double) => format!("double {double}"),
-            Json::Text(text) => format!("{text:?}"),
-            Json::List(list) => {
+            ArgumentValue::Null => "null".to_owned(),
+            ArgumentValue::Bool(truth) => truth.to_string(),
+            ArgumentValue::Int(whole) => format!("int {whole}"),
+            ArgumentValue::Double(double) => format!("double {double}"),
+            ArgumentValue::Text(text) => format!("{text:?}"),
+            ArgumentValue::List(list) => {
                 format!("[{}]", list.iter().map(text).collect::<Vec<_>>().join(","))
             }
-            Json::Object(members) => {
+            ArgumentValue::Object(members) => {
                 let members = members
                     .iter()
                     .map(|(name, value)| format!("{name}:{}", text(value)));
                 format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }
-            Json::Unreadable(_) => "unreadable".to_owned(),
+            ArgumentValue::Unreadable(_) => "unreadable".to_owned(),
         }
     }
 
     #[test]
     fn numbers_are_exact_or_unreadable() {
-        let read = |value: &str| text(&Json::arguments(&format!("{{\"a\":{value}}}")).unwrap());
+        let read =
+            |value: &str| text(&ArgumentValue::arguments(&format!("{{\"a\":{value}}}")).unwrap());
         for (value, expected) in [
             ("1", "int 1"),
             ("-9223372036854775808", "int -9223372036854775808"),
@@ -244,14 +245,17 @@ mod tests {
 
     #[test]
     fn what_is_too_large_too_deep_or_ambiguous_is_not_read() {
-        assert!(Json::arguments("[1]").is_none());
-        assert!(Json::arguments("{\"a\":1,\"a\":1}").is_none());
-        assert!(Json::arguments("{").is_none());
+        assert!(ArgumentValue::arguments("[1]").is_none());
+        assert!(ArgumentValue::arguments("{\"a\":1,\"a\":1}").is_none());
+        assert!(ArgumentValue::arguments("{").is_none());
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
-        assert!(Json::arguments(&large).is_none());
+        assert!(ArgumentValue::arguments(&large).is_none());
         let long = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_ELEMENTS));
-        assert_eq!(text(&Json::arguments(&long).unwrap()), "{a:unreadable}");
+        assert_eq!(
+            text(&ArgumentValue::arguments(&long).unwrap()),
+            "{a:unreadable}"
+        );
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(40), "]".repeat(40));
-        assert!(text(&Json::arguments(&deep).unwrap()).contains("[unreadable]"));
+        assert!(text(&ArgumentValue::arguments(&deep).unwrap()).contains("[unreadable]"));
     }
 }

@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 use super::arguments::MAX_ELEMENTS;
 use super::environment::VARIABLES;
 use super::prefixes::Prefixes;
-use super::types::{FUNCTIONS, Member, Type, variable};
+use super::types::{FUNCTIONS, MemberType, Type, variable};
 use super::{Remark, Required, domains};
 use crate::defect::nearest;
 
@@ -18,7 +18,7 @@ const MAX_NODES: usize = 200;
 const MAX_PATTERN: usize = 256;
 
 /// The findings about one condition.
-pub(super) struct Checked {
+pub(super) struct CheckedCondition {
     pub(super) defects: Vec<Remark>,
     pub(super) warnings: Vec<Remark>,
     /// The variables read, each with the byte of its first occurrence.
@@ -30,8 +30,8 @@ pub(super) struct Checked {
 }
 
 /// Checks a condition, in which `has` and other macros must not be expanded.
-pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
-    let mut walk = Walk {
+pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> CheckedCondition {
+    let mut walk = ConditionWalk {
         source,
         locals: Vec::new(),
         in_macro: false,
@@ -39,7 +39,7 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
         read: BTreeSet::new(),
         tested: BTreeSet::new(),
         prefixes: Prefixes::default(),
-        checked: Checked {
+        checked: CheckedCondition {
             defects: Vec::new(),
             warnings: Vec::new(),
             variables: Vec::new(),
@@ -85,7 +85,7 @@ pub(super) fn check(expression: &IdedExpr, source: &SourceInfo) -> Checked {
     walk.checked
 }
 
-struct Walk<'s> {
+struct ConditionWalk<'s> {
     source: &'s SourceInfo,
     locals: Vec<(String, Type)>,
     in_macro: bool,
@@ -94,10 +94,10 @@ struct Walk<'s> {
     read: BTreeSet<(String, usize)>,
     tested: BTreeSet<String>,
     prefixes: Prefixes,
-    checked: Checked,
+    checked: CheckedCondition,
 }
 
-impl Walk<'_> {
+impl ConditionWalk<'_> {
     fn at(&self, expression: &IdedExpr) -> usize {
         let start = self
             .source
@@ -211,9 +211,9 @@ impl Walk<'_> {
             Type::Record(record) => {
                 if let Some((_, member)) = record.members.iter().find(|(name, _)| *name == field) {
                     return match member {
-                        Member::Bool => Type::Bool,
-                        Member::Int => Type::Int,
-                        Member::Text => Type::Text,
+                        MemberType::Bool => Type::Bool,
+                        MemberType::Int => Type::Int,
+                        MemberType::Text => Type::Text,
                     };
                 }
                 let names = record.members.iter().map(|(name, _)| *name);

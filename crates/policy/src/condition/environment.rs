@@ -9,7 +9,7 @@ use cel::context::VariableResolver;
 use cel::objects::{Key, Map, Opaque};
 
 use super::ConditionError;
-use super::arguments::Json;
+use super::arguments::ArgumentValue;
 use super::comparison::Interner;
 use crate::facts::{Facts, QuestionFacts};
 
@@ -42,7 +42,7 @@ pub(crate) struct Environment<'f> {
     pub(crate) facts: &'f Facts<'f>,
     pub(crate) question: Option<&'f QuestionFacts>,
     names: &'f Interner,
-    arguments: OnceLock<Option<Json<'f>>>,
+    arguments: OnceLock<Option<ArgumentValue<'f>>>,
     values: [OnceLock<Option<Box<dyn Val>>>; VARIABLES.len()],
 }
 
@@ -61,11 +61,11 @@ impl<'f> Environment<'f> {
         }
     }
 
-    fn arguments(&self) -> Option<&Json<'f>> {
+    fn arguments(&self) -> Option<&ArgumentValue<'f>> {
         self.arguments
             .get_or_init(|| {
                 let call = self.facts.call?;
-                Json::arguments(call.arguments.unwrap_or("{}"))
+                ArgumentValue::arguments(call.arguments.unwrap_or("{}"))
             })
             .as_ref()
     }
@@ -109,11 +109,13 @@ impl<'f> Environment<'f> {
                     here = here.member(name)?;
                 }
                 match here {
-                    Json::Text(text) => Some(Scalar::Text(text)),
-                    Json::Int(whole) => Some(Scalar::Int(*whole)),
-                    Json::Bool(truth) => Some(Scalar::Bool(*truth)),
-                    Json::Null | Json::List(_) | Json::Object(_) => Some(Scalar::Other),
-                    Json::Double(_) | Json::Unreadable(_) => None,
+                    ArgumentValue::Text(text) => Some(Scalar::Text(text)),
+                    ArgumentValue::Int(whole) => Some(Scalar::Int(*whole)),
+                    ArgumentValue::Bool(truth) => Some(Scalar::Bool(*truth)),
+                    ArgumentValue::Null | ArgumentValue::List(_) | ArgumentValue::Object(_) => {
+                        Some(Scalar::Other)
+                    }
+                    ArgumentValue::Double(_) | ArgumentValue::Unreadable(_) => None,
                 }
             }
             ("caller", [member]) => Some(Scalar::Text(match member.as_str() {
@@ -239,23 +241,23 @@ fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
 
 /// A value that CEL cannot represent: an error in every use.
 #[derive(Debug, PartialEq, Eq)]
-struct Unreadable(usize);
+struct UnrepresentableValue(usize);
 
-impl Opaque for Unreadable {
+impl Opaque for UnrepresentableValue {
     fn runtime_type_name(&self) -> &'static str {
         "mcp_elicit.unreadable"
     }
 }
 
-fn value(json: &Json<'_>) -> Value {
+fn value(json: &ArgumentValue<'_>) -> Value {
     match json {
-        Json::Null => Value::Null,
-        Json::Bool(truth) => Value::Bool(*truth),
-        Json::Int(whole) => Value::Int(*whole),
-        Json::Double(double) => Value::Float(*double),
-        Json::Text(text) => Value::String(Arc::new(text.clone().into_owned())),
-        Json::List(list) => Value::List(Arc::new(list.iter().map(value).collect())),
-        Json::Object(members) => {
+        ArgumentValue::Null => Value::Null,
+        ArgumentValue::Bool(truth) => Value::Bool(*truth),
+        ArgumentValue::Int(whole) => Value::Int(*whole),
+        ArgumentValue::Double(double) => Value::Float(*double),
+        ArgumentValue::Text(text) => Value::String(Arc::new(text.clone().into_owned())),
+        ArgumentValue::List(list) => Value::List(Arc::new(list.iter().map(value).collect())),
+        ArgumentValue::Object(members) => {
             let members = members.iter().map(|(name, member)| {
                 (
                     Key::String(Arc::new(name.clone().into_owned())),
@@ -266,6 +268,6 @@ fn value(json: &Json<'_>) -> Value {
                 map: Arc::new(members.collect()),
             })
         }
-        Json::Unreadable(place) => Value::Opaque(Arc::new(Unreadable(*place))),
+        ArgumentValue::Unreadable(place) => Value::Opaque(Arc::new(UnrepresentableValue(*place))),
     }
 }

@@ -22,12 +22,12 @@ const TRAVERSALS: [&str; 8] = [
 /// The comparisons of one condition.
 #[derive(Default)]
 pub(super) struct Prefixes {
-    compared: Vec<Compared>,
+    compared: Vec<ComparedPrefix>,
     /// The paths in which the condition looks for `..`.
     guarded: BTreeSet<String>,
 }
 
-struct Compared {
+struct ComparedPrefix {
     /// The compared text, as the condition names it.
     path: String,
     prefix: String,
@@ -46,7 +46,7 @@ impl Prefixes {
     pub(super) fn starts_with(&mut self, path: String, prefix: &str, at: usize) {
         if is_folder(prefix) {
             let prefix = prefix.to_owned();
-            self.compared.push(Compared { path, prefix, at });
+            self.compared.push(ComparedPrefix { path, prefix, at });
         }
     }
 
@@ -58,7 +58,7 @@ impl Prefixes {
             ways.iter().any(|way| compiled.is_match(way))
         };
         if is_folder(&prefix) && TRAVERSALS.iter().any(|way| leads_out(way)) {
-            self.compared.push(Compared { path, prefix, at });
+            self.compared.push(ComparedPrefix { path, prefix, at });
         }
     }
 
@@ -66,7 +66,7 @@ impl Prefixes {
     pub(super) fn warning(self) -> Option<Remark> {
         let guarded = self.guarded;
         let mut compared = self.compared.into_iter();
-        let Compared { path, prefix, at } =
+        let ComparedPrefix { path, prefix, at } =
             compared.find(|compared| !guarded.contains(&compared.path))?;
         Some(Remark {
             at,

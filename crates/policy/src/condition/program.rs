@@ -8,7 +8,7 @@ use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, ParseError, ParseErrors, Value};
 use regex::Regex;
 
-use super::check::{Checked, check};
+use super::check::{CheckedCondition, check};
 use super::comparison::{Comparison, Interner};
 use super::environment::Environment;
 use super::size::too_large;
@@ -63,7 +63,7 @@ impl Condition {
         }
         let parsed = WRITTEN.parser().parse_with_source_info(source);
         let (written, info) = parsed.map_err(|errors| syntax(source, errors))?;
-        let Checked {
+        let CheckedCondition {
             defects,
             warnings,
             variables,

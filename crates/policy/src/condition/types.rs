@@ -10,73 +10,73 @@ pub(super) enum Type {
     Null,
     List(Box<Type>),
     Map(Box<Type>),
-    Record(&'static Record),
+    Record(&'static RecordType),
     /// Determined at evaluation.
     Any,
 }
 
 /// A value with fixed members.
 #[derive(Debug, PartialEq)]
-pub(super) struct Record {
+pub(super) struct RecordType {
     pub(super) name: &'static str,
-    pub(super) members: &'static [(&'static str, Member)],
+    pub(super) members: &'static [(&'static str, MemberType)],
 }
 
 /// The type of a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Member {
+pub(super) enum MemberType {
     Bool,
     Int,
     Text,
 }
 
-static CALLER: Record = Record {
+static CALLER: RecordType = RecordType {
     name: "caller",
     members: &[
-        ("issuer", Member::Text),
-        ("subject", Member::Text),
-        ("name", Member::Text),
-        ("mail", Member::Text),
-        ("client", Member::Text),
-        ("person", Member::Text),
-        ("kind", Member::Text),
+        ("issuer", MemberType::Text),
+        ("subject", MemberType::Text),
+        ("name", MemberType::Text),
+        ("mail", MemberType::Text),
+        ("client", MemberType::Text),
+        ("person", MemberType::Text),
+        ("kind", MemberType::Text),
     ],
 };
-static ANNOTATIONS: Record = Record {
+static ANNOTATIONS: RecordType = RecordType {
     name: "annotations",
     members: &[
-        ("readOnly", Member::Bool),
-        ("destructive", Member::Bool),
-        ("idempotent", Member::Bool),
-        ("openWorld", Member::Bool),
+        ("readOnly", MemberType::Bool),
+        ("destructive", MemberType::Bool),
+        ("idempotent", MemberType::Bool),
+        ("openWorld", MemberType::Bool),
     ],
 };
-static QUESTION: Record = Record {
+static QUESTION: RecordType = RecordType {
     name: "question",
     members: &[
-        ("mode", Member::Text),
-        ("message", Member::Text),
-        ("host", Member::Text),
-        ("credentials", Member::Bool),
+        ("mode", MemberType::Text),
+        ("message", MemberType::Text),
+        ("host", MemberType::Text),
+        ("credentials", MemberType::Bool),
     ],
 };
-static FIELD: Record = Record {
+static FIELD: RecordType = RecordType {
     name: "a field",
     members: &[
-        ("kind", Member::Text),
-        ("format", Member::Text),
-        ("required", Member::Bool),
-        ("options", Member::Int),
+        ("kind", MemberType::Text),
+        ("format", MemberType::Text),
+        ("required", MemberType::Bool),
+        ("options", MemberType::Int),
     ],
 };
-static NOW: Record = Record {
+static NOW: RecordType = RecordType {
     name: "now",
     members: &[
-        ("unix", Member::Int),
-        ("hour", Member::Int),
-        ("minute", Member::Int),
-        ("weekday", Member::Int),
-        ("date", Member::Text),
+        ("unix", MemberType::Int),
+        ("hour", MemberType::Int),
+        ("minute", MemberType::Int),
+        ("weekday", MemberType::Int),
+        ("date", MemberType::Text),
     ],
 };
 

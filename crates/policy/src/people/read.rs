@@ -6,14 +6,14 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Addressee, Group, People, PersonEntry, mail_key};
 use crate::defect::nearest;
-use crate::document::{Reader, Value, parse_duration};
+use crate::document::{DocumentReader, SpannedValue, parse_duration};
 
 impl People {
     /// Reads `person:NAME`, `group:NAME`, `{ person = NAME }` or `{ group = NAME }`, which must be in the file.
     pub(crate) fn addressee<'t>(
         &self,
-        reader: &mut Reader<'t>,
-        value: &Value<'t>,
+        reader: &mut DocumentReader<'t>,
+        value: &SpannedValue<'t>,
         inside: &str,
     ) -> Option<Addressee> {
         let at = value.span().start;
@@ -58,7 +58,7 @@ impl People {
     /// Reports an addressee that is not in the file.
     pub(crate) fn check(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut DocumentReader<'_>,
         addressee: Addressee,
         at: usize,
     ) -> Option<Addressee> {
@@ -97,7 +97,7 @@ impl People {
     }
 
     /// Reads `[people]`, `[groups]` and `[roles]`.
-    pub(crate) fn read<'t>(reader: &mut Reader<'t>, file: &DeTable<'t>) -> Self {
+    pub(crate) fn read<'t>(reader: &mut DocumentReader<'t>, file: &DeTable<'t>) -> Self {
         let mut all = Self::default();
         if let Some(people) = file
             .get("people")
@@ -122,7 +122,12 @@ impl People {
         all
     }
 
-    fn role<'t>(&self, reader: &mut Reader<'t>, roles: &DeTable<'t>, name: &str) -> Vec<Addressee> {
+    fn role<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        roles: &DeTable<'t>,
+        name: &str,
+    ) -> Vec<Addressee> {
         let Some(value) = roles.get(name) else {
             return Vec::new();
         };
@@ -134,7 +139,7 @@ impl People {
         addressees
     }
 
-    fn read_people<'t>(&mut self, reader: &mut Reader<'t>, people: &DeTable<'t>) {
+    fn read_people<'t>(&mut self, reader: &mut DocumentReader<'t>, people: &DeTable<'t>) {
         // Values that only one person may have, with that person's name.
         let mut mails = BTreeMap::new();
         let mut subjects = BTreeMap::new();
@@ -257,7 +262,7 @@ impl People {
         }
     }
 
-    fn read_groups<'t>(&mut self, reader: &mut Reader<'t>, groups: &DeTable<'t>) {
+    fn read_groups<'t>(&mut self, reader: &mut DocumentReader<'t>, groups: &DeTable<'t>) {
         let mut direct: BTreeMap<&str, Direct> = BTreeMap::new();
         for (name, value) in in_order(groups) {
             check_name(reader, name, value, "group");
@@ -339,10 +344,10 @@ impl People {
     /// Reads the members of one group: names of people, or `group:NAME`.
     fn members<'t>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut DocumentReader<'t>,
         groups: &DeTable<'t>,
         name: &str,
-        value: &Value<'t>,
+        value: &SpannedValue<'t>,
     ) -> Direct {
         let mut direct = Direct {
             is_sound: matches!(value.get_ref(), DeValue::Array(_)),
@@ -415,7 +420,7 @@ struct Direct {
 const CHANNELS: [&str; 5] = ["mail", "slack", "teams", "webhook", "push"];
 
 /// Returns the members of a table in the order of the file.
-fn in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<(&'v str, &'v Value<'t>)> {
+fn in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<(&'v str, &'v SpannedValue<'t>)> {
     let mut members: Vec<_> = table.iter().collect();
     members.sort_by_key(|(key, _)| key.span().start);
     members
@@ -424,7 +429,7 @@ fn in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<(&'v str, &'v Value<'t>)> {
         .collect()
 }
 
-fn check_name(reader: &mut Reader<'_>, name: &str, value: &Value<'_>, what: &str) {
+fn check_name(reader: &mut DocumentReader<'_>, name: &str, value: &SpannedValue<'_>, what: &str) {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         let message = format!(

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Approval, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
+use super::{ApprovalPlan, Decision, OnError, Plan, RefuseDecision, Rule, RulePhase, Rules};
 use crate::condition::{Condition, ConditionError, Environment};
-use crate::facts::{Call, Facts, QuestionFacts};
+use crate::facts::{Facts, KnownCall, QuestionFacts};
 use crate::people::Addressee;
 
 /// The decision about a call, before it goes to its server.
@@ -17,18 +17,18 @@ pub enum Admit<'r> {
     /// The call proceeds, with the rule that allowed it, if any.
     Free(Option<&'r str>),
     /// It is refused by this rule.
-    Refuse(&'r str, Refusal),
+    Refuse(&'r str, RefuseDecision),
     /// It waits for approval by this rule.
-    Approve(&'r str, Approval),
+    Approve(&'r str, ApprovalPlan),
 }
 
 /// The decision about a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Planned<'r> {
+pub enum PlannedQuestion<'r> {
     /// The question is asked, with the rule, if one matched.
     Ask(Option<&'r str>, Box<Plan>),
     /// It is refused by this rule.
-    Refuse(&'r str, Refusal),
+    Refuse(&'r str, RefuseDecision),
 }
 
 /// The parts of a call's arguments that the decision about any question in it may depend on.
@@ -86,11 +86,11 @@ pub struct RuleError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview<'r> {
     /// The phase that decided.
-    pub phase: Phase,
+    pub phase: RulePhase,
     /// The decision about the call.
     pub admit: Admit<'r>,
     /// The decision about the question, if the call is admitted.
-    pub planned: Option<Planned<'r>>,
+    pub planned: Option<PlannedQuestion<'r>>,
     /// `true` if a rule could not be evaluated without a question, so that the decision may differ.
     pub needs_question: bool,
     /// Rules before the deciding one.
@@ -99,34 +99,34 @@ pub struct Preview<'r> {
     pub errors: Vec<RuleError>,
 }
 
-enum Verdict {
+enum RuleMatch {
     Match,
     Skip(SkipReason),
     Error(ConditionError),
 }
 
 impl Rule {
-    fn judge(&self, phase: Phase, environment: &Environment<'_>) -> Verdict {
+    fn judge(&self, phase: RulePhase, environment: &Environment<'_>) -> RuleMatch {
         if self.phase != phase {
-            return Verdict::Skip(SkipReason::Phase);
+            return RuleMatch::Skip(SkipReason::Phase);
         }
         let facts = environment.facts;
         if !self.is_for_server(facts.server) {
-            return Verdict::Skip(SkipReason::Server);
+            return RuleMatch::Skip(SkipReason::Server);
         }
         if self.is_for_target(facts) == Some(false) {
-            return Verdict::Skip(SkipReason::Tool);
+            return RuleMatch::Skip(SkipReason::Tool);
         }
         if self.needs_question {
             let Some(question) = environment.question else {
-                return Verdict::Skip(SkipReason::NeedsQuestion);
+                return RuleMatch::Skip(SkipReason::NeedsQuestion);
             };
             if let Decision::Refuse(refusal) = &self.decision
                 && refusal.is_about_questions()
                 && !(refusal.modes.contains(&question.mode)
                     || refusal.credentials && question.credentials)
             {
-                return Verdict::Skip(SkipReason::Question);
+                return RuleMatch::Skip(SkipReason::Question);
             }
         }
         match self
@@ -135,12 +135,12 @@ impl Rule {
             .map(|condition| condition.evaluate(environment))
         {
             // The condition is false for every call.
-            Some(Ok(false)) => Verdict::Skip(SkipReason::When),
-            Some(Err(error)) => Verdict::Error(error),
+            Some(Ok(false)) => RuleMatch::Skip(SkipReason::When),
+            Some(Err(error)) => RuleMatch::Error(error),
             None | Some(Ok(true)) if self.is_for_target(facts).is_none() => {
-                Verdict::Error(ConditionError::UnknownCall)
+                RuleMatch::Error(ConditionError::UnknownCall)
             }
-            None | Some(Ok(true)) => Verdict::Match,
+            None | Some(Ok(true)) => RuleMatch::Match,
         }
     }
 
@@ -157,7 +157,7 @@ impl Rule {
 
 /// The rule that decides.
 #[derive(Clone, Copy)]
-enum Found<'r> {
+enum DecidingRule<'r> {
     Rule(&'r Rule),
     /// A condition could not be evaluated, and its rule then refuses.
     Refused(&'r Rule),
@@ -173,19 +173,19 @@ struct Notes {
 impl Rules {
     fn find<'r>(
         candidates: impl Iterator<Item = &'r Rule>,
-        phase: Phase,
+        phase: RulePhase,
         environment: &Environment<'_>,
         mut notes: Option<&mut Notes>,
-    ) -> Option<Found<'r>> {
+    ) -> Option<DecidingRule<'r>> {
         for rule in candidates {
             let (found, why) = match rule.judge(phase, environment) {
-                Verdict::Match => (Some(Found::Rule(rule)), None),
-                Verdict::Skip(why) => (None, Some(why)),
-                Verdict::Error(error) => {
+                RuleMatch::Match => (Some(DecidingRule::Rule(rule)), None),
+                RuleMatch::Skip(why) => (None, Some(why)),
+                RuleMatch::Error(error) => {
                     let found = match rule.on_error {
-                        OnError::Match => Some(Found::Rule(rule)),
+                        OnError::Match => Some(DecidingRule::Rule(rule)),
                         OnError::Skip => None,
-                        OnError::Refuse => Some(Found::Refused(rule)),
+                        OnError::Refuse => Some(DecidingRule::Refused(rule)),
                     };
                     if let Some(notes) = notes.as_deref_mut() {
                         notes.errors.push(RuleError {
@@ -216,25 +216,37 @@ impl Rules {
     /// Decides whether a call goes to its server, waits for approval or is refused.
     pub fn admit(&self, facts: &Facts<'_>) -> Admit<'_> {
         let environment = Environment::new(facts, None, &self.names);
-        let candidates = self.index.candidates(&self.all, Phase::Admission, facts);
+        let candidates = self
+            .index
+            .candidates(&self.all, RulePhase::Admission, facts);
         let candidates = candidates.that_may_match(&environment);
-        let found = Self::find(self.some(&candidates), Phase::Admission, &environment, None);
+        let found = Self::find(
+            self.some(&candidates),
+            RulePhase::Admission,
+            &environment,
+            None,
+        );
         admitted(found)
     }
 
     /// Returns the plan of a question, or its refusal.
-    pub fn plan(&self, facts: &Facts<'_>, question: &QuestionFacts) -> Planned<'_> {
+    pub fn plan(&self, facts: &Facts<'_>, question: &QuestionFacts) -> PlannedQuestion<'_> {
         let environment = Environment::new(facts, Some(question), &self.names);
-        let candidates = self.index.candidates(&self.all, Phase::Asking, facts);
+        let candidates = self.index.candidates(&self.all, RulePhase::Asking, facts);
         let candidates = candidates.that_may_match(&environment);
-        let found = Self::find(self.some(&candidates), Phase::Asking, &environment, None);
+        let found = Self::find(
+            self.some(&candidates),
+            RulePhase::Asking,
+            &environment,
+            None,
+        );
         planned(found)
     }
 
     /// Returns the parts of a call's arguments that [`Rules::plan`] may depend on, by its name alone.
     pub fn arguments_read(&self, facts: &Facts<'_>) -> ArgumentsRead {
         self.index
-            .candidates(&self.all, Phase::Asking, facts)
+            .candidates(&self.all, RulePhase::Asking, facts)
             .arguments
     }
 
@@ -245,13 +257,13 @@ impl Rules {
         let environment = Environment::new(facts, None, &self.names);
         let admit = admitted(Self::find(
             self.all.iter(),
-            Phase::Admission,
+            RulePhase::Admission,
             &environment,
             Some(&mut notes),
         ));
         if !matches!(admit, Admit::Free(_)) {
             return Preview {
-                phase: Phase::Admission,
+                phase: RulePhase::Admission,
                 admit,
                 planned: None,
                 needs_question: false,
@@ -267,12 +279,12 @@ impl Rules {
         let environment = Environment::new(facts, question, &self.names);
         let planned = planned(Self::find(
             self.all.iter(),
-            Phase::Asking,
+            RulePhase::Asking,
             &environment,
             Some(&mut asking),
         ));
         Preview {
-            phase: Phase::Asking,
+            phase: RulePhase::Asking,
             admit,
             planned: Some(planned),
             needs_question: asking
@@ -301,19 +313,19 @@ impl Rules {
     }
 }
 
-fn refused_by_error() -> Refusal {
-    Refusal {
+fn refused_by_error() -> RefuseDecision {
+    RefuseDecision {
         reason: "the condition of the rule cannot be evaluated".to_owned(),
         modes: Vec::new(),
         credentials: false,
     }
 }
 
-fn admitted(found: Option<Found<'_>>) -> Admit<'_> {
+fn admitted(found: Option<DecidingRule<'_>>) -> Admit<'_> {
     match found {
         None => Admit::Free(None),
-        Some(Found::Refused(rule)) => Admit::Refuse(&rule.name, refused_by_error()),
-        Some(Found::Rule(rule)) => match &rule.decision {
+        Some(DecidingRule::Refused(rule)) => Admit::Refuse(&rule.name, refused_by_error()),
+        Some(DecidingRule::Rule(rule)) => match &rule.decision {
             Decision::Allow | Decision::Ask(_) => Admit::Free(Some(&rule.name)),
             Decision::Refuse(refusal) => Admit::Refuse(&rule.name, refusal.clone()),
             Decision::Approve(approval) => Admit::Approve(&rule.name, approval.clone()),
@@ -321,14 +333,18 @@ fn admitted(found: Option<Found<'_>>) -> Admit<'_> {
     }
 }
 
-fn planned(found: Option<Found<'_>>) -> Planned<'_> {
+fn planned(found: Option<DecidingRule<'_>>) -> PlannedQuestion<'_> {
     match found {
-        None => Planned::Ask(None, Box::new(Plan::caller())),
-        Some(Found::Refused(rule)) => Planned::Refuse(&rule.name, refused_by_error()),
-        Some(Found::Rule(rule)) => match &rule.decision {
-            Decision::Ask(plan) => Planned::Ask(Some(&rule.name), plan.clone()),
-            Decision::Refuse(refusal) => Planned::Refuse(&rule.name, refusal.clone()),
-            Decision::Allow | Decision::Approve(_) => Planned::Ask(None, Box::new(Plan::caller())),
+        None => PlannedQuestion::Ask(None, Box::new(Plan::caller())),
+        Some(DecidingRule::Refused(rule)) => {
+            PlannedQuestion::Refuse(&rule.name, refused_by_error())
+        }
+        Some(DecidingRule::Rule(rule)) => match &rule.decision {
+            Decision::Ask(plan) => PlannedQuestion::Ask(Some(&rule.name), plan.clone()),
+            Decision::Refuse(refusal) => PlannedQuestion::Refuse(&rule.name, refusal.clone()),
+            Decision::Allow | Decision::Approve(_) => {
+                PlannedQuestion::Ask(None, Box::new(Plan::caller()))
+            }
         },
     }
 }
@@ -340,28 +356,28 @@ const MAX_NAME: usize = 256;
 /// The rules whose patterns match a server and a name, found once for each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    known: RwLock<HashMap<String, Arc<Candidates>>>,
+    known: RwLock<HashMap<String, Arc<CandidateRules>>>,
 }
 
 /// The rules for a server and a name; those that compare text at one path are indexed by that text.
 #[derive(Debug, Default)]
-struct Candidates {
+struct CandidateRules {
     /// Rules without such a comparison.
     others: Vec<usize>,
-    compared: Vec<Compared>,
+    compared: Vec<ComparedRules>,
     arguments: ArgumentsRead,
 }
 
 /// Rules whose conditions require one of several texts at a path.
 #[derive(Debug)]
-struct Compared {
+struct ComparedRules {
     /// The path by its number.
     path: usize,
     all: Vec<usize>,
     by_text: HashMap<String, Vec<usize>>,
 }
 
-impl Candidates {
+impl CandidateRules {
     fn add(&mut self, number: usize, rule: &Rule) {
         let condition = rule.condition.as_ref();
         self.arguments.by_conditions |= condition.is_some_and(Condition::reads_arguments);
@@ -374,7 +390,7 @@ impl Candidates {
         };
         let known = self.compared.iter().position(|known| known.path == path);
         let at = known.unwrap_or_else(|| {
-            self.compared.push(Compared {
+            self.compared.push(ComparedRules {
                 path,
                 all: Vec::new(),
                 by_text: HashMap::new(),
@@ -407,7 +423,12 @@ impl Candidates {
 }
 
 impl Index {
-    fn candidates(&self, rules: &[Rule], phase: Phase, facts: &Facts<'_>) -> Arc<Candidates> {
+    fn candidates(
+        &self,
+        rules: &[Rule],
+        phase: RulePhase,
+        facts: &Facts<'_>,
+    ) -> Arc<CandidateRules> {
         let search = || {
             let fits = |rule: &Rule| {
                 rule.phase == phase
@@ -416,7 +437,7 @@ impl Index {
                         .call
                         .is_none_or(|call| rule.targets.matches(call.kind, call.target))
             };
-            let mut candidates = Candidates::default();
+            let mut candidates = CandidateRules::default();
             for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| fits(rule)) {
                 candidates.add(number, rule);
             }
@@ -461,11 +482,11 @@ impl Plan {
     /// excludes the caller, who is unknown (`unmatched`).
     pub fn reason_not_to_ask(
         &self,
-        call: Option<&Call<'_>>,
+        call: Option<&KnownCall<'_>>,
         unmatched: Option<&str>,
     ) -> Option<String> {
         let unknown = unmatched.filter(|_| self.ask.not_caller);
-        call.and_then(Call::unshown)
+        call.and_then(KnownCall::unshown)
             .or_else(|| unknown.map(str::to_owned))
     }
 }

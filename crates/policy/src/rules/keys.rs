@@ -10,8 +10,8 @@ use toml::de::DeTable;
 
 use super::plan_reader::{MAX_NEED, choice};
 use super::rule_reader::RuleReader;
-use super::{Ask, ReasonsReach};
-use crate::document::{Reader, Value, key_start};
+use super::{AskedPeople, ReasonsReach};
+use crate::document::{DocumentReader, SpannedValue, key_start};
 use crate::parts::{MAX_PARTS, Part, most_counted};
 use crate::people::Addressee;
 
@@ -19,7 +19,7 @@ use crate::people::Addressee;
 const KEEP_ARGUMENTS: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// Reads `explain`: one line for those who are asked.
-pub(super) fn explain<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<String> {
+pub(super) fn explain<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Option<String> {
     let value = table.get("explain")?;
     let text = reader.text(value, "explain")?;
     let is_plain = !text.trim().is_empty() && text.len() <= 500 && !text.contains(char::is_control);
@@ -35,7 +35,7 @@ pub(super) fn explain<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Optio
 }
 
 /// Reads `link`: the address of a page, which people may open.
-pub(super) fn link<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<String> {
+pub(super) fn link<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Option<String> {
     let value = table.get("link")?;
     let text = reader.text(value, "link")?;
     let is_web = text.starts_with("https://") || text.starts_with("http://");
@@ -52,7 +52,7 @@ pub(super) fn link<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<S
 }
 
 /// Reads `reasons`: the places that reasons and comments on decisions reach.
-pub(super) fn reasons<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> ReasonsReach {
+pub(super) fn reasons<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> ReasonsReach {
     let Some(value) = table.get("reasons") else {
         return ReasonsReach::default();
     };
@@ -75,7 +75,10 @@ pub(super) fn reasons<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Reaso
 }
 
 /// Reads `keep` and `keep-for`: the time for which arguments are kept after the end.
-pub(super) fn keep_arguments<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Duration> {
+pub(super) fn keep_arguments<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+) -> Option<Duration> {
     let time = table
         .get("keep-for")
         .map(|value| reader.duration(value, "keep-for"));
@@ -94,7 +97,11 @@ pub(super) fn keep_arguments<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -
 
 impl RuleReader<'_> {
     /// Reads the parts of `each`.
-    pub(super) fn parts<'t>(&self, reader: &mut Reader<'t>, value: &Value<'t>) -> Vec<Part> {
+    pub(super) fn parts<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        value: &SpannedValue<'t>,
+    ) -> Vec<Part> {
         let items = reader.list(value, "each").unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         for item in items {
@@ -139,7 +146,7 @@ impl RuleReader<'_> {
     }
 
     /// Rejects parts that cannot all be filled by the people in the file, and warns if a claim decides about it.
-    pub(super) fn can_fill(&self, reader: &mut Reader<'_>, ask: &Ask, at: usize) {
+    pub(super) fn can_fill(&self, reader: &mut DocumentReader<'_>, ask: &AskedPeople, at: usize) {
         let mut is_known = true;
         for part in &ask.each {
             let (people, is_open) = self.people.reach(&part.to);
@@ -190,7 +197,7 @@ impl RuleReader<'_> {
     }
 
     /// Returns the number of these people who can confirm: with parts, each for one part.
-    pub(super) fn counting(&self, ask: &Ask, people: &BTreeSet<&str>) -> usize {
+    pub(super) fn counting(&self, ask: &AskedPeople, people: &BTreeSet<&str>) -> usize {
         if ask.each.is_empty() {
             return people.len();
         }

@@ -23,10 +23,12 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use self::decide::Index;
-pub use self::decide::{Admit, ArgumentsRead, Planned, Preview, RuleError, SkipReason, Skipped};
+pub use self::decide::{
+    Admit, ArgumentsRead, PlannedQuestion, Preview, RuleError, SkipReason, Skipped,
+};
 pub use self::outcome::CallOutcome;
 pub use self::read::Loaded;
-pub use self::recall::{Candidate, Gaps, Recall, Verdict};
+pub use self::recall::{CandidateRule, DecisionKind, Gaps, Recall};
 use self::targets::Targets;
 pub use self::targets::{Coverage, ToolCoverage};
 use crate::condition::{Condition, Interner};
@@ -79,7 +81,7 @@ impl Rules {
 /// A phase of a call in which rules are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum RulePhase {
     /// Before the call goes to its server.
     Admission,
     /// When the server asks.
@@ -96,7 +98,7 @@ pub struct Rule {
     condition: Option<Condition>,
     decision: Decision,
     on_error: OnError,
-    phase: Phase,
+    phase: RulePhase,
     needs_question: bool,
 }
 
@@ -149,7 +151,7 @@ impl Rule {
     /// Returns the same without the parts that do not affect an open question or an approved call ([`Plan::deciding`]).
     pub fn deciding_text(&self) -> String {
         let decision = match &self.decision {
-            Decision::Approve(approval) => Decision::Approve(Approval {
+            Decision::Approve(approval) => Decision::Approve(ApprovalPlan {
                 plan: Box::new(approval.plan.deciding()),
                 ..approval.clone()
             }),
@@ -160,7 +162,7 @@ impl Rule {
     }
 
     /// Returns the phase in which the rule is evaluated.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RulePhase {
         self.phase
     }
 
@@ -218,16 +220,16 @@ pub enum Decision {
     /// The call is admitted; no later approval applies.
     Allow,
     /// The call or the question is refused.
-    Refuse(Refusal),
+    Refuse(RefuseDecision),
     /// The call waits until people have approved it.
-    Approve(Approval),
+    Approve(ApprovalPlan),
     /// The server's questions go to these people.
     Ask(Box<Plan>),
 }
 
 /// The refusal of a call or a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RefuseDecision {
     /// The reason, for people.
     pub reason: String,
     /// The modes of questions that are refused; empty for any.
@@ -236,7 +238,7 @@ pub struct Refusal {
     pub credentials: bool,
 }
 
-impl Refusal {
+impl RefuseDecision {
     /// Returns `true` if only some questions are refused.
     fn is_about_questions(&self) -> bool {
         self.credentials || !self.modes.is_empty()
@@ -245,7 +247,7 @@ impl Refusal {
 
 /// A question about a call, which the gateway asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Approval {
+pub struct ApprovalPlan {
     /// The people, and the times.
     pub plan: Box<Plan>,
     /// JSON Pointers to the arguments that an approver may change.
@@ -256,7 +258,7 @@ pub struct Approval {
 
 /// The people who are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct AskedPeople {
     /// The people and groups.
     pub to: Vec<Addressee>,
     /// The parts that must all be filled (`each`); none if any `need` of them must confirm.
@@ -269,7 +271,7 @@ pub struct Ask {
     pub is_any: bool,
 }
 
-impl Ask {
+impl AskedPeople {
     /// Returns the people of a question without a rule: its caller.
     pub fn caller() -> Self {
         Self {
@@ -298,7 +300,7 @@ impl Ask {
     }
 }
 
-impl Serialize for Ask {
+impl Serialize for AskedPeople {
     /// Serializes as in the file: `"caller"`, or a table.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_caller() {
@@ -386,7 +388,7 @@ impl Default for ReasonsReach {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The people.
-    pub ask: Ask,
+    pub ask: AskedPeople,
     /// The time for which it is open; `None` for the server's setting.
     pub deadline: Option<Duration>,
     /// The times at which people who have not acted are reminded.
@@ -417,7 +419,7 @@ impl Plan {
     /// Returns the plan for a question without a rule.
     pub fn caller() -> Self {
         Self {
-            ask: Ask::caller(),
+            ask: AskedPeople::caller(),
             deadline: None,
             remind: Vec::new(),
             escalate: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Decision, Phase, Rule};
-use crate::document::Reader;
+use super::{Decision, Rule, RulePhase};
+use crate::document::DocumentReader;
 
 /// The most rules of one server that need CEL, so that a decision stays near 0.1 ms.
 const MAX_EVALUATED: usize = 100;
@@ -13,7 +13,7 @@ const MAX_COMPARED: usize = 2_000;
 const MAX_PATTERNS: usize = 64;
 
 /// Reports rules that can never match, because an earlier one covers all their calls; and rules with the same name.
-pub(super) fn check(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
+pub(super) fn check(reader: &mut DocumentReader<'_>, rules: &[(Rule, usize)]) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for (rule, start) in rules {
         if let Some(line) = names.insert(&rule.name, rule.line) {
@@ -38,7 +38,7 @@ pub(super) fn check(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
     check_cost(reader, rules);
 }
 
-fn check_cost(reader: &mut Reader<'_>, rules: &[(Rule, usize)]) {
+fn check_cost(reader: &mut DocumentReader<'_>, rules: &[(Rule, usize)]) {
     let is_costly = |rule: &&(Rule, usize)| {
         rule.0
             .condition
@@ -77,7 +77,7 @@ impl<'r> Hiding<'r> {
         let unconditional: Vec<&Rule> = unconditional.collect();
         let refusing = unconditional.iter().copied();
         let refusing = refusing.filter(|rule| {
-            rule.phase == Phase::Admission && matches!(rule.decision, Decision::Refuse(_))
+            rule.phase == RulePhase::Admission && matches!(rule.decision, Decision::Refuse(_))
         });
         let refusing = refusing.collect();
         let admitting =
@@ -119,7 +119,7 @@ impl<'r> Hiding<'r> {
 
     /// Returns the rule that refuses all calls in which this one would ask a question.
     fn refusal_of(&self, rule: &Rule) -> Option<&'r Rule> {
-        if rule.phase != Phase::Asking {
+        if rule.phase != RulePhase::Asking {
             return None;
         }
         let is_first = |refusing: &Rule| {

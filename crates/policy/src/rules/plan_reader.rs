@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, UNKNOWN_SIZE};
 use super::rule_reader::RuleReader;
-use super::{Ask, DEFAULT_CLAIM, DEFAULT_DEADLINE, OnTimeout, Plan, Reveal};
-use crate::document::{Reader, Value, duration_text, key_start};
+use super::{AskedPeople, DEFAULT_CLAIM, DEFAULT_DEADLINE, OnTimeout, Plan, Reveal};
+use crate::document::{DocumentReader, SpannedValue, duration_text, key_start};
 use crate::people::Addressee;
 use crate::schedule::Escalation;
 
@@ -17,27 +17,32 @@ use crate::schedule::Escalation;
 pub(super) const MAX_NEED: u8 = 20;
 
 impl RuleReader<'_> {
-    pub(super) fn plan<'t>(&self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Plan> {
+    pub(super) fn plan<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        table: &DeTable<'t>,
+    ) -> Option<Plan> {
         let ask = self.ask(reader, table.get("ask")?);
         let deadline = table
             .get("deadline")
             .and_then(|value| reader.duration(value, "deadline"));
         let open_for = deadline.unwrap_or(DEFAULT_DEADLINE);
-        let before_deadline = |reader: &mut Reader<'t>, at: usize, name: &str, after: Duration| {
-            if after >= open_for {
-                let message = format!(
-                    "`{name}` after {} comes too late: the deadline is {}",
-                    duration_text(after),
-                    duration_text(open_for)
-                );
-                reader.defect(
-                    at,
-                    "after-deadline",
-                    message,
-                    "make it shorter, or the deadline longer",
-                );
-            }
-        };
+        let before_deadline =
+            |reader: &mut DocumentReader<'t>, at: usize, name: &str, after: Duration| {
+                if after >= open_for {
+                    let message = format!(
+                        "`{name}` after {} comes too late: the deadline is {}",
+                        duration_text(after),
+                        duration_text(open_for)
+                    );
+                    reader.defect(
+                        at,
+                        "after-deadline",
+                        message,
+                        "make it shorter, or the deadline longer",
+                    );
+                }
+            };
         let mut remind = Vec::new();
         if let Some(value) = table.get("remind") {
             let items = reader.list(value, "remind").unwrap_or_default();
@@ -154,7 +159,7 @@ impl RuleReader<'_> {
     /// Rejects a step that asks only people who are already asked.
     fn adds_someone(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut DocumentReader<'_>,
         asked: &[Addressee],
         to: &Addressee,
         at: usize,
@@ -180,8 +185,8 @@ impl RuleReader<'_> {
     /// Rejects a plan of which too few people may log in. People added by a claim are unknown here.
     fn may_log_in(
         &self,
-        reader: &mut Reader<'_>,
-        ask: &Ask,
+        reader: &mut DocumentReader<'_>,
+        ask: &AskedPeople,
         escalate: &[Escalation],
         delegate_to: &[Addressee],
         at: usize,
@@ -196,7 +201,7 @@ impl RuleReader<'_> {
         if is_asked_open || is_allowed_open {
             return;
         }
-        let all = Ask {
+        let all = AskedPeople {
             to: to.clone(),
             ..ask.clone()
         };
@@ -213,11 +218,15 @@ impl RuleReader<'_> {
         }
     }
 
-    fn ask<'t>(&self, reader: &mut Reader<'t>, value: &Value<'t>) -> Option<Ask> {
+    fn ask<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        value: &SpannedValue<'t>,
+    ) -> Option<AskedPeople> {
         let at = value.span().start;
         if let DeValue::String(text) = value.get_ref() {
             if text.as_ref() == "caller" {
-                return Some(Ask::caller());
+                return Some(AskedPeople::caller());
             }
             let help = "write ask = \"caller\", { person = \"NAME\" }, { group = \"NAME\" } or { any = [..] }";
             reader.defect(at, "no-addressee", "`ask` names no one", help);
@@ -270,7 +279,7 @@ impl RuleReader<'_> {
             };
             reader.warning(at, "unknown-size", UNKNOWN_SIZE, "");
         }
-        Some(Ask {
+        Some(AskedPeople {
             to,
             each: Vec::new(),
             need: NonZeroU8::new(need)?,
@@ -282,11 +291,11 @@ impl RuleReader<'_> {
     /// Reads `each`: parts that must all be filled.
     fn each<'t>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut DocumentReader<'t>,
         table: &DeTable<'t>,
-        each: &Value<'t>,
+        each: &SpannedValue<'t>,
         not_caller: bool,
-    ) -> Option<Ask> {
+    ) -> Option<AskedPeople> {
         let before = reader.defects.len();
         if table.contains_key("need") {
             reader.defect(
@@ -312,7 +321,7 @@ impl RuleReader<'_> {
                 to.push(addressee.clone());
             }
         }
-        let ask = Ask {
+        let ask = AskedPeople {
             to,
             each: parts,
             need: NonZeroU8::new(u8::try_from(need).ok()?)?,
@@ -326,7 +335,7 @@ impl RuleReader<'_> {
     /// Reads the people of `ask`, or of one of its parts.
     pub(super) fn addressees<'t>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut DocumentReader<'t>,
         table: &DeTable<'t>,
         at: usize,
         inside: &str,
@@ -381,7 +390,7 @@ impl RuleReader<'_> {
 
 /// Returns the value of `key`, which must be one of these choices.
 pub(super) fn choice<'t, T: Copy>(
-    reader: &mut Reader<'t>,
+    reader: &mut DocumentReader<'t>,
     table: &DeTable<'t>,
     key: &str,
     choices: &[(&str, T)],

@@ -6,7 +6,7 @@ use super::decide::Index;
 use super::rule_reader::RuleReader;
 use super::{Rules, order};
 use crate::defect::RuleDefect;
-use crate::document::{Reader, Value, key_start};
+use crate::document::{DocumentReader, SpannedValue, key_start};
 use crate::people::{Addressee, People};
 
 /// The largest file, in bytes.
@@ -85,7 +85,7 @@ impl Rules {
 
     /// Reads a file's text, with every error and warning.
     pub fn load(text: &str) -> Loaded {
-        let mut reader = Reader::new(text);
+        let mut reader = DocumentReader::new(text);
         if text.len() > MAX_FILE {
             reader.defect(
                 0,
@@ -181,7 +181,7 @@ fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
         return None;
     }
     let allow = table("login")?.get("allow")?.get_ref().as_array()?;
-    let named = |value: &Value<'_>| match value.get_ref().as_str()?.split_once(':')? {
+    let named = |value: &SpannedValue<'_>| match value.get_ref().as_str()?.split_once(':')? {
         ("person", name) => Some(Addressee::Person(name.to_owned())),
         ("group", name) => Some(Addressee::Group(name.to_owned())),
         _ => None,
@@ -191,8 +191,8 @@ fn allowed(file: &DeTable<'_>) -> Option<Vec<Addressee>> {
     (!all.is_empty()).then_some(all)
 }
 
-fn finish(reader: Reader<'_>, rules: Option<Rules>, count: usize) -> Loaded {
-    let Reader {
+fn finish(reader: DocumentReader<'_>, rules: Option<Rules>, count: usize) -> Loaded {
+    let DocumentReader {
         mut defects,
         mut warnings,
         ..
@@ -209,7 +209,7 @@ fn finish(reader: Reader<'_>, rules: Option<Rules>, count: usize) -> Loaded {
 }
 
 /// Reports every secret that is in the file as text, without repeating the text.
-fn literal_secrets(reader: &mut Reader<'_>, table: &DeTable<'_>, depth: usize) {
+fn literal_secrets(reader: &mut DocumentReader<'_>, table: &DeTable<'_>, depth: usize) {
     if depth == 0 {
         return;
     }

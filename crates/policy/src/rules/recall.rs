@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Decision, OnError, Phase, Refusal, Rule, Rules};
+use super::{Decision, OnError, RefuseDecision, Rule, RulePhase, Rules};
 use crate::condition::{Environment, Recalled};
 use crate::facts::{Facts, QuestionFacts};
 
@@ -15,7 +15,7 @@ pub type Gaps<'a> = &'a [&'static str];
 /// The decision of a rule, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum DecisionKind {
     /// The call continues.
     Allowed,
     /// The caller is asked.
@@ -30,18 +30,18 @@ pub enum Verdict {
 
 /// A rule that may have decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate<'r> {
+pub struct CandidateRule<'r> {
     /// The rule; `None` if none matches.
     pub rule: Option<&'r str>,
     /// Its decision.
-    pub verdict: Verdict,
+    pub verdict: DecisionKind,
 }
 
 /// A decision about a past call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recall<'r> {
     /// The decision, or each that is possible.
-    pub candidates: Vec<Candidate<'r>>,
+    pub candidates: Vec<CandidateRule<'r>>,
     /// The missing facts.
     pub missing: Vec<&'static str>,
 }
@@ -54,15 +54,15 @@ impl Recall<'_> {
 }
 
 /// The result for one rule, as far as it can be determined.
-enum Match {
+enum PossibleMatch {
     Never,
     Perhaps,
-    Always(Verdict),
+    Always(DecisionKind),
 }
 
 /// The result of evaluating the rules of one phase.
-struct Reached<'r> {
-    candidates: Vec<Candidate<'r>>,
+struct PhaseCandidates<'r> {
+    candidates: Vec<CandidateRule<'r>>,
     /// `true` if it is possible that none of them decides.
     may_be_none: bool,
 }
@@ -77,26 +77,27 @@ impl Rules {
         gaps: Gaps<'_>,
     ) -> Recall<'_> {
         let mut missing = BTreeSet::new();
-        let admission = self.reach(Phase::Admission, facts, None, gaps, &mut missing);
+        let admission = self.reach(RulePhase::Admission, facts, None, gaps, &mut missing);
         let mut candidates = admission.candidates;
-        let goes_on = |candidate: &Candidate<'_>| candidate.verdict == Verdict::Allowed;
+        let goes_on = |candidate: &CandidateRule<'_>| candidate.verdict == DecisionKind::Allowed;
         let may_go_on = admission.may_be_none || candidates.iter().any(goes_on);
         match question {
             Some(question) if may_go_on => {
                 candidates.retain(|candidate| !goes_on(candidate));
-                let asking = self.reach(Phase::Asking, facts, Some(question), gaps, &mut missing);
+                let asking =
+                    self.reach(RulePhase::Asking, facts, Some(question), gaps, &mut missing);
                 candidates.extend(asking.candidates);
                 if asking.may_be_none {
-                    let verdict = Verdict::Caller;
-                    candidates.push(Candidate {
+                    let verdict = DecisionKind::Caller;
+                    candidates.push(CandidateRule {
                         rule: None,
                         verdict,
                     });
                 }
             }
             None if admission.may_be_none => {
-                let verdict = Verdict::Allowed;
-                candidates.push(Candidate {
+                let verdict = DecisionKind::Allowed;
+                candidates.push(CandidateRule {
                     rule: None,
                     verdict,
                 });
@@ -115,41 +116,44 @@ impl Rules {
 
     fn reach(
         &self,
-        phase: Phase,
+        phase: RulePhase,
         facts: &Facts<'_>,
         question: Option<&QuestionFacts>,
         gaps: Gaps<'_>,
         missing: &mut BTreeSet<&'static str>,
-    ) -> Reached<'_> {
+    ) -> PhaseCandidates<'_> {
         let environment = Environment::new(facts, question, &self.names);
         let mut candidates = Vec::new();
         for rule in self.all.iter().filter(|rule| rule.phase == phase) {
             let name = Some(rule.name.as_str());
             match rule.recall(&environment, gaps, missing) {
-                Match::Never => {}
-                Match::Perhaps => {
+                PossibleMatch::Never => {}
+                PossibleMatch::Perhaps => {
                     // With some values of the fact, the condition may be an error.
-                    let by_error = (rule.on_error == OnError::Refuse).then_some(Verdict::Refused);
+                    let by_error =
+                        (rule.on_error == OnError::Refuse).then_some(DecisionKind::Refused);
                     let verdict = rule.verdict();
                     let verdicts = [Some(verdict), by_error.filter(|other| *other != verdict)];
-                    candidates.extend(verdicts.into_iter().flatten().map(|verdict| Candidate {
-                        rule: name,
-                        verdict,
+                    candidates.extend(verdicts.into_iter().flatten().map(|verdict| {
+                        CandidateRule {
+                            rule: name,
+                            verdict,
+                        }
                     }));
                 }
-                Match::Always(verdict) => {
-                    candidates.push(Candidate {
+                PossibleMatch::Always(verdict) => {
+                    candidates.push(CandidateRule {
                         rule: name,
                         verdict,
                     });
-                    return Reached {
+                    return PhaseCandidates {
                         candidates,
                         may_be_none: false,
                     };
                 }
             }
         }
-        Reached {
+        PhaseCandidates {
             candidates,
             may_be_none: true,
         }
@@ -157,21 +161,21 @@ impl Rules {
 }
 
 impl Rule {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> DecisionKind {
         match &self.decision {
-            Decision::Allow => Verdict::Allowed,
-            Decision::Refuse(_) => Verdict::Refused,
-            Decision::Approve(_) => Verdict::Approval,
-            Decision::Ask(plan) if plan.ask.is_caller() => Verdict::Caller,
-            Decision::Ask(_) => Verdict::People,
+            Decision::Allow => DecisionKind::Allowed,
+            Decision::Refuse(_) => DecisionKind::Refused,
+            Decision::Approve(_) => DecisionKind::Approval,
+            Decision::Ask(plan) if plan.ask.is_caller() => DecisionKind::Caller,
+            Decision::Ask(_) => DecisionKind::People,
         }
     }
 
-    fn on_error(&self) -> Match {
+    fn on_error(&self) -> PossibleMatch {
         match self.on_error {
-            OnError::Match => Match::Always(self.verdict()),
-            OnError::Skip => Match::Never,
-            OnError::Refuse => Match::Always(Verdict::Refused),
+            OnError::Match => PossibleMatch::Always(self.verdict()),
+            OnError::Skip => PossibleMatch::Never,
+            OnError::Refuse => PossibleMatch::Always(DecisionKind::Refused),
         }
     }
 
@@ -181,14 +185,14 @@ impl Rule {
         environment: &Environment<'_>,
         gaps: Gaps<'_>,
         missing: &mut BTreeSet<&'static str>,
-    ) -> Match {
+    ) -> PossibleMatch {
         let facts = environment.facts;
         if !self.is_for_server(facts.server) {
-            return Match::Never;
+            return PossibleMatch::Never;
         }
         let is_for_target = self.is_for_target(facts);
         if is_for_target == Some(false) {
-            return Match::Never;
+            return PossibleMatch::Never;
         }
         let mut needed = Vec::new();
         if let (Decision::Refuse(refusal), Some(question)) = (&self.decision, environment.question)
@@ -196,13 +200,13 @@ impl Rule {
         {
             match refusal.is_for(question, gaps) {
                 Ok(true) => {}
-                Ok(false) => return Match::Never,
+                Ok(false) => return PossibleMatch::Never,
                 Err(fact) => needed.push(fact),
             }
         }
         let condition = self.condition.as_ref();
         match condition.map(|condition| condition.recall(environment, gaps)) {
-            Some(Recalled::Known(Ok(false))) => return Match::Never,
+            Some(Recalled::Known(Ok(false))) => return PossibleMatch::Never,
             Some(Recalled::Known(Err(_))) if needed.is_empty() => return self.on_error(),
             None | Some(Recalled::Known(_)) => {}
             Some(Recalled::Needs(facts)) => needed.extend(facts),
@@ -211,14 +215,14 @@ impl Rule {
             return self.on_error();
         }
         if needed.is_empty() {
-            return Match::Always(self.verdict());
+            return PossibleMatch::Always(self.verdict());
         }
         missing.extend(needed);
-        Match::Perhaps
+        PossibleMatch::Perhaps
     }
 }
 
-impl Refusal {
+impl RefuseDecision {
     /// Returns whether the refusal applies to this question, or else the missing fact.
     fn is_for(&self, question: &QuestionFacts, gaps: Gaps<'_>) -> Result<bool, &'static str> {
         const MODE: &str = "question.mode";
@@ -243,8 +247,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::facts::{Annotations, Call, Caller, CallerKind, Now};
-    use crate::rules::{Admit, Planned};
+    use crate::facts::{Annotations, Caller, CallerKind, KnownCall, Now};
+    use crate::rules::{Admit, PlannedQuestion};
 
     const FILE: &str = r#"
         [people.ada]
@@ -305,19 +309,20 @@ mod tests {
         "question.credentials",
     ];
 
-    fn decided<'r>(admit: &Admit<'r>, planned: Option<&Planned<'r>>) -> Candidate<'r> {
+    fn decided<'r>(admit: &Admit<'r>, planned: Option<&PlannedQuestion<'r>>) -> CandidateRule<'r> {
         let (rule, verdict) = match (admit, planned) {
-            (Admit::Refuse(rule, _), _) | (Admit::Free(_), Some(Planned::Refuse(rule, _))) => {
-                (Some(*rule), Verdict::Refused)
+            (Admit::Refuse(rule, _), _)
+            | (Admit::Free(_), Some(PlannedQuestion::Refuse(rule, _))) => {
+                (Some(*rule), DecisionKind::Refused)
             }
-            (Admit::Approve(rule, _), _) => (Some(*rule), Verdict::Approval),
-            (Admit::Free(rule), None) => (*rule, Verdict::Allowed),
-            (Admit::Free(_), Some(Planned::Ask(rule, plan))) if plan.ask.is_caller() => {
-                (*rule, Verdict::Caller)
+            (Admit::Approve(rule, _), _) => (Some(*rule), DecisionKind::Approval),
+            (Admit::Free(rule), None) => (*rule, DecisionKind::Allowed),
+            (Admit::Free(_), Some(PlannedQuestion::Ask(rule, plan))) if plan.ask.is_caller() => {
+                (*rule, DecisionKind::Caller)
             }
-            (Admit::Free(_), Some(Planned::Ask(rule, _))) => (*rule, Verdict::People),
+            (Admit::Free(_), Some(PlannedQuestion::Ask(rule, _))) => (*rule, DecisionKind::People),
         };
-        Candidate { rule, verdict }
+        CandidateRule { rule, verdict }
     }
 
     proptest! {
@@ -342,7 +347,7 @@ mod tests {
             let groups: Vec<String> = staff.then(|| "staff".to_owned()).into_iter().collect();
             let now = Now::default();
             let annotations = Annotations { read_only, ..Annotations::default() };
-            let call = Call { kind: CallKind::Tool, target: &tool, arguments: Some(arguments), annotations };
+            let call = KnownCall { kind: CallKind::Tool, target: &tool, arguments: Some(arguments), annotations };
             let facts = Facts { caller: &caller, groups: &groups, server: "s", call: is_known.then_some(call), now: &now };
             let question = QuestionFacts { mode: mode.to_owned(), message: message.to_owned(), credentials, ..QuestionFacts::default() };
             let admit = rules.admit(&facts);

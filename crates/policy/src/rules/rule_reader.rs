@@ -3,12 +3,12 @@
 use toml::de::{DeTable, DeValue};
 
 use super::plan_reader::choice;
-use super::targets::{Target, Targets};
+use super::targets::{TargetPattern, Targets};
 use super::unmatchable::{ConditionText, Patterns};
-use super::{Approval, Decision, OnError, OnTimeout, Phase, Refusal, Rule};
+use super::{ApprovalPlan, Decision, OnError, OnTimeout, RefuseDecision, Rule, RulePhase};
 use crate::condition::{Condition, Interner};
 use crate::defect::nearest;
-use crate::document::{Reader, Value, key_start};
+use crate::document::{DocumentReader, SpannedValue, key_start};
 use crate::glob::Glob;
 use crate::people::{Addressee, People};
 
@@ -70,8 +70,8 @@ impl<'p> RuleReader<'p> {
     /// Reads one rule, and returns it with the byte at which it begins.
     pub(super) fn rule<'t>(
         &mut self,
-        reader: &mut Reader<'t>,
-        value: &Value<'t>,
+        reader: &mut DocumentReader<'t>,
+        value: &SpannedValue<'t>,
         number: usize,
     ) -> Option<(Rule, usize)> {
         let start = value.span().start;
@@ -121,9 +121,9 @@ impl<'p> RuleReader<'p> {
             .is_some_and(|condition| condition.reads_question().is_some())
             || matches!(&decision, Decision::Refuse(refusal) if refusal.is_about_questions());
         let phase = match &decision {
-            Decision::Ask(_) => Phase::Asking,
-            Decision::Refuse(_) if needs_question => Phase::Asking,
-            Decision::Allow | Decision::Approve(_) | Decision::Refuse(_) => Phase::Admission,
+            Decision::Ask(_) => RulePhase::Asking,
+            Decision::Refuse(_) if needs_question => RulePhase::Asking,
+            Decision::Allow | Decision::Approve(_) | Decision::Refuse(_) => RulePhase::Admission,
         };
         if let Some(condition) = &condition {
             check_condition(reader, table, condition, &decision);
@@ -160,7 +160,7 @@ impl<'p> RuleReader<'p> {
         Some((rule, start))
     }
 
-    fn servers<'t>(&self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Vec<Glob> {
+    fn servers<'t>(&self, reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Vec<Glob> {
         let patterns = patterns(reader, table, "server");
         let patterns = patterns.unwrap_or_else(|| vec![("*".to_owned(), 0)]);
         let globs = patterns.into_iter().map(|(text, at)| {
@@ -184,7 +184,11 @@ impl<'p> RuleReader<'p> {
         globs.collect()
     }
 
-    fn condition<'t>(&mut self, reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<Condition> {
+    fn condition<'t>(
+        &mut self,
+        reader: &mut DocumentReader<'t>,
+        table: &DeTable<'t>,
+    ) -> Option<Condition> {
         let value = table.get("when")?;
         let text = reader.text(value, "when")?;
         let span = value.span();
@@ -210,7 +214,7 @@ impl<'p> RuleReader<'p> {
 
     fn decision<'t>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut DocumentReader<'t>,
         table: &DeTable<'t>,
         start: usize,
     ) -> Option<Decision> {
@@ -255,7 +259,7 @@ impl<'p> RuleReader<'p> {
                 return None;
             }
         }
-        let only_with = |reader: &mut Reader<'t>, keys: &[&str], needs: &str| {
+        let only_with = |reader: &mut DocumentReader<'t>, keys: &[&str], needs: &str| {
             for key in keys.iter().filter(|key| table.contains_key(**key)) {
                 let message = format!("`{key}` has no effect without `{needs}`");
                 reader.defect(
@@ -328,7 +332,7 @@ impl<'p> RuleReader<'p> {
                 );
             }
         }
-        Some(Decision::Approve(Approval {
+        Some(Decision::Approve(ApprovalPlan {
             plan,
             edit: edit.into_iter().map(|(pointer, _)| pointer).collect(),
             good_for: table
@@ -339,7 +343,7 @@ impl<'p> RuleReader<'p> {
 }
 
 fn patterns<'t>(
-    reader: &mut Reader<'t>,
+    reader: &mut DocumentReader<'t>,
     table: &DeTable<'t>,
     key: &str,
 ) -> Option<Vec<(String, usize)>> {
@@ -438,16 +442,23 @@ fn may_be_uri(pattern: &str) -> bool {
     has_end && scheme.char_indices().all(is_scheme) && !pattern.starts_with(':')
 }
 
-fn targets<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Targets {
+fn targets<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Targets {
     match patterns(reader, table, "tool") {
-        Some(patterns) if !patterns.iter().any(|(text, _)| text == "*") => {
-            Targets::Named(patterns.iter().map(|(text, _)| Target::new(text)).collect())
-        }
+        Some(patterns) if !patterns.iter().any(|(text, _)| text == "*") => Targets::Named(
+            patterns
+                .iter()
+                .map(|(text, _)| TargetPattern::new(text))
+                .collect(),
+        ),
         _ => Targets::All,
     }
 }
 
-fn refusal<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>, credentials: bool) -> Refusal {
+fn refusal<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+    credentials: bool,
+) -> RefuseDecision {
     let reason = table.get("refuse").and_then(|value| {
         let reason = reader.text(value, "refuse")?;
         let is_plain =
@@ -496,14 +507,14 @@ fn refusal<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>, credentials: bool) 
     } else {
         "questions of this mode are refused"
     };
-    Refusal {
+    RefuseDecision {
         reason: reason.unwrap_or_else(|| usual.to_owned()),
         modes,
         credentials,
     }
 }
 
-fn on_error<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<OnError> {
+fn on_error<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Option<OnError> {
     let choices = [
         ("match", OnError::Match),
         ("skip", OnError::Skip),
@@ -514,7 +525,7 @@ fn on_error<'t>(reader: &mut Reader<'t>, table: &DeTable<'t>) -> Option<OnError>
 
 /// Checks a condition together with the rule's decision.
 fn check_condition(
-    reader: &mut Reader<'_>,
+    reader: &mut DocumentReader<'_>,
     table: &DeTable<'_>,
     condition: &Condition,
     decision: &Decision,

@@ -3,7 +3,7 @@
 use mcp_elicit_core::wire::CallKind;
 use serde::Serialize;
 
-use super::{Decision, Phase, Rule, Rules};
+use super::{Decision, Rule, RulePhase, Rules};
 use crate::glob::Glob;
 
 /// The calls that a rule applies to.
@@ -12,17 +12,17 @@ pub(crate) enum Targets {
     /// Every call.
     All,
     /// Calls whose name matches one of these patterns.
-    Named(Vec<Target>),
+    Named(Vec<TargetPattern>),
 }
 
 /// One pattern of `tool`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct TargetPattern {
     pub(crate) kind: CallKind,
     pub(crate) name: Glob,
 }
 
-impl Target {
+impl TargetPattern {
     /// Reads a pattern: `prompt:NAME`, `resource:URI`, or the name of a tool.
     pub(super) fn new(text: &str) -> Self {
         let (kind, name) = match text.split_once(':') {
@@ -64,7 +64,7 @@ impl Targets {
     }
 
     /// Returns the patterns; `None` for every call.
-    pub(super) fn patterns(&self) -> impl Iterator<Item = Option<&Target>> {
+    pub(super) fn patterns(&self) -> impl Iterator<Item = Option<&TargetPattern>> {
         let (all, named) = match self {
             Self::All => (Some(None), [].as_slice()),
             Self::Named(targets) => (None, targets.as_slice()),
@@ -73,7 +73,7 @@ impl Targets {
     }
 
     /// Returns `true` if all calls of one pattern are certainly among these; `None` stands for every call.
-    pub(super) fn covers_pattern(&self, pattern: Option<&Target>) -> bool {
+    pub(super) fn covers_pattern(&self, pattern: Option<&TargetPattern>) -> bool {
         match (self, pattern) {
             (Self::All, _) => true,
             (Self::Named(_), None) => false,
@@ -149,7 +149,7 @@ impl Rules {
 impl Rule {
     /// Returns `true` if the rule lets every call proceed, and every question but some.
     fn only_refuses_questions(&self) -> bool {
-        matches!(self.decision, Decision::Refuse(_)) && self.phase == Phase::Asking
+        matches!(self.decision, Decision::Refuse(_)) && self.phase == RulePhase::Asking
     }
 
     /// Returns `true` if the rule applies to tools, and not only to prompts or resources.

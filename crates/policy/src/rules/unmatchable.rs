@@ -7,7 +7,7 @@ use mcp_elicit_core::wire::CallKind;
 use super::targets::Targets;
 use crate::condition::{Condition, Required};
 use crate::defect::nearest;
-use crate::document::Reader;
+use crate::document::DocumentReader;
 use crate::glob::Glob;
 use crate::people::People;
 
@@ -28,7 +28,7 @@ impl Patterns<'_> {
     /// Reports the conjuncts of a condition that no call of the rule can satisfy.
     pub(super) fn check(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut DocumentReader<'_>,
         condition: &Condition,
         source: &ConditionText<'_>,
     ) {

@@ -5,7 +5,9 @@ use mcp_elicit_core::argument::changed_names;
 use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::reason_line;
 use mcp_elicit_policy::people::Addressee;
-use mcp_elicit_policy::quorum::{Act, Actor, Denied, Membership, Notice, Quorum, QuorumEnd, State};
+use mcp_elicit_policy::quorum::{
+    Act, ActingPerson, Denied, Membership, Quorum, QuorumEnd, QuorumNotice, QuorumState,
+};
 use serde_json::Value;
 
 use super::{ActDetails, COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
@@ -19,7 +21,7 @@ pub(super) struct Judged {
     /// `None` if the action changes nothing, such as a repeated claim.
     pub(super) change: Option<Change>,
     pub(super) team: Team,
-    pub(super) notices: Vec<Notice>,
+    pub(super) notices: Vec<QuorumNotice>,
     pub(super) has_ended: bool,
 }
 
@@ -51,7 +53,7 @@ impl Record {
         row: &Row,
         team: &Team,
         act: &TeamAct<'_>,
-        by: Actor<'_>,
+        by: ActingPerson<'_>,
         people: &dyn Membership,
         details: ActDetails<'_>,
     ) -> Result<Judged, NotJudged> {
@@ -102,7 +104,7 @@ impl Record {
         let in_audit = in_audit.and_then(reason_line);
         let is_new = matches!(act, TeamAct::Fill { .. })
             && quorum.version() != team.quorum.version()
-            && *quorum.state() != State::Open;
+            && *quorum.state() != QuorumState::Open;
         if is_new {
             let text = serde_json::to_string(&content).map_err(unreadable)?;
             next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
@@ -136,12 +138,12 @@ impl Record {
         let entries = events.iter().map(|event| event.entry(row, now).into_text());
         let mut audit: Vec<String> = entries.collect();
         let ending = match quorum.state() {
-            State::Open => {
+            QuorumState::Open => {
                 next.erase();
                 None
             }
-            State::Filled { .. } => None,
-            State::Ended(ending) => ended(ending),
+            QuorumState::Filled { .. } => None,
+            QuorumState::Ended(ending) => ended(ending),
         };
         let name = |to: &Addressee| match to {
             Addressee::Caller => "the caller".to_owned(),
@@ -270,7 +272,7 @@ fn names_of(answers: Option<&Answers>) -> Vec<String> {
 /// Returns the events of an action, without the end of the question.
 fn events_of(act: &TeamAct<'_>, is_new: bool, quorum: &Quorum, before: &Quorum) -> Vec<ActEvent> {
     let event = match act {
-        TeamAct::Fill { .. } if is_new && matches!(before.state(), State::Filled { .. }) => {
+        TeamAct::Fill { .. } if is_new && matches!(before.state(), QuorumState::Filled { .. }) => {
             ActEvent::new(Event::Edited)
         }
         TeamAct::Fill { .. } if is_new => ActEvent::new(Event::Filled),
@@ -291,8 +293,8 @@ fn events_of(act: &TeamAct<'_>, is_new: bool, quorum: &Quorum, before: &Quorum) 
 }
 
 /// Returns the event of a vote that no longer counts, if the notice is about one.
-fn dropped_vote(notice: &Notice) -> Option<ActEvent> {
-    let Notice::VoteDropped(person) = notice else {
+fn dropped_vote(notice: &QuorumNotice) -> Option<ActEvent> {
+    let QuorumNotice::VoteDropped(person) = notice else {
         return None;
     };
     Some(ActEvent {

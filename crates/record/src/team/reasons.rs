@@ -1,7 +1,7 @@
 //! The reasons for a decline, and the comments of those who approved, as a rule passes them on.
 
 use mcp_elicit_core::question::reason_line;
-use mcp_elicit_policy::quorum::{QuorumEnd, State};
+use mcp_elicit_policy::quorum::{QuorumEnd, QuorumState};
 
 use super::{Comment, Decided};
 use crate::store::Row;
@@ -26,10 +26,10 @@ impl Record {
             return Ok(Vec::new());
         };
         let is_told = |comment: &Comment| match (team.quorum.state(), comment.on) {
-            (State::Ended(QuorumEnd::Declined { by }), Some(Decided::Declined)) => {
+            (QuorumState::Ended(QuorumEnd::Declined { by }), Some(Decided::Declined)) => {
                 comment.by == *by
             }
-            (State::Ended(QuorumEnd::Answered { votes, .. }), Some(Decided::Agreed)) => {
+            (QuorumState::Ended(QuorumEnd::Answered { votes, .. }), Some(Decided::Agreed)) => {
                 team.is_approval
                     && votes.contains(&comment.by)
                     && comment.version == team.quorum.version()

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_policy::people::Addressee;
-use mcp_elicit_policy::quorum::{Actor, Denied, Membership};
-use mcp_elicit_policy::rules::{Ask, Plan, ReasonsReach};
+use mcp_elicit_policy::quorum::{ActingPerson, Denied, Membership};
+use mcp_elicit_policy::rules::{AskedPeople, Plan, ReasonsReach};
 use mcp_elicit_policy::schedule::Escalation;
 
 use super::*;
@@ -49,7 +49,7 @@ fn ops() -> Ops {
 
 fn plan() -> Plan {
     Plan {
-        ask: Ask {
+        ask: AskedPeople {
             to: vec![Addressee::Group("ops".to_owned())],
             need: NonZeroU8::new(2).unwrap(),
             not_caller: true,
@@ -102,9 +102,9 @@ async fn create(
     (made.unwrap().id, told)
 }
 
-fn by(person: &str) -> Actor<'_> {
+fn by(person: &str) -> ActingPerson<'_> {
     let login_age = None;
-    Actor { person, login_age }
+    ActingPerson { person, login_age }
 }
 
 fn named(name: &str) -> mcp_elicit_core::answer::Answers {

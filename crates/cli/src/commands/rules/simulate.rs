@@ -12,7 +12,7 @@ use mcp_elicit_policy::rules::{
     Admit, CallOutcome, DEFAULT_DEADLINE, Plan, Preview, duration_text,
 };
 use mcp_elicit_policy::{
-    Annotations, Call, Caller, CallerKind, CallingPerson, Facts, IdentifiedCaller, Now,
+    Annotations, Caller, CallerKind, CallingPerson, Facts, IdentifiedCaller, KnownCall, Now,
     QuestionFacts, Rules,
 };
 use serde::{Deserialize, Deserializer};
@@ -225,7 +225,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         caller: &by.caller,
         groups: &by.groups,
         server: &input.server,
-        call: target.map(|(kind, target)| Call {
+        call: target.map(|(kind, target)| KnownCall {
             kind,
             target,
             arguments: input.arguments.map(RawValue::get),

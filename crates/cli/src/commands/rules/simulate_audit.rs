@@ -11,7 +11,7 @@ use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
-use mcp_elicit_policy::rules::{Recall, Verdict};
+use mcp_elicit_policy::rules::{DecisionKind, Recall};
 use mcp_elicit_record::audit::{AuditedEvent, ChainVerifier, Event, Member};
 use mcp_elicit_record::store::{AuditEntry, ChainKey, StoreError};
 use mcp_elicit_record::{LockFile, Record, clock};
@@ -84,8 +84,10 @@ impl Line<'_> {
             return false;
         };
         match now.verdict {
-            Verdict::Caller | Verdict::Allowed => self.was.is_some() || self.kind != Kind::Question,
-            Verdict::People | Verdict::Approval | Verdict::Refused => {
+            DecisionKind::Caller | DecisionKind::Allowed => {
+                self.was.is_some() || self.kind != Kind::Question
+            }
+            DecisionKind::People | DecisionKind::Approval | DecisionKind::Refused => {
                 now.rule != self.was.as_deref()
             }
         }
@@ -147,13 +149,13 @@ impl Line<'_> {
     }
 }
 
-const fn words(verdict: Verdict) -> &'static str {
+const fn words(verdict: DecisionKind) -> &'static str {
     match verdict {
-        Verdict::Allowed => ": the call proceeds",
-        Verdict::Caller => ": the caller is asked",
-        Verdict::People => ": people are asked",
-        Verdict::Approval => ": approval before the call",
-        Verdict::Refused => ": refused",
+        DecisionKind::Allowed => ": the call proceeds",
+        DecisionKind::Caller => ": the caller is asked",
+        DecisionKind::People => ": people are asked",
+        DecisionKind::Approval => ": approval before the call",
+        DecisionKind::Refused => ": refused",
     }
 }
 

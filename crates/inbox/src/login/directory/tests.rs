@@ -3,8 +3,8 @@
 use std::num::NonZeroU8;
 use std::sync::{Mutex, PoisonError};
 
-use mcp_elicit_policy::quorum::{Act, Denied, Quorum, State, Stepped};
-use mcp_elicit_policy::rules::{Ask, Plan};
+use mcp_elicit_policy::quorum::{Act, Denied, Quorum, QuorumState, QuorumStep};
+use mcp_elicit_policy::rules::{AskedPeople, Plan};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::Team;
 use mcp_elicit_record::{Keys, LockFile, Record, clock};
@@ -56,7 +56,7 @@ impl Rig {
         );
         let group = |name: &str| Addressee::Group(name.to_owned());
         let plan = Plan {
-            ask: Ask {
+            ask: AskedPeople {
                 to: vec![group("ops"), group("leads")],
                 need: NonZeroU8::new(2).unwrap(),
                 not_caller,
@@ -122,8 +122,8 @@ impl Rig {
         self.row.team.as_ref().unwrap().quorum().clone()
     }
 
-    fn act(&self, quorum: &Quorum, person: &str, act: Act) -> Result<Stepped, Denied> {
-        let by = Actor {
+    fn act(&self, quorum: &Quorum, person: &str, act: Act) -> Result<QuorumStep, Denied> {
+        let by = ActingPerson {
             person,
             login_age: None,
         };
@@ -165,7 +165,7 @@ async fn a_person_whom_two_names_stand_for_agrees_once() {
     assert_eq!(refused, Denied::AlreadyVotedAs);
     let bob = rig.log_in("b1", Some("bob@example.com"));
     let (ended, _) = rig.act(&filled, &bob, CONFIRM).unwrap();
-    assert!(matches!(ended.state(), State::Ended(_)));
+    assert!(matches!(ended.state(), QuorumState::Ended(_)));
 }
 
 #[tokio::test]
