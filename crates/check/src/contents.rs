@@ -1,6 +1,6 @@
 //! Contents for a form, made from its own rules: valid, least, and one violation per rule.
 
-use mcp_elicit_core::answer::{Expected, Rule, Violation};
+use mcp_elicit_core::answer::{BrokenRule, ExpectedType, Violation};
 use mcp_elicit_core::form::{ChoiceOption, Field, Form, Format, Kind, Number, Pattern};
 use serde_json::{Map, Value, json};
 
@@ -161,9 +161,9 @@ pub(crate) fn violations(form: &Form) -> Vec<(&'static str, Value)> {
     found
 }
 
-fn keyword(rule: &Rule) -> &'static str {
+fn keyword(rule: &BrokenRule) -> &'static str {
     match rule {
-        Rule::Type(Expected::Object) => "object",
+        BrokenRule::Type(ExpectedType::Object) => "object",
         rule => rule.code(),
     }
 }

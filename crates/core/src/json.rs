@@ -223,13 +223,13 @@ impl<'a> Items<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(JsonReader)
     }
 }
 
-struct Reader;
+struct JsonReader;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for JsonReader {
     type Value = Json<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -274,31 +274,31 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let mut entries = Vec::new();
-        while let Some((Key(key), value)) = map.next_entry()? {
+        while let Some((JsonKey(key), value)) = map.next_entry()? {
             entries.push((key, value));
         }
         Ok(Json::Object(entries))
     }
 }
 
-struct Key<'a>(Cow<'a, str>);
+struct JsonKey<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for JsonKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyReader;
         impl<'de> Visitor<'de> for KeyReader {
-            type Value = Key<'de>;
+            type Value = JsonKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object key")
             }
 
-            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<JsonKey<'de>, E> {
+                Ok(JsonKey(Cow::Borrowed(key)))
             }
 
-            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
+            fn visit_str<E>(self, key: &str) -> Result<JsonKey<'de>, E> {
+                Ok(JsonKey(Cow::Owned(key.to_owned())))
             }
         }
         deserializer.deserialize_str(KeyReader)

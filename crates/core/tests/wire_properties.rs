@@ -3,7 +3,7 @@
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
     Action, Capability, ElicitRequest, ElicitResult, ElicitationMessage, Envelope, Id,
-    InputRequest, InputRequired, InputResponses, Kind, Mode, Revision, UrlRequired, message,
+    InputRequest, InputRequired, InputResponses, MessageKind, Mode, Revision, UrlRequired, message,
     method, rounds,
 };
 use proptest::prelude::*;
@@ -133,18 +133,18 @@ proptest! {
     fn a_message_is_what_it_was_made_of(id in id(), name in any::<String>(), body in object()) {
         let body = raw(&body);
         for (text, kind) in [
-            (message::request(&id, &name, Some(&body)), Kind::Request),
-            (message::notification(&name, Some(&body)), Kind::Notification),
-            (message::result(&id, &body), Kind::Result),
-            (message::error(Some(&id), &body), Kind::Error),
+            (message::request(&id, &name, Some(&body)), MessageKind::Request),
+            (message::notification(&name, Some(&body)), MessageKind::Notification),
+            (message::result(&id, &body), MessageKind::Result),
+            (message::error(Some(&id), &body), MessageKind::Error),
         ] {
             let envelope = Envelope::parse(text.as_bytes()).unwrap();
             prop_assert_eq!(envelope.kind(), kind);
             let part = envelope.params().or(envelope.result()).or(envelope.error());
             prop_assert_eq!(part.unwrap().get(), body.get());
             match kind {
-                Kind::Notification => prop_assert_eq!(envelope.id(), None),
-                Kind::Request | Kind::Result | Kind::Error => {
+                MessageKind::Notification => prop_assert_eq!(envelope.id(), None),
+                MessageKind::Request | MessageKind::Result | MessageKind::Error => {
                     prop_assert_eq!(envelope.raw_id().unwrap().get(), id.as_json());
                 }
             }

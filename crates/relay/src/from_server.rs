@@ -4,7 +4,9 @@ use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::text::shortened;
 use mcp_elicit_core::wire::frame::{self, Frame, FramePart};
 use mcp_elicit_core::wire::members;
-use mcp_elicit_core::wire::{Cancelled, ElicitationMessage, Id, Progress, WireError, method};
+use mcp_elicit_core::wire::{
+    Cancelled, ElicitationMessage, Id, ProgressNotification, WireError, method,
+};
 use serde_json::value::RawValue;
 
 use crate::asking_frames::{elicitation_in, has_list, names_questions, resembles_question};
@@ -212,7 +214,7 @@ impl Relay {
         params: &RawValue,
     ) -> ServerForward {
         let token = members::member(params, "progressToken").and_then(Id::read);
-        let told = Progress::parse(params).ok();
+        let told = ProgressNotification::parse(params).ok();
         let told = told.and_then(|progress| progress.progress.as_f64());
         let Some(key) = token
             .as_ref()

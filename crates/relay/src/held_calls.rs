@@ -5,7 +5,7 @@ use crate::call_tasks::stopped_frame;
 use crate::era::Client;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::Progress;
+use mcp_elicit_core::wire::ProgressNotification;
 use serde_json::Number;
 
 use crate::decisions::VoteProgress;
@@ -106,7 +106,7 @@ impl Relay {
             let (stream, token) = (call.stream()?, call.progress().token()?.clone());
             let progress = call.progress_mut().step(STEP).and_then(Number::from_f64)?;
             let message = Some(text);
-            let sign = Progress {
+            let sign = ProgressNotification {
                 token,
                 progress,
                 total: None,

@@ -14,7 +14,7 @@ use crate::responder::Responder;
 ///
 /// ```
 /// use std::time::Duration;
-/// use mcp_elicit_client::core::form::Limits;
+/// use mcp_elicit_client::core::form::FormLimits;
 /// use mcp_elicit_client::responder::Script;
 /// use mcp_elicit_client::{ClientSettings, Consent, QuestionQueue};
 ///
@@ -23,7 +23,7 @@ use crate::responder::Responder;
 ///     .consent(Consent::from_toml("[default]\nper-minute = 10")?)
 ///     .queue(QuestionQueue::new())
 ///     .answer_within(Duration::from_secs(5 * 60))
-///     .form_limits(Limits::default())
+///     .form_limits(FormLimits::default())
 ///     .rounds(8);
 /// # let _ = settings;
 /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
@@ -34,7 +34,7 @@ pub struct ClientSettings {
     pub(crate) consent: Consent,
     pub(crate) queue: QuestionQueue,
     pub(crate) answer_within: Option<Duration>,
-    pub(crate) form_limits: form::Limits,
+    pub(crate) form_limits: form::FormLimits,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) rounds: usize,
 }
@@ -46,7 +46,7 @@ impl Default for ClientSettings {
             consent: Consent::default(),
             queue: QuestionQueue::default(),
             answer_within: None,
-            form_limits: form::Limits::default(),
+            form_limits: form::FormLimits::default(),
             observers: Vec::new(),
             rounds: 16,
         }
@@ -86,7 +86,7 @@ impl ClientSettings {
 
     /// Sets the limits of forms that are shown.
     #[must_use]
-    pub fn form_limits(mut self, limits: form::Limits) -> Self {
+    pub fn form_limits(mut self, limits: form::FormLimits) -> Self {
         self.form_limits = limits;
         self
     }

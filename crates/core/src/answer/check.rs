@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answers, Expected, Rule, Violation, Violations};
+use super::{Answers, BrokenRule, ExpectedType, Violation, Violations};
 use crate::form::{ChoiceOptions, Form, Kind};
 use crate::json::{Given, Json};
 
 /// The reason why a content text contains no answers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CheckError {
-    /// The text is longer than [`Limits::content_bytes`](crate::form::Limits::content_bytes).
+    /// The text is longer than [`FormLimits::content_bytes`](crate::form::FormLimits::content_bytes).
     #[error("the content has {bytes} bytes; {limit} at most")]
     TooLarge {
         /// The length.
@@ -93,7 +93,7 @@ impl Form {
     fn judge<'c>(&self, entries: impl Iterator<Item = (&'c str, Given<'c>)>) -> Violations {
         let fields = self.fields();
         let mut found = Vec::new();
-        let mut seen = Seen::with_fields(fields.len());
+        let mut seen = SeenFields::with_fields(fields.len());
         let mut next = 0;
         for (key, given) in entries {
             let Some(index) = self.locate(key, &mut next) else {
@@ -102,7 +102,7 @@ impl Form {
                     found.push(Violation {
                         index: fields.len(),
                         field,
-                        rule: Rule::AdditionalProperties,
+                        rule: BrokenRule::AdditionalProperties,
                     });
                 }
                 continue;
@@ -127,7 +127,7 @@ impl Form {
                 found.push(Violation {
                     index,
                     field: field.shared_name(),
-                    rule: Rule::Required,
+                    rule: BrokenRule::Required,
                 });
             }
         }
@@ -249,43 +249,43 @@ pub(super) fn not_an_object() -> Violations {
     Violations(vec![Violation {
         index: 0,
         field: Arc::from(""),
-        rule: Rule::Type(Expected::Object),
+        rule: BrokenRule::Type(ExpectedType::Object),
     }])
 }
 
 /// The fields that have had a value. Forms of up to 128 fields need no allocation.
-enum Seen {
+enum SeenFields {
     Few(u128),
     Many(Vec<bool>),
 }
 
-impl Seen {
+impl SeenFields {
     fn with_fields(fields: usize) -> Self {
         if fields <= 128 {
-            Seen::Few(0)
+            SeenFields::Few(0)
         } else {
-            Seen::Many(vec![false; fields])
+            SeenFields::Many(vec![false; fields])
         }
     }
 
     fn mark(&mut self, index: usize) {
         match self {
-            Seen::Few(bits) => *bits |= 1 << index,
-            Seen::Many(seen) => seen[index] = true,
+            SeenFields::Few(bits) => *bits |= 1 << index,
+            SeenFields::Many(seen) => seen[index] = true,
         }
     }
 
     fn unmark(&mut self, index: usize) {
         match self {
-            Seen::Few(bits) => *bits &= !(1 << index),
-            Seen::Many(seen) => seen[index] = false,
+            SeenFields::Few(bits) => *bits &= !(1 << index),
+            SeenFields::Many(seen) => seen[index] = false,
         }
     }
 
     fn marked(&self, index: usize) -> bool {
         match self {
-            Seen::Few(bits) => bits & (1 << index) != 0,
-            Seen::Many(seen) => seen[index],
+            SeenFields::Few(bits) => bits & (1 << index) != 0,
+            SeenFields::Many(seen) => seen[index],
         }
     }
 }
@@ -294,7 +294,7 @@ impl Seen {
 mod tests {
     use super::CheckError;
     use crate::form::tests::{broken, form};
-    use crate::form::{Form, Limits};
+    use crate::form::{Form, FormLimits};
 
     #[test]
     fn missing_and_null() {
@@ -366,9 +366,9 @@ mod tests {
 
     #[test]
     fn broken_and_long_texts() {
-        let limits = Limits {
+        let limits = FormLimits {
             content_bytes: 10,
-            ..Limits::default()
+            ..FormLimits::default()
         };
         let form = Form::parse_with(r#"{"type":"object","properties":{}}"#, &limits).unwrap();
         assert!(matches!(form.check_text("{"), Err(CheckError::Broken(_))));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Number, Value};
 
 use super::advice::two_readings;
-use super::{Answers, Expected, Rule, Violation, Violations};
+use super::{Answers, BrokenRule, ExpectedType, Violation, Violations};
 use crate::form::{ChoiceOption, ChoiceOptions, Field, Form, Format, Kind, Lines};
 use crate::json::Given;
 use crate::number::canonical_integer;
@@ -173,7 +173,7 @@ impl Form {
     /// Reads one field, for checks during input. `None` if an optional field is empty.
     ///
     /// # Errors
-    /// Every violation of this field. A name that the form does not have is [`Rule::AdditionalProperties`].
+    /// Every violation of this field. A name that the form does not have is [`BrokenRule::AdditionalProperties`].
     pub fn read_field(
         &self,
         name: &str,
@@ -184,7 +184,7 @@ impl Form {
             return Err(vec![Violation {
                 index: 0,
                 field,
-                rule: Rule::AdditionalProperties,
+                rule: BrokenRule::AdditionalProperties,
             }]);
         };
         let field = &self.fields()[index];
@@ -195,7 +195,7 @@ impl Form {
         };
         let Some(value) = read(field, typed).map_err(|rule| vec![violation(rule)])? else {
             return if field.required() {
-                Err(vec![violation(Rule::Required)])
+                Err(vec![violation(BrokenRule::Required)])
             } else {
                 Ok(None)
             };
@@ -213,32 +213,32 @@ impl Form {
 }
 
 /// Reads the intended value; the field's limits are checked later.
-fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
+fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, BrokenRule> {
     if typed.is_empty() {
         return Ok(None);
     }
     read_kind(field.kind(), field.required(), typed)
 }
 
-fn read_kind(kind: &Kind, required: bool, typed: &DraftValue) -> Result<Option<Value>, Rule> {
+fn read_kind(kind: &Kind, required: bool, typed: &DraftValue) -> Result<Option<Value>, BrokenRule> {
     match kind {
         Kind::Text(text) => match typed {
             DraftValue::Text(typed) => Ok(Some(Value::String(read_text(typed, text.format)))),
-            _ => Err(Rule::Type(Expected::Text)),
+            _ => Err(BrokenRule::Type(ExpectedType::Text)),
         },
         Kind::Number(_) => read_number(typed)
-            .ok_or(Rule::Type(Expected::Number))
+            .ok_or(BrokenRule::Type(ExpectedType::Number))
             .map(Some),
         Kind::Integer(_) => read_number(typed)
             .filter(|_| !is_doubtful(typed))
-            .ok_or(Rule::Type(Expected::Integer))
+            .ok_or(BrokenRule::Type(ExpectedType::Integer))
             .map(Some),
         Kind::Boolean(_) => match typed {
             DraftValue::Flag(flag) => Ok(Some(Value::Bool(*flag))),
             DraftValue::Text(word) => read_flag(word)
                 .map(|flag| Some(Value::Bool(flag)))
-                .ok_or(Rule::Type(Expected::Boolean)),
-            _ => Err(Rule::Type(Expected::Boolean)),
+                .ok_or(BrokenRule::Type(ExpectedType::Boolean)),
+            _ => Err(BrokenRule::Type(ExpectedType::Boolean)),
         },
         Kind::Choice(choice) => {
             let picked = match typed {
@@ -292,14 +292,14 @@ fn read_kind(kind: &Kind, required: bool, typed: &DraftValue) -> Result<Option<V
                 let lines_of_text = text.lines().filter(|line| !line.trim().is_empty());
                 read_items(&lines.item, lines_of_text).map(Some)
             }
-            _ => Err(Rule::Type(Expected::List)),
+            _ => Err(BrokenRule::Type(ExpectedType::List)),
         },
     }
 }
 
 /// Reads the text as the first alternative that it fits as it is written, or else as the first that accepts a tolerant
 /// reading. If none does, the first alternative that it can be read as at all tells the rules that it breaks.
-fn read_union(alternatives: &[Kind], typed: &DraftValue) -> Result<Value, Rule> {
+fn read_union(alternatives: &[Kind], typed: &DraftValue) -> Result<Value, BrokenRule> {
     let fits = |kind: &Kind, value: &Value| kind.accepts(Given::from_value(value));
     if let DraftValue::Text(text) = typed {
         let plain = alternatives.iter().find_map(|kind| {
@@ -318,7 +318,7 @@ fn read_union(alternatives: &[Kind], typed: &DraftValue) -> Result<Value, Rule> 
             Ok(None) | Err(_) => {}
         }
     }
-    readable.ok_or(Rule::Type(Expected::Scalar))
+    readable.ok_or(BrokenRule::Type(ExpectedType::Scalar))
 }
 
 /// Reads a text as a value of this kind without any tolerance, since the text may be meant for another alternative.
@@ -367,7 +367,7 @@ pub(crate) fn from_emitted(field: &Field, value: Value) -> Value {
     read.unwrap_or(value)
 }
 
-fn read_items<'t>(kind: &Kind, items: impl Iterator<Item = &'t str>) -> Result<Value, Rule> {
+fn read_items<'t>(kind: &Kind, items: impl Iterator<Item = &'t str>) -> Result<Value, BrokenRule> {
     let values = items.map(|item| {
         let typed = DraftValue::Text(item.to_owned());
         Ok(read_kind(kind, true, &typed)?.unwrap_or_else(|| Value::from(item)))

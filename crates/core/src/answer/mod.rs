@@ -28,7 +28,7 @@ pub use self::judge::{Content, OutcomeMisfit, judge};
 pub use self::option_fields::{
     NotAsked, OptionFields, asked_content, check_asked, option_fields, typed_options,
 };
-pub use self::violation::{Expected, Rule, Violation, Violations};
+pub use self::violation::{BrokenRule, ExpectedType, Violation, Violations};
 pub use crate::wire::Action;
 
 /// The end of a question by a person's action. An accepted form holds [`Answers`], so unchecked content cannot be used.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Answers, Rule, Violation, Violations};
+use super::{Answers, BrokenRule, Violation, Violations};
 use crate::form::{ChoiceOptions, Field, Form, Kind};
 
 /// The options of such a list that were given, as yes-or-no fields.
@@ -167,11 +167,11 @@ impl NotAsked {
         Violations(match self {
             Self::Fields(names) => names
                 .iter()
-                .map(|name| violation(name, Rule::AdditionalProperties))
+                .map(|name| violation(name, BrokenRule::AdditionalProperties))
                 .collect(),
             Self::Option { name, options } => {
                 let options = ChoiceOptions::of_values(options);
-                vec![violation(&name, Rule::Enum(options))]
+                vec![violation(&name, BrokenRule::Enum(options))]
             }
         })
     }

@@ -14,17 +14,17 @@ use crate::number::text;
 pub struct Violation {
     pub(crate) index: usize,
     pub(crate) field: Arc<str>,
-    pub(crate) rule: Rule,
+    pub(crate) rule: BrokenRule,
 }
 
 /// The rule of a field that was broken, with its limit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum BrokenRule {
     /// The field is required and has no value. Null is not a value.
     Required,
     /// The value has the wrong type.
-    Type(Expected),
+    Type(ExpectedType),
     /// Fewer characters (Unicode code points) than this.
     MinLength(u64),
     /// More characters (Unicode code points) than this.
@@ -66,7 +66,7 @@ pub enum Rule {
 /// The JSON type that a field requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Expected {
+pub enum ExpectedType {
     /// The content itself: an object.
     Object,
     /// A string.
@@ -85,68 +85,72 @@ pub enum Expected {
     List,
 }
 
-impl Rule {
+impl BrokenRule {
     /// Returns the stable code: the JSON Schema keyword of the rule. A choice is `enum` however its options are
     /// spelled.
     pub const fn code(&self) -> &'static str {
         match self {
-            Rule::Required => "required",
-            Rule::Type(_) => "type",
-            Rule::MinLength(_) => "minLength",
-            Rule::MaxLength(_) => "maxLength",
-            Rule::Pattern(_) => "pattern",
-            Rule::Format(_) => "format",
-            Rule::Minimum(_) => "minimum",
-            Rule::Maximum(_) => "maximum",
-            Rule::ExclusiveMinimum(_) => "exclusiveMinimum",
-            Rule::ExclusiveMaximum(_) => "exclusiveMaximum",
-            Rule::MultipleOf(_) => "multipleOf",
-            Rule::Const(_) => "const",
-            Rule::Enum(_) => "enum",
-            Rule::MinItems(_) | Rule::MinLines(_) => "minItems",
-            Rule::MaxItems(_) | Rule::MaxLines(_) => "maxItems",
-            Rule::UniqueItems | Rule::UniqueLines => "uniqueItems",
-            Rule::AdditionalProperties => "additionalProperties",
+            BrokenRule::Required => "required",
+            BrokenRule::Type(_) => "type",
+            BrokenRule::MinLength(_) => "minLength",
+            BrokenRule::MaxLength(_) => "maxLength",
+            BrokenRule::Pattern(_) => "pattern",
+            BrokenRule::Format(_) => "format",
+            BrokenRule::Minimum(_) => "minimum",
+            BrokenRule::Maximum(_) => "maximum",
+            BrokenRule::ExclusiveMinimum(_) => "exclusiveMinimum",
+            BrokenRule::ExclusiveMaximum(_) => "exclusiveMaximum",
+            BrokenRule::MultipleOf(_) => "multipleOf",
+            BrokenRule::Const(_) => "const",
+            BrokenRule::Enum(_) => "enum",
+            BrokenRule::MinItems(_) | BrokenRule::MinLines(_) => "minItems",
+            BrokenRule::MaxItems(_) | BrokenRule::MaxLines(_) => "maxItems",
+            BrokenRule::UniqueItems | BrokenRule::UniqueLines => "uniqueItems",
+            BrokenRule::AdditionalProperties => "additionalProperties",
         }
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for BrokenRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rule::Required => f.write_str("a value is required"),
-            Rule::Type(Expected::Object) => f.write_str("must be an object of fields"),
-            Rule::Type(Expected::Text) => f.write_str("must be text"),
-            Rule::Type(Expected::Number) => f.write_str("must be a number"),
-            Rule::Type(Expected::Integer) => f.write_str("must be a whole number"),
-            Rule::Type(Expected::Boolean) => f.write_str("must be yes or no"),
-            Rule::Type(Expected::Choices) => f.write_str("must be a list of options"),
-            Rule::Type(Expected::Scalar) => f.write_str("has none of the types of this field"),
-            Rule::Type(Expected::List) => f.write_str("must be a list, one value per line"),
-            Rule::MinLength(1) => f.write_str("must not be empty"),
-            Rule::MinLength(n) => write!(f, "must have at least {n} characters"),
-            Rule::MaxLength(1) => f.write_str("must have at most 1 character"),
-            Rule::MaxLength(n) => write!(f, "must have at most {n} characters"),
-            Rule::Pattern(pattern) => write!(f, "must match the pattern {pattern}"),
-            Rule::Format(format) => write!(f, "must be {}", format.expected()),
-            Rule::Minimum(n) => write!(f, "must be {} or more", text(n)),
-            Rule::Maximum(n) => write!(f, "must be {} or less", text(n)),
-            Rule::ExclusiveMinimum(n) => write!(f, "must be more than {}", text(n)),
-            Rule::ExclusiveMaximum(n) => write!(f, "must be less than {}", text(n)),
-            Rule::MultipleOf(n) => write!(f, "must be a multiple of {}", text(n)),
-            Rule::Const(value) => write!(f, "must be {value}"),
-            Rule::Enum(options) => write_options(f, options),
-            Rule::MinItems(1) => f.write_str("pick at least 1 option"),
-            Rule::MinItems(n) => write!(f, "pick at least {n} options"),
-            Rule::MaxItems(1) => f.write_str("pick at most 1 option"),
-            Rule::MaxItems(n) => write!(f, "pick at most {n} options"),
-            Rule::UniqueItems => f.write_str("each option can be picked once"),
-            Rule::MinLines(1) => f.write_str("write at least 1 line"),
-            Rule::MinLines(n) => write!(f, "write at least {n} lines"),
-            Rule::MaxLines(1) => f.write_str("write at most 1 line"),
-            Rule::MaxLines(n) => write!(f, "write at most {n} lines"),
-            Rule::UniqueLines => f.write_str("each line can be written once"),
-            Rule::AdditionalProperties => {
+            BrokenRule::Required => f.write_str("a value is required"),
+            BrokenRule::Type(ExpectedType::Object) => f.write_str("must be an object of fields"),
+            BrokenRule::Type(ExpectedType::Text) => f.write_str("must be text"),
+            BrokenRule::Type(ExpectedType::Number) => f.write_str("must be a number"),
+            BrokenRule::Type(ExpectedType::Integer) => f.write_str("must be a whole number"),
+            BrokenRule::Type(ExpectedType::Boolean) => f.write_str("must be yes or no"),
+            BrokenRule::Type(ExpectedType::Choices) => f.write_str("must be a list of options"),
+            BrokenRule::Type(ExpectedType::Scalar) => {
+                f.write_str("has none of the types of this field")
+            }
+            BrokenRule::Type(ExpectedType::List) => {
+                f.write_str("must be a list, one value per line")
+            }
+            BrokenRule::MinLength(1) => f.write_str("must not be empty"),
+            BrokenRule::MinLength(n) => write!(f, "must have at least {n} characters"),
+            BrokenRule::MaxLength(1) => f.write_str("must have at most 1 character"),
+            BrokenRule::MaxLength(n) => write!(f, "must have at most {n} characters"),
+            BrokenRule::Pattern(pattern) => write!(f, "must match the pattern {pattern}"),
+            BrokenRule::Format(format) => write!(f, "must be {}", format.expected()),
+            BrokenRule::Minimum(n) => write!(f, "must be {} or more", text(n)),
+            BrokenRule::Maximum(n) => write!(f, "must be {} or less", text(n)),
+            BrokenRule::ExclusiveMinimum(n) => write!(f, "must be more than {}", text(n)),
+            BrokenRule::ExclusiveMaximum(n) => write!(f, "must be less than {}", text(n)),
+            BrokenRule::MultipleOf(n) => write!(f, "must be a multiple of {}", text(n)),
+            BrokenRule::Const(value) => write!(f, "must be {value}"),
+            BrokenRule::Enum(options) => write_options(f, options),
+            BrokenRule::MinItems(1) => f.write_str("pick at least 1 option"),
+            BrokenRule::MinItems(n) => write!(f, "pick at least {n} options"),
+            BrokenRule::MaxItems(1) => f.write_str("pick at most 1 option"),
+            BrokenRule::MaxItems(n) => write!(f, "pick at most {n} options"),
+            BrokenRule::UniqueItems => f.write_str("each option can be picked once"),
+            BrokenRule::MinLines(1) => f.write_str("write at least 1 line"),
+            BrokenRule::MinLines(n) => write!(f, "write at least {n} lines"),
+            BrokenRule::MaxLines(1) => f.write_str("write at most 1 line"),
+            BrokenRule::MaxLines(n) => write!(f, "write at most {n} lines"),
+            BrokenRule::UniqueLines => f.write_str("each line can be written once"),
+            BrokenRule::AdditionalProperties => {
                 f.write_str("the form has no such field and takes no others")
             }
         }
@@ -177,7 +181,7 @@ impl Violation {
     }
 
     /// Returns the broken rule, with its limit.
-    pub fn rule(&self) -> &Rule {
+    pub fn rule(&self) -> &BrokenRule {
         &self.rule
     }
 

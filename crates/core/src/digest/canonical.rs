@@ -18,7 +18,7 @@ pub fn canonical(value: &str) -> Result<String, CallDefect> {
     // After this, the text is known to be JSON.
     serde_json::from_str::<IgnoredAny>(value).map_err(|_| CallDefect::Unreadable)?;
     let mut out = String::with_capacity(value.len());
-    let mut reader = Reader {
+    let mut reader = CanonicalReader {
         text: value,
         at: 0,
         depth: 0,
@@ -27,13 +27,13 @@ pub fn canonical(value: &str) -> Result<String, CallDefect> {
     Ok(out)
 }
 
-struct Reader<'a> {
+struct CanonicalReader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CanonicalReader<'a> {
     fn value(&mut self, out: &mut String) -> Result<(), CallDefect> {
         match self.peek() {
             Some(b'{') => self.nested(out, Self::object),

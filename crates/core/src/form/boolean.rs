@@ -2,7 +2,7 @@
 
 use super::defect::DefectCode;
 use super::kind::{Emit, FieldReader, Keywords, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::{Given, Json};
 
 /// The rules of a boolean (`BooleanSchema`).
@@ -57,12 +57,14 @@ impl Boolean {
         })
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         let Given::Boolean(b) = given else {
-            return broken(Rule::Type(Expected::Boolean));
+            return broken(BrokenRule::Type(ExpectedType::Boolean));
         };
         if let Some(constant) = self.constant.filter(|constant| *constant != b) {
-            broken(Rule::Const(if constant { "true" } else { "false" }.into()));
+            broken(BrokenRule::Const(
+                if constant { "true" } else { "false" }.into(),
+            ));
         }
     }
 

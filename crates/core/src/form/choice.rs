@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::defect::{At, DefectCode, NoteCode};
 use super::kind::{Emit, FieldReader, Keywords, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::{Given, Json};
 use crate::wire::Revision;
 
@@ -90,8 +90,8 @@ impl ChoiceOptions {
         self.0.iter().any(|option| option.typed.is_some())
     }
 
-    pub(crate) fn rule(&self) -> Rule {
-        Rule::Enum(self.clone())
+    pub(crate) fn rule(&self) -> BrokenRule {
+        BrokenRule::Enum(self.clone())
     }
 
     fn titled(&self) -> bool {
@@ -190,7 +190,7 @@ impl Choice {
         }))
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         if self.options.are_typed() {
             if self.options.find(given).is_none() {
                 broken(self.options.rule());
@@ -198,13 +198,13 @@ impl Choice {
             return;
         }
         let Given::Text(text) = given else {
-            return broken(Rule::Type(Expected::Text));
+            return broken(BrokenRule::Type(ExpectedType::Text));
         };
         if !self.options.contains(text) {
             broken(self.options.rule());
         }
         if let Some(constant) = self.constant.as_ref().filter(|constant| *constant != text) {
-            broken(Rule::Const(
+            broken(BrokenRule::Const(
                 Value::from(constant.as_str()).to_string().into(),
             ));
         }

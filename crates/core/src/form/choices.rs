@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::choice::{ChoiceOption, ChoiceOptions, emit_items, read_constants, read_values};
 use super::defect::DefectCode;
 use super::kind::{Emit, FieldReader, Keywords, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::{Given, Items, Json};
 
 /// The rules of several choices (`UntitledMultiSelectEnumSchema`, `TitledMultiSelectEnumSchema`).
@@ -93,16 +93,16 @@ impl Choices {
         Some(Kind::Choices(Choices { default, ..choices }))
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         let Given::List(items) = given else {
-            return broken(Rule::Type(Expected::Choices));
+            return broken(BrokenRule::Type(ExpectedType::Choices));
         };
         let picked = items.len() as u64;
         if let Some(min) = self.min_items.filter(|min| picked < *min) {
-            broken(Rule::MinItems(min));
+            broken(BrokenRule::MinItems(min));
         }
         if let Some(max) = self.max_items.filter(|max| picked > *max) {
-            broken(Rule::MaxItems(max));
+            broken(BrokenRule::MaxItems(max));
         }
         let (mut other_type, mut unknown) = (false, false);
         if self.options.are_typed() {
@@ -118,17 +118,17 @@ impl Choices {
             }
         }
         if other_type {
-            broken(Rule::Type(Expected::Choices));
+            broken(BrokenRule::Type(ExpectedType::Choices));
         }
         if unknown {
             broken(self.options.rule());
         }
         if self.unique && has_doubles(items) {
-            broken(Rule::UniqueItems);
+            broken(BrokenRule::UniqueItems);
         }
     }
 
-    fn check_typed(&self, items: Items<'_>, broken: &mut impl FnMut(Rule)) {
+    fn check_typed(&self, items: Items<'_>, broken: &mut impl FnMut(BrokenRule)) {
         let picked: Vec<_> = items.iter().map(|item| self.options.find(item)).collect();
         if picked.contains(&None) {
             broken(self.options.rule());
@@ -136,7 +136,7 @@ impl Choices {
         let mut seen = HashSet::new();
         let mut values = picked.iter().flatten().map(|option| &*option.value);
         if self.unique && values.any(|value| !seen.insert(value)) {
-            broken(Rule::UniqueItems);
+            broken(BrokenRule::UniqueItems);
         }
     }
 

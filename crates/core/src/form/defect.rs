@@ -126,7 +126,7 @@ codes! {
     DefectCode {
         /// The text is not JSON.
         NotJson = "not-json",
-        /// The text is longer than [`Limits::schema_bytes`](super::Limits::schema_bytes).
+        /// The text is longer than [`FormLimits::schema_bytes`](super::FormLimits::schema_bytes).
         TooLarge = "too-large",
         /// The schema itself is not a JSON object.
         NotAnObject = "not-an-object",
@@ -134,7 +134,7 @@ codes! {
         RootType = "root-type",
         /// The schema has no `properties` object.
         NoProperties = "no-properties",
-        /// More fields than [`Limits::fields`](super::Limits::fields).
+        /// More fields than [`FormLimits::fields`](super::FormLimits::fields).
         TooManyFields = "too-many-fields",
         /// A field name occurs twice.
         DuplicateField = "duplicate-field",
@@ -164,7 +164,7 @@ codes! {
         DuplicateOption = "duplicate-option",
         /// Options given in two ways at once.
         OptionsTwice = "options-twice",
-        /// More options than [`Limits::options`](super::Limits::options).
+        /// More options than [`FormLimits::options`](super::FormLimits::options).
         TooManyOptions = "too-many-options",
         /// A keyword whose value has the wrong type.
         KeywordType = "keyword-type",
@@ -178,9 +178,9 @@ codes! {
         DefaultInvalid = "default-invalid",
         /// A `pattern` that is not a regular expression.
         PatternSyntax = "pattern-syntax",
-        /// A `pattern` over [`Limits::pattern_bytes`](super::Limits::pattern_bytes),
-        /// [`Limits::pattern_states`](super::Limits::pattern_states) or
-        /// [`Limits::pattern_memory`](super::Limits::pattern_memory).
+        /// A `pattern` over [`FormLimits::pattern_bytes`](super::FormLimits::pattern_bytes),
+        /// [`FormLimits::pattern_states`](super::FormLimits::pattern_states) or
+        /// [`FormLimits::pattern_memory`](super::FormLimits::pattern_memory).
         PatternCost = "pattern-cost",
         /// `required` names a field that does not exist.
         RequiredUnknown = "required-unknown",
@@ -257,12 +257,12 @@ impl<'p> At<'p> {
 
 /// The findings that a parse collects.
 #[derive(Default)]
-pub(crate) struct Findings {
+pub(crate) struct ParseFindings {
     pub(crate) defects: Vec<Defect>,
     pub(crate) notes: Vec<Note>,
 }
 
-impl Findings {
+impl ParseFindings {
     pub(crate) fn defect(&mut self, at: &At<'_>, code: DefectCode, message: impl Into<String>) {
         self.defects.push(Defect {
             pointer: at.pointer(),

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::defect::{At, DefectCode, Findings, NoteCode};
-use super::{Boolean, Choice, Choices, Limits, Lines, Number, Text, Union};
-use crate::answer::Rule;
+use super::defect::{At, DefectCode, NoteCode, ParseFindings};
+use super::{Boolean, Choice, Choices, FormLimits, Lines, Number, Text, Union};
+use crate::answer::BrokenRule;
 use crate::json::{Given, Json};
 
 /// The type of a field (elicitation, "Supported Schema Types").
@@ -52,12 +52,12 @@ impl Kind {
     }
 
     /// Calls [`check`](Self::check) for a value within a value: the alternative of a union, an item of a list.
-    pub(crate) fn check_one(&self, given: Given<'_>, broken: &mut dyn FnMut(Rule)) {
+    pub(crate) fn check_one(&self, given: Given<'_>, broken: &mut dyn FnMut(BrokenRule)) {
         self.check(given, &mut |rule| broken(rule));
     }
 
     /// Calls `broken` with every rule that the value breaks.
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         match self {
             Kind::Text(text) => text.check(given, broken),
             Kind::Number(number) => number.check(given, false, broken),
@@ -100,8 +100,8 @@ pub(crate) struct Keywords<'j, 'a> {
 /// The state of reading one field: its location, its budget, its findings.
 pub(crate) struct FieldReader<'r> {
     pub(crate) at: At<'r>,
-    pub(crate) limits: &'r Limits,
-    pub(crate) found: &'r mut Findings,
+    pub(crate) limits: &'r FormLimits,
+    pub(crate) found: &'r mut ParseFindings,
     /// The remaining budget for the form's patterns.
     pub(crate) patterns: &'r mut super::pattern::Budget,
 }

@@ -4,7 +4,7 @@
 /// and a form small enough for a person to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct FormLimits {
     /// The longest schema text, in bytes.
     pub schema_bytes: usize,
     /// The longest content text, in bytes.
@@ -23,9 +23,9 @@ pub struct Limits {
     pub pattern_memory: usize,
 }
 
-impl Default for Limits {
+impl Default for FormLimits {
     fn default() -> Self {
-        Limits {
+        FormLimits {
             schema_bytes: 1 << 20,
             content_bytes: 4 << 20,
             fields: 256,

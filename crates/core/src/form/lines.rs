@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::kind::{Emit, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::Given;
 
 /// The rules of a list that the person writes.
@@ -24,19 +24,19 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         let Given::List(items) = given else {
-            return broken(Rule::Type(Expected::List));
+            return broken(BrokenRule::Type(ExpectedType::List));
         };
         let count = items.len() as u64;
         if let Some(min) = self.min_items.filter(|min| count < *min) {
-            broken(Rule::MinLines(min));
+            broken(BrokenRule::MinLines(min));
         }
         if let Some(max) = self.max_items.filter(|max| count > *max) {
-            broken(Rule::MaxLines(max));
+            broken(BrokenRule::MaxLines(max));
         }
         // Each rule is reported once, however many values break it.
-        let mut rules: Vec<Rule> = Vec::new();
+        let mut rules: Vec<BrokenRule> = Vec::new();
         for item in items.iter() {
             self.item.check_one(item, &mut |rule| {
                 if !rules.contains(&rule) {
@@ -46,7 +46,7 @@ impl Lines {
         }
         rules.into_iter().for_each(&mut *broken);
         if self.unique && has_doubles(items.iter()) {
-            broken(Rule::UniqueLines);
+            broken(BrokenRule::UniqueLines);
         }
     }
 

@@ -41,7 +41,7 @@ pub use self::field_kind::{FieldKind, FieldKinds};
 pub use self::format::Format;
 pub use self::kind::Kind;
 pub use self::lenient::{Adjustment, AdjustmentKind};
-pub use self::limits::Limits;
+pub use self::limits::FormLimits;
 pub use self::lines::Lines;
 pub use self::number::Number;
 pub use self::pattern::Pattern;
@@ -67,35 +67,35 @@ pub struct Form {
 const LOOKED_THROUGH: usize = 12;
 
 impl Form {
-    /// Parses a requestedSchema with the default [`Limits`].
+    /// Parses a requestedSchema with the default [`FormLimits`].
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
     pub fn parse(text: &str) -> Result<Self, Defects> {
-        parse::text(text, &Limits::default())
+        parse::text(text, &FormLimits::default())
     }
 
     /// Parses a requestedSchema with other limits.
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
-    pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, Defects> {
+    pub fn parse_with(text: &str, limits: &FormLimits) -> Result<Self, Defects> {
         parse::text(text, limits)
     }
 
-    /// Reads a requestedSchema from a value with the default [`Limits`].
+    /// Reads a requestedSchema from a value with the default [`FormLimits`].
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
     pub fn from_value(schema: &Value) -> Result<Self, Defects> {
-        parse::value(schema, &Limits::default())
+        parse::value(schema, &FormLimits::default())
     }
 
     /// Reads a requestedSchema from a value with other limits; those on bytes do not apply.
     ///
     /// # Errors
     /// Every [`Defect`] of the schema at once.
-    pub fn from_value_with(schema: &Value, limits: &Limits) -> Result<Self, Defects> {
+    pub fn from_value_with(schema: &Value, limits: &FormLimits) -> Result<Self, Defects> {
         parse::value(schema, limits)
     }
 
@@ -116,14 +116,14 @@ impl Form {
     /// # Errors
     /// The defects that no reading can remove, such as a nested object.
     pub fn parse_leniently(text: &str) -> Result<Self, Defects> {
-        lenient::text(text, &Limits::default())
+        lenient::text(text, &FormLimits::default())
     }
 
     /// Parses a requestedSchema as servers send them, with other limits.
     ///
     /// # Errors
     /// The defects that no reading can remove, such as a nested object.
-    pub fn parse_leniently_with(text: &str, limits: &Limits) -> Result<Self, Defects> {
+    pub fn parse_leniently_with(text: &str, limits: &FormLimits) -> Result<Self, Defects> {
         lenient::text(text, limits)
     }
 
@@ -132,7 +132,7 @@ impl Form {
     /// # Errors
     /// The defects that no reading can remove, such as a nested object.
     pub fn from_value_leniently(schema: &Value) -> Result<Self, Defects> {
-        lenient::value(schema, &Limits::default())
+        lenient::value(schema, &FormLimits::default())
     }
 
     fn new(fields: Vec<Field>, closed: bool, content_bytes: usize) -> Self {
@@ -182,7 +182,7 @@ impl Form {
     /// Creates the form of a schema that cannot be read, for a question that another program shows. Its answers are not
     /// checked, and contain no values. It is never shown.
     pub fn unread(why: &str) -> Self {
-        let form = Self::new(Vec::new(), false, Limits::default().content_bytes);
+        let form = Self::new(Vec::new(), false, FormLimits::default().content_bytes);
         Form {
             unread: Some(why.into()),
             ..form
@@ -548,11 +548,11 @@ pub(crate) mod tests {
 
     #[test]
     fn limits_hold() {
-        let limits = Limits {
+        let limits = FormLimits {
             schema_bytes: 200,
             fields: 2,
             options: 2,
-            ..Limits::default()
+            ..FormLimits::default()
         };
         let codes = |schema: &str| Form::parse_with(schema, &limits).unwrap_err().first().code;
         assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::Number as Value;
 
 use super::defect::DefectCode;
 use super::kind::{Emit, FieldReader, Keywords, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::{Given, Json};
 use crate::number::{compare, is_integer, is_multiple, text};
 
@@ -130,58 +130,58 @@ impl Number {
         }
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, whole: bool, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, whole: bool, broken: &mut impl FnMut(BrokenRule)) {
         let Given::Number(n) = given else {
-            return broken(Rule::Type(if whole {
-                Expected::Integer
+            return broken(BrokenRule::Type(if whole {
+                ExpectedType::Integer
             } else {
-                Expected::Number
+                ExpectedType::Number
             }));
         };
         if whole && !is_integer(n) {
-            broken(Rule::Type(Expected::Integer));
+            broken(BrokenRule::Type(ExpectedType::Integer));
         }
         if let Some(limit) = self
             .minimum
             .as_ref()
             .filter(|limit| compare(n, limit) == Ordering::Less)
         {
-            broken(Rule::Minimum(limit.clone()));
+            broken(BrokenRule::Minimum(limit.clone()));
         }
         if let Some(limit) = self
             .maximum
             .as_ref()
             .filter(|limit| compare(n, limit) == Ordering::Greater)
         {
-            broken(Rule::Maximum(limit.clone()));
+            broken(BrokenRule::Maximum(limit.clone()));
         }
         if let Some(limit) = self
             .exclusive_minimum
             .as_ref()
             .filter(|limit| compare(n, limit) != Ordering::Greater)
         {
-            broken(Rule::ExclusiveMinimum(limit.clone()));
+            broken(BrokenRule::ExclusiveMinimum(limit.clone()));
         }
         if let Some(limit) = self
             .exclusive_maximum
             .as_ref()
             .filter(|limit| compare(n, limit) != Ordering::Less)
         {
-            broken(Rule::ExclusiveMaximum(limit.clone()));
+            broken(BrokenRule::ExclusiveMaximum(limit.clone()));
         }
         if let Some(step) = self
             .multiple_of
             .as_ref()
             .filter(|step| !is_multiple(n, step))
         {
-            broken(Rule::MultipleOf(step.clone()));
+            broken(BrokenRule::MultipleOf(step.clone()));
         }
         if let Some(constant) = self
             .constant
             .as_ref()
             .filter(|constant| compare(n, constant) != Ordering::Equal)
         {
-            broken(Rule::Const(text(constant).into()));
+            broken(BrokenRule::Const(text(constant).into()));
         }
     }
 

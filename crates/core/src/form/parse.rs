@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::defect::{At, Defect, DefectCode, Defects, Findings, NoteCode};
+use super::defect::{At, Defect, DefectCode, Defects, NoteCode, ParseFindings};
 use super::kind::{FieldReader, Keywords, Kind};
 use super::text::clip;
-use super::{Boolean, Choice, Choices, Field, Form, Limits, Number, Text};
+use super::{Boolean, Choice, Choices, Field, Form, FormLimits, Number, Text};
 use crate::json::Json;
 
-pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
+pub(super) fn text(text: &str, limits: &FormLimits) -> Result<Form, Defects> {
     read(&tree(text, limits)?, limits)
 }
 
 /// Parses the text of a schema, in which each member must be there once.
-pub(super) fn tree<'t>(text: &'t str, limits: &Limits) -> Result<Json<'t>, Defects> {
+pub(super) fn tree<'t>(text: &'t str, limits: &FormLimits) -> Result<Json<'t>, Defects> {
     if text.len() > limits.schema_bytes {
         let message = format!(
             "the schema has {} bytes; {} at most",
@@ -27,7 +27,7 @@ pub(super) fn tree<'t>(text: &'t str, limits: &Limits) -> Result<Json<'t>, Defec
     }
     match Json::read(text) {
         Ok(schema) => {
-            let mut found = Findings::default();
+            let mut found = ParseFindings::default();
             refuse_duplicates(&schema, &At::ROOT, &mut found);
             if found.defects.is_empty() {
                 Ok(schema)
@@ -39,7 +39,7 @@ pub(super) fn tree<'t>(text: &'t str, limits: &Limits) -> Result<Json<'t>, Defec
     }
 }
 
-pub(super) fn value(value: &Value, limits: &Limits) -> Result<Form, Defects> {
+pub(super) fn value(value: &Value, limits: &FormLimits) -> Result<Form, Defects> {
     read(&Json::from_value(value), limits)
 }
 
@@ -53,7 +53,7 @@ fn whole(code: DefectCode, message: String) -> Defects {
 
 /// Rejects an object in which a member occurs twice, at any depth, because two readers could show two different forms.
 /// Duplicate fields are reported with the other defects of the fields.
-fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
+fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut ParseFindings) {
     match value {
         Json::Object(members) => {
             let mut names = (members.len() > 16).then(HashSet::new);
@@ -81,8 +81,8 @@ fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
     }
 }
 
-pub(super) fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {
-    let mut found = Findings::default();
+pub(super) fn read(schema: &Json<'_>, limits: &FormLimits) -> Result<Form, Defects> {
+    let mut found = ParseFindings::default();
     let form = read_root(schema, limits, &mut found);
     match form {
         Some(form) if found.defects.is_empty() => Ok(Form {
@@ -93,7 +93,7 @@ pub(super) fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> 
     }
 }
 
-fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option<Form> {
+fn read_root(schema: &Json<'_>, limits: &FormLimits, found: &mut ParseFindings) -> Option<Form> {
     let at = At::ROOT;
     let Json::Object(keywords) = schema else {
         let message = format!("a requestedSchema must be an object, not {}", schema.kind());
@@ -158,7 +158,7 @@ fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option
 }
 
 /// Reads `additionalProperties`: `false`, which schema generators add, is allowed; a schema is not.
-fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut Findings) -> bool {
+fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut ParseFindings) -> bool {
     match value {
         Json::Boolean(true) => false,
         // The schema that accepts everything, which some generators write for `true`.
@@ -186,8 +186,8 @@ fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut Findings) -> bool {
 
 fn read_fields(
     properties: &[(std::borrow::Cow<'_, str>, Json<'_>)],
-    limits: &Limits,
-    found: &mut Findings,
+    limits: &FormLimits,
+    found: &mut ParseFindings,
 ) -> Option<Vec<Field>> {
     let at_root = At::ROOT;
     let at = at_root.child("properties");
@@ -237,9 +237,9 @@ fn read_fields(
     Some(fields)
 }
 
-pub(super) type Parts = (Option<Box<str>>, Option<Box<str>>, Kind);
+pub(super) type FieldParts = (Option<Box<str>>, Option<Box<str>>, Kind);
 
-pub(super) fn read_field(schema: &Json<'_>, reader: &mut FieldReader<'_>) -> Option<Parts> {
+pub(super) fn read_field(schema: &Json<'_>, reader: &mut FieldReader<'_>) -> Option<FieldParts> {
     let Json::Object(entries) = schema else {
         let message = format!(
             "a field must be an object such as {{\"type\": \"string\"}}, not {}",
@@ -372,7 +372,7 @@ fn other_keyword(key: &str, reader: &mut FieldReader<'_>) {
     }
 }
 
-fn refuse_reference(at: &At<'_>, found: &mut Findings) {
+fn refuse_reference(at: &At<'_>, found: &mut ParseFindings) {
     found.defect(
         at,
         DefectCode::Reference,
@@ -380,7 +380,7 @@ fn refuse_reference(at: &At<'_>, found: &mut Findings) {
     );
 }
 
-pub(super) fn unknown(key: &str, at: &At<'_>, found: &mut Findings) {
+pub(super) fn unknown(key: &str, at: &At<'_>, found: &mut ParseFindings) {
     found.note(
         &at.child(key),
         NoteCode::UnknownKeyword,
@@ -388,7 +388,7 @@ pub(super) fn unknown(key: &str, at: &At<'_>, found: &mut Findings) {
     );
 }
 
-fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut Findings) {
+fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut ParseFindings) {
     let root = At::ROOT;
     let at = root.child("required");
     let Json::List(names) = required else {

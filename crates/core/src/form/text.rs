@@ -6,7 +6,7 @@ use super::defect::{DefectCode, NoteCode};
 use super::kind::{Emit, FieldReader, Keywords, Kind};
 use super::pattern::Refused;
 use super::{Format, Pattern};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::{Given, Json};
 use crate::text::shortened;
 
@@ -82,31 +82,31 @@ impl Text {
         }
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         let Given::Text(text) = given else {
-            return broken(Rule::Type(Expected::Text));
+            return broken(BrokenRule::Type(ExpectedType::Text));
         };
         if self.min_length.is_some() || self.max_length.is_some() {
             let length = length(text);
             if let Some(min) = self.min_length.filter(|min| length < *min) {
-                broken(Rule::MinLength(min));
+                broken(BrokenRule::MinLength(min));
             }
             if let Some(max) = self.max_length.filter(|max| length > *max) {
-                broken(Rule::MaxLength(max));
+                broken(BrokenRule::MaxLength(max));
             }
         }
         if let Some(format) = self.format.filter(|format| !format.matches(text)) {
-            broken(Rule::Format(format));
+            broken(BrokenRule::Format(format));
         }
         if let Some(pattern) = self
             .pattern
             .as_ref()
             .filter(|pattern| !pattern.matches(text))
         {
-            broken(Rule::Pattern(pattern.shared_source()));
+            broken(BrokenRule::Pattern(pattern.shared_source()));
         }
         if let Some(constant) = self.constant.as_ref().filter(|constant| *constant != text) {
-            broken(Rule::Const(
+            broken(BrokenRule::Const(
                 Value::from(constant.as_str()).to_string().into(),
             ));
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kind::{Emit, Kind};
-use crate::answer::{Expected, Rule};
+use crate::answer::{BrokenRule, ExpectedType};
 use crate::json::Given;
 
 /// The rules of a value that may have several types (`anyOf`, `oneOf` or a list of types). A person's text is sent as
@@ -23,22 +23,22 @@ impl Union {
         self.alternatives.iter().any(|kind| kind.accepts(given))
     }
 
-    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(BrokenRule)) {
         if self.accepts(given) {
             return;
         }
         // The rules of an alternative that the value has the type of say more than the list of types.
-        let mut closest: Option<Vec<Rule>> = None;
+        let mut closest: Option<Vec<BrokenRule>> = None;
         for kind in &self.alternatives {
             let mut rules = Vec::new();
             kind.check_one(given, &mut |rule| rules.push(rule));
-            if !rules.iter().any(|rule| matches!(rule, Rule::Type(_))) {
+            if !rules.iter().any(|rule| matches!(rule, BrokenRule::Type(_))) {
                 closest = closest.or(Some(rules));
             }
         }
         match closest {
             Some(rules) => rules.into_iter().for_each(broken),
-            None => broken(Rule::Type(Expected::Scalar)),
+            None => broken(BrokenRule::Type(ExpectedType::Scalar)),
         }
     }
 

@@ -13,12 +13,12 @@ const SPANS: [u64; 8] = [1, 5, 15, 60, 300, 900, 3600, 14_400];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCounters {
     events: BTreeMap<AuditEvent, u64>,
-    open: Open,
+    open: OpenTimes,
 }
 
 /// The open times of ended questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Open {
+struct OpenTimes {
     spans: [u64; SPANS.len()],
     count: u64,
     sum: Duration,
@@ -64,7 +64,7 @@ impl AuditCounters {
         for (span, count) in SPANS.iter().zip(self.open.spans) {
             text.sample(&bucket, Some(("le", span)), count);
         }
-        let Open { count, sum, .. } = &self.open;
+        let OpenTimes { count, sum, .. } = &self.open;
         text.sample(&bucket, Some(("le", &"+Inf")), count);
         text.sample(&format!("{name}_sum"), None, sum.as_secs_f64());
         text.sample(&format!("{name}_count"), None, count);
@@ -72,7 +72,7 @@ impl AuditCounters {
     }
 }
 
-impl Open {
+impl OpenTimes {
     fn add(&mut self, time: Duration) {
         for (count, span) in self.spans.iter_mut().zip(SPANS) {
             *count += u64::from(time <= Duration::from_secs(span));

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::host::{Host, Reach};
+use super::host::{Host, NetworkReach};
 use super::warning::LinkWarning;
 use super::{LinkPolicy, query};
 use crate::secrecy::words::is_invisible;
@@ -82,13 +82,13 @@ fn about_host(sent: &str, host: &Host, warnings: &mut Vec<LinkWarning>) {
 fn about_reach(url: &Url, host: &Host, warnings: &mut Vec<LinkWarning>) {
     let reach = host.reach();
     match reach {
-        Reach::Loopback => warnings.push(LinkWarning::Loopback),
-        Reach::Private => warnings.push(LinkWarning::PrivateNetwork {
+        NetworkReach::Loopback => warnings.push(LinkWarning::Loopback),
+        NetworkReach::Private => warnings.push(LinkWarning::PrivateNetwork {
             host: host.ascii().to_owned(),
         }),
-        Reach::Public => about_suffix(host, warnings),
+        NetworkReach::Public => about_suffix(host, warnings),
     }
-    if reach != Reach::Loopback {
+    if reach != NetworkReach::Loopback {
         if url.scheme() == "http" {
             warnings.push(LinkWarning::PlainHttp);
         }

@@ -11,19 +11,19 @@ use url::Url;
 pub struct Host {
     ascii: String,
     unicode: String,
-    kind: Kind,
+    kind: HostKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum HostKind {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
-    Name(Name),
+    Name(NameParts),
 }
 
 /// The parts of a name. All lengths are bytes of the ASCII form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Name {
+struct NameParts {
     /// The start of the registrable domain, if there is one.
     registrable_at: Option<usize>,
     /// The start of the public suffix, if it is a listed one.
@@ -34,7 +34,7 @@ struct Name {
 
 /// The network in which the host is reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum NetworkReach {
     /// This computer.
     Loopback,
     /// The private network of this computer.
@@ -50,15 +50,15 @@ impl Host {
             url::Host::Ipv4(address) => Self {
                 unicode: ascii.clone(),
                 ascii,
-                kind: Kind::V4(address),
+                kind: HostKind::V4(address),
             },
             url::Host::Ipv6(address) => Self {
                 unicode: ascii.clone(),
                 ascii,
-                kind: Kind::V6(address),
+                kind: HostKind::V6(address),
             },
             url::Host::Domain(name) => {
-                let kind = Kind::Name(Name::divide(name));
+                let kind = HostKind::Name(NameParts::divide(name));
                 let (unicode, _) = idna::domain_to_unicode(name);
                 Self {
                     ascii,
@@ -87,14 +87,14 @@ impl Host {
 
     /// Returns `true` if this is an address and not a name.
     pub fn is_address(&self) -> bool {
-        !matches!(self.kind, Kind::Name(_))
+        !matches!(self.kind, HostKind::Name(_))
     }
 
     /// Returns the registrable domain in ASCII: the public suffix and one label before it.
     pub fn registrable(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Name(name) => name.registrable_at.map(|at| &self.ascii[at..]),
-            Kind::V4(_) | Kind::V6(_) => None,
+            HostKind::Name(name) => name.registrable_at.map(|at| &self.ascii[at..]),
+            HostKind::V4(_) | HostKind::V6(_) => None,
         }
     }
 
@@ -102,36 +102,36 @@ impl Host {
     /// chooses it freely and may use another company's name.
     pub fn prefix(&self) -> &str {
         match &self.kind {
-            Kind::Name(name) => &self.ascii[..name.registrable_at.unwrap_or(0)],
-            Kind::V4(_) | Kind::V6(_) => "",
+            HostKind::Name(name) => &self.ascii[..name.registrable_at.unwrap_or(0)],
+            HostKind::V4(_) | HostKind::V6(_) => "",
         }
     }
 
     /// Returns the public suffix, if it is a listed one.
     pub fn suffix(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Name(name) => name.suffix_at.map(|at| &self.ascii[at..]),
-            Kind::V4(_) | Kind::V6(_) => None,
+            HostKind::Name(name) => name.suffix_at.map(|at| &self.ascii[at..]),
+            HostKind::V4(_) | HostKind::V6(_) => None,
         }
     }
 
     /// Returns the suffix if a company assigns names below it to its customers (`github.io`).
     pub(super) fn shared_suffix(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Name(name) if name.shared => self.suffix(),
+            HostKind::Name(name) if name.shared => self.suffix(),
             _ => None,
         }
     }
 
     pub(super) fn is_v4(&self) -> bool {
-        matches!(self.kind, Kind::V4(_))
+        matches!(self.kind, HostKind::V4(_))
     }
 
-    pub(super) fn reach(&self) -> Reach {
+    pub(super) fn reach(&self) -> NetworkReach {
         match &self.kind {
-            Kind::V4(address) => reach_v4(*address),
-            Kind::V6(address) => reach_v6(address),
-            Kind::Name(_) => reach_name(self.ascii.trim_end_matches('.')),
+            HostKind::V4(address) => reach_v4(*address),
+            HostKind::V6(address) => reach_v6(address),
+            HostKind::Name(_) => reach_name(self.ascii.trim_end_matches('.')),
         }
     }
 
@@ -187,7 +187,7 @@ impl Host {
 
 const FAMILIAR_ENDINGS: [&str; 6] = ["com", "net", "org", "gov", "edu", "bank"];
 
-impl Name {
+impl NameParts {
     fn divide(name: &str) -> Self {
         let listed = psl2::lookup(name).filter(psl2::Domain::is_known);
         // The lookup used the name without the root dot.
@@ -219,34 +219,34 @@ fn plain_double(label: &str) -> Option<String> {
     double.is_ascii().then(|| double.to_ascii_lowercase())
 }
 
-fn reach_v4(address: Ipv4Addr) -> Reach {
+fn reach_v4(address: Ipv4Addr) -> NetworkReach {
     let [a, b, ..] = address.octets();
     let carrier_grade = a == 100 && (64..128).contains(&b);
     if address.is_loopback() || address.is_unspecified() {
-        Reach::Loopback
+        NetworkReach::Loopback
     } else if address.is_private() || address.is_link_local() || carrier_grade {
-        Reach::Private
+        NetworkReach::Private
     } else {
-        Reach::Public
+        NetworkReach::Public
     }
 }
 
-fn reach_v6(address: &Ipv6Addr) -> Reach {
+fn reach_v6(address: &Ipv6Addr) -> NetworkReach {
     if let Some(v4) = address.to_ipv4_mapped() {
         return reach_v4(v4);
     }
     if address.is_loopback() || address.is_unspecified() {
-        Reach::Loopback
+        NetworkReach::Loopback
     } else if address.is_unique_local() || address.is_unicast_link_local() {
-        Reach::Private
+        NetworkReach::Private
     } else {
-        Reach::Public
+        NetworkReach::Public
     }
 }
 
 /// Classifies names: RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375 (home.arpa), ICANN's `internal`, and the
 /// names that routers use.
-fn reach_name(name: &str) -> Reach {
+fn reach_name(name: &str) -> NetworkReach {
     const LOCAL: [&str; 9] = [
         "local",
         "internal",
@@ -263,11 +263,11 @@ fn reach_name(name: &str) -> Reach {
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
     if under("localhost") {
-        Reach::Loopback
+        NetworkReach::Loopback
     } else if !name.contains('.') || LOCAL.iter().any(|zone| under(zone)) {
-        Reach::Private
+        NetworkReach::Private
     } else {
-        Reach::Public
+        NetworkReach::Public
     }
 }
 
@@ -334,27 +334,27 @@ mod tests {
     #[test]
     fn reach_is_told_from_names_and_addresses() {
         for (text, reach) in [
-            ("localhost", Reach::Loopback),
-            ("app.localhost", Reach::Loopback),
-            ("127.1.2.3", Reach::Loopback),
-            ("0.0.0.0", Reach::Loopback),
-            ("[::1]", Reach::Loopback),
-            ("[::ffff:127.0.0.1]", Reach::Loopback),
-            ("10.1.2.3", Reach::Private),
-            ("172.16.0.1", Reach::Private),
-            ("192.168.1.1", Reach::Private),
-            ("169.254.169.254", Reach::Private),
-            ("100.64.0.1", Reach::Private),
-            ("[fd00::1]", Reach::Private),
-            ("[fe80::1]", Reach::Private),
-            ("printer.local", Reach::Private),
-            ("intranet", Reach::Private),
-            ("router.home.arpa", Reach::Private),
-            ("8.8.8.8", Reach::Public),
-            ("172.32.0.1", Reach::Public),
-            ("[2001:db8::1]", Reach::Public),
-            ("notlocalhost.com", Reach::Public),
-            ("mylocal.com", Reach::Public),
+            ("localhost", NetworkReach::Loopback),
+            ("app.localhost", NetworkReach::Loopback),
+            ("127.1.2.3", NetworkReach::Loopback),
+            ("0.0.0.0", NetworkReach::Loopback),
+            ("[::1]", NetworkReach::Loopback),
+            ("[::ffff:127.0.0.1]", NetworkReach::Loopback),
+            ("10.1.2.3", NetworkReach::Private),
+            ("172.16.0.1", NetworkReach::Private),
+            ("192.168.1.1", NetworkReach::Private),
+            ("169.254.169.254", NetworkReach::Private),
+            ("100.64.0.1", NetworkReach::Private),
+            ("[fd00::1]", NetworkReach::Private),
+            ("[fe80::1]", NetworkReach::Private),
+            ("printer.local", NetworkReach::Private),
+            ("intranet", NetworkReach::Private),
+            ("router.home.arpa", NetworkReach::Private),
+            ("8.8.8.8", NetworkReach::Public),
+            ("172.32.0.1", NetworkReach::Public),
+            ("[2001:db8::1]", NetworkReach::Public),
+            ("notlocalhost.com", NetworkReach::Public),
+            ("mylocal.com", NetworkReach::Public),
         ] {
             assert_eq!(host(text).reach(), reach, "{text}");
         }

@@ -60,7 +60,7 @@ pub struct Link {
 
 /// A whole link in three pieces, so that the domain can be highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ShownLink<'a> {
     /// The scheme, userinfo and freely chosen part of the host.
     pub before: &'a str,
     /// The part that identifies the site: the registrable domain, or the whole host if there is none.
@@ -126,13 +126,13 @@ impl Link {
     }
 
     /// Returns the whole URL in three pieces, for highlighting the domain ("SHOULD highlight the domain of the URL").
-    pub fn shown(&self) -> Shown<'_> {
+    pub fn shown(&self) -> ShownLink<'_> {
         let before_host = &self.url[..Position::BeforeHost];
         let host = &self.url[Position::BeforeHost..Position::AfterHost];
         let start = before_host.len() + self.host.prefix().len();
         let end = before_host.len() + host.len();
         let whole = self.url.as_str();
-        Shown {
+        ShownLink {
             before: &whole[..start],
             domain: &whole[start..end],
             after: &whole[end..],

@@ -16,7 +16,7 @@ const MAX_REPORTED: usize = 5;
 
 /// Findings in the path, query and fragment.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct QueryFindings {
     /// The locations of credentials.
     pub(super) credentials: Vec<String>,
     /// The locations of a person's data.
@@ -26,8 +26,8 @@ pub(super) struct Carried {
 }
 
 /// Inspects everything after the host.
-pub(super) fn carried(url: &Url, host: &Host) -> Carried {
-    let mut found = Carried::default();
+pub(super) fn carried(url: &Url, host: &Host) -> QueryFindings {
+    let mut found = QueryFindings::default();
     let fragment = url.fragment().unwrap_or_default();
     let pre_signed = is_pre_signed(url);
     let pairs = url
@@ -47,7 +47,7 @@ pub(super) fn carried(url: &Url, host: &Host) -> Carried {
     found
 }
 
-impl Carried {
+impl QueryFindings {
     fn evaluate_pair(&mut self, name: &str, value: &str, host: &Host, pre_signed: bool) {
         // A lone word ("?hunter2") is parsed as a name without a value.
         let (value, shown) = if value.is_empty() {
@@ -140,7 +140,7 @@ fn is_pre_signed(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn look(rest: &str) -> Carried {
+    fn look(rest: &str) -> QueryFindings {
         let url = Url::parse(&format!("https://mcp.example.com/{rest}")).expect(rest);
         let host = Host::from_url(&url).expect("a host");
         carried(&url, &host)

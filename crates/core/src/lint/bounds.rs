@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::Number as Value;
 
-use super::report::{Findings, Severity};
+use super::report::{LintFindings, Severity};
 use crate::form::{Choices, Field, Format, Kind, Number, Text};
 use crate::number::compare;
 
@@ -13,7 +13,7 @@ const CODE: &str = "unreachable-bounds";
 const LONG_ANSWER: u64 = 2_000;
 
 /// Lints the bounds of a field.
-pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
+pub(super) fn look(at: &str, field: &Field, findings: &mut LintFindings) {
     match field.kind() {
         Kind::Text(text) => about_text(at, text, field.required(), findings),
         Kind::Number(number) => about_number(at, number, false, field.required(), findings),
@@ -24,7 +24,7 @@ pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
 }
 
 /// Adds a finding for a field without a possible value: an error if the field is required.
-fn impossible(at: &str, required: bool, message: String, findings: &mut Findings) {
+fn impossible(at: &str, required: bool, message: String, findings: &mut LintFindings) {
     let level = if required {
         Severity::Error
     } else {
@@ -33,7 +33,7 @@ fn impossible(at: &str, required: bool, message: String, findings: &mut Findings
     findings.put(level, at, CODE, message, "widen one of the two");
 }
 
-fn about_text(at: &str, text: &Text, required: bool, findings: &mut Findings) {
+fn about_text(at: &str, text: &Text, required: bool, findings: &mut LintFindings) {
     if let Some(format) = text.format {
         let (shortest, longest) = lengths(format);
         if let Some(max) = text.max_length.filter(|max| *max < shortest) {
@@ -79,7 +79,13 @@ fn lengths(format: Format) -> (u64, u64) {
     }
 }
 
-fn about_number(at: &str, number: &Number, whole: bool, required: bool, findings: &mut Findings) {
+fn about_number(
+    at: &str,
+    number: &Number,
+    whole: bool,
+    required: bool,
+    findings: &mut LintFindings,
+) {
     let low = number
         .minimum
         .as_ref()
@@ -143,7 +149,7 @@ fn has_no_multiple(number: &Number, low: &Value, high: &Value, step: &Value) -> 
     }
 }
 
-fn about_choices(at: &str, choices: &Choices, findings: &mut Findings) {
+fn about_choices(at: &str, choices: &Choices, findings: &mut LintFindings) {
     let offered = choices.options.len() as u64;
     if let Some(max) = choices.max_items.filter(|max| *max > offered) {
         let message = format!("up to {max} may be picked, but there are {offered} options");

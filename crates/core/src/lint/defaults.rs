@@ -1,6 +1,6 @@
 //! Defaults that are selected before a person has decided. "Accept all" must never delete, pay or agree to something.
 
-use super::report::Findings;
+use super::report::LintFindings;
 use super::texts::shortened;
 use crate::form::{Field, Kind};
 use crate::secrecy::words::words;
@@ -19,7 +19,7 @@ const CAUTIOUS: &str =
     "dry dont don not no never without prevent avoid keep protect ask before backup undo restore";
 
 /// Lints the default of a field, if it has one.
-pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
+pub(super) fn look(at: &str, field: &Field, findings: &mut LintFindings) {
     let at = format!("{at}/default");
     match field.kind() {
         Kind::Boolean(boolean) if boolean.default == Some(true) => {

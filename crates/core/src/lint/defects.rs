@@ -6,17 +6,17 @@
 use serde_json::Value;
 
 use super::legality::Verdicts;
-use super::question::Question;
-use super::report::{Findings, Severity};
+use super::question::LocatedQuestion;
+use super::report::{LintFindings, Severity};
 use crate::form::{DefectCode, Defects};
 
 /// Adds every defect of a schema to the findings.
 pub(super) fn look(
-    question: &Question<'_>,
+    question: &LocatedQuestion<'_>,
     schema: &str,
     defects: &Defects,
     verdicts: &Verdicts,
-    findings: &mut Findings,
+    findings: &mut LintFindings,
 ) {
     for defect in defects {
         let pointer = question.at(&defect.pointer);

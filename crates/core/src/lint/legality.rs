@@ -5,8 +5,8 @@
 use serde_json::{Map, Value};
 
 use super::official::{accepts_field, accepts_root};
-use super::question::Question;
-use super::report::{Findings, Legal, NOT_IN_REVISION, NOT_IN_SCHEMA, Severity};
+use super::question::LocatedQuestion;
+use super::report::{Legal, LintFindings, NOT_IN_REVISION, NOT_IN_SCHEMA, Severity};
 use crate::form::{DefectCode, Defects, Field, Form, Kind};
 use crate::pointer;
 use crate::wire::Revision;
@@ -98,11 +98,11 @@ pub(super) fn field_of(pointer: &str) -> Option<String> {
 /// Determines the revisions of a form, and adds the findings about those that it is not legal on. `parts` are the legal
 /// parts of a form with defects.
 pub(super) fn look(
-    question: &Question<'_>,
+    question: &LocatedQuestion<'_>,
     verdicts: &Verdicts,
     form: Result<&Form, &Defects>,
     parts: Option<&Form>,
-    findings: &mut Findings,
+    findings: &mut LintFindings,
 ) -> Legal {
     let excepted = form.is_err_and(|defects| {
         let outside = |code: DefectCode| {
@@ -159,7 +159,11 @@ pub(super) fn look(
 }
 
 /// Adds a finding for a `$schema` that is not a text, which only the oldest revision accepts: it does not name it.
-fn look_at_dialect(question: &Question<'_>, verdicts: &Verdicts, findings: &mut Findings) {
+fn look_at_dialect(
+    question: &LocatedQuestion<'_>,
+    verdicts: &Verdicts,
+    findings: &mut LintFindings,
+) {
     let is_text = verdicts.written.get("$schema").is_none_or(Value::is_string);
     if is_text || findings.revision() == Some(OLD) || !verdicts.written.is_object() {
         return;
@@ -176,10 +180,10 @@ fn look_at_dialect(question: &Question<'_>, verdicts: &Verdicts, findings: &mut 
 
 /// Adds the findings about a field that the parser accepts.
 fn look_at_field(
-    question: &Question<'_>,
+    question: &LocatedQuestion<'_>,
     verdicts: &Verdicts,
     field: &Field,
-    findings: &mut Findings,
+    findings: &mut LintFindings,
 ) {
     let at = question.field(field.name());
     if findings.revision() == Some(OLD)
@@ -233,7 +237,7 @@ fn beyond_the_schema(written: &Value) -> (&'static str, &'static str, &'static s
     }
 }
 
-fn not_on_old(at: &str, what: &str, help: &str, findings: &mut Findings) {
+fn not_on_old(at: &str, what: &str, help: &str, findings: &mut LintFindings) {
     let message = format!("{OLD} {what}");
     match findings.revision() {
         Some(OLD) => findings.error(at, NOT_IN_REVISION, message, help),

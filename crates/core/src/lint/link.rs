@@ -1,16 +1,16 @@
 //! Lint rules for a url-mode request's URL.
 
-use super::question::Question;
-use super::report::{Findings, Legal, NOT_IN_REVISION, Severity};
+use super::question::LocatedQuestion;
+use super::report::{Legal, LintFindings, NOT_IN_REVISION, Severity};
 use crate::link::{Link, SendRule, WarningLevel};
 use crate::wire::{Mode, Revision};
 
 /// Lints a link. Url mode came with 2025-11-25, which alone requires an `elicitationId`.
 pub(super) fn look(
-    question: &Question<'_>,
+    question: &LocatedQuestion<'_>,
     url: &str,
     has_id: bool,
-    findings: &mut Findings,
+    findings: &mut LintFindings,
 ) -> Legal {
     let at = question.member("url");
     let legal = Legal::judged_by(|revision| {

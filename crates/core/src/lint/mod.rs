@@ -29,22 +29,22 @@ mod texts;
 
 pub use legality::EXCEPTIONS;
 pub use presentation::Presentation;
-pub use report::{Finding, Legal, Report, Severity};
+pub use report::{Legal, LintFinding, LintReport, Severity};
 
 use crate::form::{Form, Note, NoteCode};
 use crate::secrecy;
 use crate::wire::Revision;
 use legality::Verdicts;
-use question::{Asked, Question};
-use report::Findings;
+use question::{LintedQuestion, LocatedQuestion};
+use report::LintFindings;
 
 /// The longest text that is linted, in bytes.
 const LONGEST: usize = 16 << 20;
 
 /// Lints a question. With a revision, a part that is not legal there is an error, and findings about other revisions
 /// are omitted; without one, a question is legal if any revision can ask it.
-pub fn lint(text: &str, revision: Option<Revision>) -> Report {
-    let mut findings = Findings::new(revision);
+pub fn lint(text: &str, revision: Option<Revision>) -> LintReport {
+    let mut findings = LintFindings::new(revision);
     let mut legal = Legal::everywhere();
     if text.len() > LONGEST {
         findings.error(
@@ -69,17 +69,21 @@ pub fn lint(text: &str, revision: Option<Revision>) -> Report {
     findings.into_report(legal)
 }
 
-fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
+fn look(question: &LocatedQuestion<'_>, findings: &mut LintFindings) -> Legal {
     if let Some(message) = &question.message {
         texts::message(question, message, findings);
     }
     match &question.asked {
-        Asked::Url { url, has_id } => link::look(question, url, *has_id, findings),
-        Asked::Form { schema } => look_at_schema(question, schema, findings),
+        LintedQuestion::Url { url, has_id } => link::look(question, url, *has_id, findings),
+        LintedQuestion::Form { schema } => look_at_schema(question, schema, findings),
     }
 }
 
-fn look_at_schema(question: &Question<'_>, schema: &str, findings: &mut Findings) -> Legal {
+fn look_at_schema(
+    question: &LocatedQuestion<'_>,
+    schema: &str,
+    findings: &mut LintFindings,
+) -> Legal {
     let verdicts = Verdicts::new(schema);
     let strict = Form::parse(schema);
     let lenient = Form::parse_leniently(schema);
@@ -115,7 +119,7 @@ fn look_at_schema(question: &Question<'_>, schema: &str, findings: &mut Findings
     )
 }
 
-fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
+fn look_at_form(question: &LocatedQuestion<'_>, form: &Form, findings: &mut LintFindings) {
     for note in form.notes() {
         tell_note(question, note, findings);
     }
@@ -130,7 +134,7 @@ fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
     }
 }
 
-fn tell_note(question: &Question<'_>, note: &Note, findings: &mut Findings) {
+fn tell_note(question: &LocatedQuestion<'_>, note: &Note, findings: &mut LintFindings) {
     let severity = match note.code {
         NoteCode::NotPortable
         | NoteCode::NoEffect
@@ -147,7 +151,7 @@ fn tell_note(question: &Question<'_>, note: &Note, findings: &mut Findings) {
     );
 }
 
-fn tell_suspicions(question: &Question<'_>, form: &Form, findings: &mut Findings) {
+fn tell_suspicions(question: &LocatedQuestion<'_>, form: &Form, findings: &mut LintFindings) {
     let help =
         "a form must not ask for credentials: send the person to a page of your own with url mode";
     let message = question.message.as_deref().unwrap_or_default();

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::report::Findings;
+use super::report::LintFindings;
 use super::texts::{self, shortened};
 use crate::form::{ChoiceOption, Field, Kind};
 
 const MANY: usize = 25;
 
 /// Lints the options of a field, if it has any.
-pub(super) fn look(at: &str, field: &Field, findings: &mut Findings) {
+pub(super) fn look(at: &str, field: &Field, findings: &mut LintFindings) {
     let options: &[ChoiceOption] = match field.kind() {
         Kind::Choice(choice) => &choice.options,
         Kind::Choices(choices) => &choices.options,

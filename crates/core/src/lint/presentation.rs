@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::question::{Question, Slip};
-use super::report::{Findings, Severity};
+use super::question::{LocatedQuestion, Slip};
+use super::report::{LintFindings, Severity};
 use crate::form::{AdjustmentKind, Defects, Form};
 
 /// The programs that show a form to a person.
@@ -38,9 +38,9 @@ impl Presentation {
 
 /// Adds a finding for each difference between the schema and the form that is read from it.
 pub(super) fn look(
-    question: &Question<'_>,
+    question: &LocatedQuestion<'_>,
     form: &Result<Form, Defects>,
-    findings: &mut Findings,
+    findings: &mut LintFindings,
 ) -> Presentation {
     if let Some(slip) = question.slip {
         let (at, message, help) = match slip {

@@ -10,12 +10,12 @@ use crate::pointer::token;
 
 /// One question and its location.
 #[derive(Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct LocatedQuestion<'a> {
     /// The pointer of the params; empty if they, or the schema alone, are the whole text.
     params: String,
     /// The message; `None` if only a schema was given.
     pub(super) message: Option<String>,
-    pub(super) asked: Asked<'a>,
+    pub(super) asked: LintedQuestion<'a>,
     /// The member in place of `requestedSchema`.
     pub(super) slip: Option<Slip>,
 }
@@ -31,7 +31,7 @@ pub(super) enum Slip {
 
 /// The question.
 #[derive(Debug)]
-pub(super) enum Asked<'a> {
+pub(super) enum LintedQuestion<'a> {
     /// A form: the schema's text.
     Form { schema: &'a str },
     /// A visit: the URL, and whether there is an `elicitationId`.
@@ -40,16 +40,16 @@ pub(super) enum Asked<'a> {
 
 /// The reason why there is no question.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct NotAQuestion {
     pub(super) pointer: String,
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) help: &'static str,
 }
 
-type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+type QuestionMembers<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 
-impl Question<'_> {
+impl LocatedQuestion<'_> {
     /// Returns a pointer into the whole text for one into the schema.
     pub(super) fn at(&self, in_schema: &str) -> String {
         if self.message.is_none() {
@@ -84,14 +84,14 @@ impl Question<'_> {
 }
 
 /// Returns the questions in a text; at least one.
-pub(super) fn find(text: &str) -> Result<Vec<Question<'_>>, Unread> {
-    let members = match serde_json::from_str::<Members<'_>>(text) {
+pub(super) fn find(text: &str) -> Result<Vec<LocatedQuestion<'_>>, NotAQuestion> {
+    let members = match serde_json::from_str::<QuestionMembers<'_>>(text) {
         Ok(members) => members,
         // Not an object: the form parser reports it in its own words, unless it is not JSON at all.
         Err(error) if error.is_data() => return Ok(vec![alone(text)]),
         Err(error) => {
             let message = format!("the text is not JSON: {error}");
-            return Err(Unread {
+            return Err(NotAQuestion {
                 pointer: String::new(),
                 code: "not-json",
                 message,
@@ -114,20 +114,20 @@ pub(super) fn find(text: &str) -> Result<Vec<Question<'_>>, Unread> {
     Ok(vec![alone(text)])
 }
 
-fn alone(schema: &str) -> Question<'_> {
-    Question {
+fn alone(schema: &str) -> LocatedQuestion<'_> {
+    LocatedQuestion {
         params: String::new(),
         message: None,
-        asked: Asked::Form { schema },
+        asked: LintedQuestion::Form { schema },
         slip: None,
     }
 }
 
 /// Returns the `inputRequests` of a result, alone or in its response.
 fn requests_of<'a>(
-    members: &Members<'a>,
+    members: &QuestionMembers<'a>,
     outer: &str,
-) -> Option<Result<Vec<Question<'a>>, Unread>> {
+) -> Option<Result<Vec<LocatedQuestion<'a>>, NotAQuestion>> {
     let (inner, at) = if outer.is_empty() {
         (None, String::new())
     } else {
@@ -151,22 +151,28 @@ fn requests_of<'a>(
     }
 }
 
-fn from_request<'a>(members: &Members<'a>, at: &str) -> Option<Result<Question<'a>, Unread>> {
+fn from_request<'a>(
+    members: &QuestionMembers<'a>,
+    at: &str,
+) -> Option<Result<LocatedQuestion<'a>, NotAQuestion>> {
     let params = object(members.get("params")?)?;
     let asks =
         text(members.get("method").copied()).is_some_and(|method| method == "elicitation/create");
     (asks || is_params(&params)).then(|| from_params(&params, format!("{at}/params")))
 }
 
-fn is_params(members: &Members<'_>) -> bool {
+fn is_params(members: &QuestionMembers<'_>) -> bool {
     let is_schema = members.contains_key("type") || members.contains_key("properties");
     members.contains_key("requestedSchema")
         || (text(members.get("message").copied()).is_some() && !is_schema)
         || text(members.get("mode").copied()).is_some_and(|mode| mode == "url" || mode == "form")
 }
 
-fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Unread> {
-    let need = |name: &str, what: &str| Unread {
+fn from_params<'a>(
+    members: &QuestionMembers<'a>,
+    at: String,
+) -> Result<LocatedQuestion<'a>, NotAQuestion> {
+    let need = |name: &str, what: &str| NotAQuestion {
         pointer: at.clone(),
         code: "params",
         message: format!("`{name}` is missing or is not {what}"),
@@ -176,7 +182,7 @@ fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Un
     let mut slip = None;
     let asked = if text(members.get("mode").copied()).is_some_and(|mode| mode == "url") {
         let url = text(members.get("url").copied()).ok_or_else(|| need("url", "a text"))?;
-        Asked::Url {
+        LintedQuestion::Url {
             url,
             has_id: members.contains_key("elicitationId"),
         }
@@ -188,11 +194,11 @@ fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Un
             slip = Some(other.map_or(Slip::Missing, |_| Slip::OtherKey));
             other
         });
-        Asked::Form {
+        LintedQuestion::Form {
             schema: schema.map_or("null", |schema| schema.get()),
         }
     };
-    Ok(Question {
+    Ok(LocatedQuestion {
         params: at,
         message: Some(message),
         asked,
@@ -200,7 +206,7 @@ fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Un
     })
 }
 
-fn object<'a>(value: &&'a RawValue) -> Option<Members<'a>> {
+fn object<'a>(value: &&'a RawValue) -> Option<QuestionMembers<'a>> {
     serde_json::from_str(value.get()).ok()
 }
 

@@ -32,7 +32,7 @@ impl Severity {
 /// One finding of a lint. Serializes as `{"level","code","pointer","message","help"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct LintFinding {
     /// The severity.
     pub level: Severity,
     /// The stable code, for programs.
@@ -90,17 +90,17 @@ impl Serialize for Legal {
 /// All findings of a lint. Serializes as `{"legal":{..},"reading":"..","findings":[..]}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct LintReport {
     /// The revisions on which the question is legal.
     pub legal: Legal,
     /// The programs that show the form; of several forms, those of the one that the fewest show. `None` without a form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<Presentation>,
     /// The findings, the gravest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
 }
 
-impl Report {
+impl LintReport {
     /// Returns `true` if there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.findings
@@ -120,13 +120,13 @@ pub(super) const NOT_IN_SCHEMA: &str = "not-in-schema";
 
 /// The collected findings.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub(super) struct LintFindings {
     revision: Option<Revision>,
     reading: Option<Presentation>,
-    kept: Vec<Finding>,
+    kept: Vec<LintFinding>,
 }
 
-impl Findings {
+impl LintFindings {
     pub(super) fn new(revision: Option<Revision>) -> Self {
         Self {
             revision,
@@ -178,7 +178,7 @@ impl Findings {
     ) {
         if self.kept.len() < MAX_FINDINGS {
             let (pointer, message, help) = (pointer.to_owned(), message.into(), help.to_owned());
-            self.kept.push(Finding {
+            self.kept.push(LintFinding {
                 level,
                 code,
                 pointer,
@@ -218,10 +218,10 @@ impl Findings {
         self.put(Severity::Note, pointer, code, message, help);
     }
 
-    pub(super) fn into_report(mut self, legal: Legal) -> Report {
+    pub(super) fn into_report(mut self, legal: Legal) -> LintReport {
         self.kept
             .sort_by_key(|finding| std::cmp::Reverse(finding.level));
-        Report {
+        LintReport {
             legal,
             reading: self.reading,
             findings: self.kept,

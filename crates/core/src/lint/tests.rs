@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Returns each finding as "level code pointer".
-fn told(report: &Report) -> Vec<String> {
-    let told = |finding: &Finding| {
+fn told(report: &LintReport) -> Vec<String> {
+    let told = |finding: &LintFinding| {
         format!(
             "{} {} {}",
             finding.level.as_str(),

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::question::Question;
-use super::report::Findings;
+use super::question::LocatedQuestion;
+use super::report::LintFindings;
 use crate::form::{ChoiceOption, Field, Form, Format, Kind};
 use crate::link;
 use crate::secrecy::TextSource;
@@ -16,7 +16,7 @@ const LONG_MESSAGE: usize = 1_000;
 const MANY_FIELDS: usize = 12;
 
 /// Lints the message above a form or link.
-pub(super) fn message(question: &Question<'_>, message: &str, findings: &mut Findings) {
+pub(super) fn message(question: &LocatedQuestion<'_>, message: &str, findings: &mut LintFindings) {
     let at = question.message_pointer();
     if message.trim().is_empty() {
         findings.warn(
@@ -38,7 +38,7 @@ pub(super) fn message(question: &Question<'_>, message: &str, findings: &mut Fin
 }
 
 /// Adds the findings that concern the whole form.
-pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
+pub(super) fn form(question: &LocatedQuestion<'_>, form: &Form, findings: &mut LintFindings) {
     if form.fields().is_empty() {
         findings.note(
             &question.at("/properties"),
@@ -99,7 +99,7 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
 }
 
 /// Adds the findings about one field's texts.
-pub(super) fn field(at: &str, field: &Field, findings: &mut Findings) {
+pub(super) fn field(at: &str, field: &Field, findings: &mut LintFindings) {
     let title_at = format!("{at}/title");
     match field.title().map(str::trim) {
         None => {
@@ -180,7 +180,7 @@ pub(super) fn field(at: &str, field: &Field, findings: &mut Findings) {
 }
 
 /// Adds findings about characters that make a text look like another.
-pub(super) fn hidden(at: &str, text: &str, findings: &mut Findings) {
+pub(super) fn hidden(at: &str, text: &str, findings: &mut LintFindings) {
     let suspect = |c: char| is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'));
     // Joiners, direction marks and variation selectors are part of emoji and of several scripts.
     let harmless = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}');
@@ -194,7 +194,7 @@ pub(super) fn hidden(at: &str, text: &str, findings: &mut Findings) {
 }
 
 /// Lints the titles of options, which people read too.
-pub(super) fn option_titles(at: &str, options: &[ChoiceOption], findings: &mut Findings) {
+pub(super) fn option_titles(at: &str, options: &[ChoiceOption], findings: &mut LintFindings) {
     for option in options {
         hidden(at, option.label(), findings);
     }

@@ -2,134 +2,140 @@
 //! permissive one counts.
 
 use super::ResultKind;
-use super::shape::{Member, Need, Shape};
+use super::shape::{MemberShape, Need, ShapeMember};
 
-const fn optional(name: &'static str, shape: Shape) -> Member {
+const fn optional(name: &'static str, shape: MemberShape) -> ShapeMember {
     required(name, shape, Need::Optional)
 }
 
-const fn required(name: &'static str, shape: Shape, need: Need) -> Member {
-    Member { name, shape, need }
+const fn required(name: &'static str, shape: MemberShape, need: Need) -> ShapeMember {
+    ShapeMember { name, shape, need }
 }
 
-const ANY_OBJECT: Shape = Shape::Object(&[]);
-const META: Member = optional("_meta", ANY_OBJECT);
-const TITLE: Member = optional("title", Shape::Text);
-const DESCRIPTION: Member = optional("description", Shape::Text);
-const MIME_TYPE: Member = optional("mimeType", Shape::Text);
-const TTL: Member = optional("ttlMs", Shape::Size);
-const CACHE: Member = optional("cacheScope", CACHE_SCOPE);
-const CACHE_SCOPE: Shape = Shape::Word(&["public", "private", ""], "public or private");
-const CURSOR: Member = optional("nextCursor", Shape::Opaque);
+const ANY_OBJECT: MemberShape = MemberShape::Object(&[]);
+const META: ShapeMember = optional("_meta", ANY_OBJECT);
+const TITLE: ShapeMember = optional("title", MemberShape::Text);
+const DESCRIPTION: ShapeMember = optional("description", MemberShape::Text);
+const MIME_TYPE: ShapeMember = optional("mimeType", MemberShape::Text);
+const TTL: ShapeMember = optional("ttlMs", MemberShape::Size);
+const CACHE: ShapeMember = optional("cacheScope", CACHE_SCOPE);
+const CACHE_SCOPE: MemberShape = MemberShape::Word(&["public", "private", ""], "public or private");
+const CURSOR: ShapeMember = optional("nextCursor", MemberShape::Opaque);
 
-const ICON: Shape = Shape::Object(&[
-    required("src", Shape::Text, Need::Vital),
+const ICON: MemberShape = MemberShape::Object(&[
+    required("src", MemberShape::Text, Need::Vital),
     MIME_TYPE,
-    optional("sizes", Shape::List(&Shape::Text)),
-    optional("theme", Shape::Word(&["light", "dark"], "light or dark")),
+    optional("sizes", MemberShape::List(&MemberShape::Text)),
+    optional(
+        "theme",
+        MemberShape::Word(&["light", "dark"], "light or dark"),
+    ),
 ]);
-const ICONS: Member = optional("icons", Shape::List(&ICON));
+const ICONS: ShapeMember = optional("icons", MemberShape::List(&ICON));
 
-const ANNOTATIONS: Member = optional(
+const ANNOTATIONS: ShapeMember = optional(
     "annotations",
-    Shape::Object(&[
+    MemberShape::Object(&[
         optional(
             "audience",
-            Shape::List(&Shape::Word(&["user", "assistant"], "user or assistant")),
+            MemberShape::List(&MemberShape::Word(
+                &["user", "assistant"],
+                "user or assistant",
+            )),
         ),
-        optional("priority", Shape::Number),
-        optional("lastModified", Shape::Text),
+        optional("priority", MemberShape::Number),
+        optional("lastModified", MemberShape::Text),
     ]),
 );
 
-const IMPLEMENTATION: Shape = Shape::Object(&[
-    required("name", Shape::Text, Need::Text("")),
+const IMPLEMENTATION: MemberShape = MemberShape::Object(&[
+    required("name", MemberShape::Text, Need::Text("")),
     TITLE,
-    required("version", Shape::Text, Need::Text("")),
+    required("version", MemberShape::Text, Need::Text("")),
     DESCRIPTION,
     ICONS,
-    optional("websiteUrl", Shape::Text),
+    optional("websiteUrl", MemberShape::Text),
 ]);
 
-const LIST_CHANGED: Member = optional("listChanged", Shape::Flag);
-const CAPABILITIES: Shape = Shape::Capability(&[
-    optional("experimental", Shape::Map(&ANY_OBJECT)),
-    optional("extensions", Shape::Map(&ANY_OBJECT)),
-    optional("logging", Shape::Capability(&[])),
-    optional("completions", Shape::Capability(&[])),
-    optional("prompts", Shape::Capability(&[LIST_CHANGED])),
+const LIST_CHANGED: ShapeMember = optional("listChanged", MemberShape::Flag);
+const CAPABILITIES: MemberShape = MemberShape::Capability(&[
+    optional("experimental", MemberShape::Map(&ANY_OBJECT)),
+    optional("extensions", MemberShape::Map(&ANY_OBJECT)),
+    optional("logging", MemberShape::Capability(&[])),
+    optional("completions", MemberShape::Capability(&[])),
+    optional("prompts", MemberShape::Capability(&[LIST_CHANGED])),
     optional(
         "resources",
-        Shape::Capability(&[optional("subscribe", Shape::Flag), LIST_CHANGED]),
+        MemberShape::Capability(&[optional("subscribe", MemberShape::Flag), LIST_CHANGED]),
     ),
-    optional("tools", Shape::Capability(&[LIST_CHANGED])),
+    optional("tools", MemberShape::Capability(&[LIST_CHANGED])),
 ]);
 
-const INITIALIZE: Shape = Shape::Object(&[
-    required("protocolVersion", Shape::Opaque, Need::Text("")),
+const INITIALIZE: MemberShape = MemberShape::Object(&[
+    required("protocolVersion", MemberShape::Opaque, Need::Text("")),
     required("capabilities", CAPABILITIES, Need::Object),
     required("serverInfo", IMPLEMENTATION, Need::Object),
-    optional("instructions", Shape::Text),
+    optional("instructions", MemberShape::Text),
     META,
 ]);
 
-const DISCOVER: Shape = Shape::Object(&[
-    required("resultType", Shape::Text, Need::Text("complete")),
+const DISCOVER: MemberShape = MemberShape::Object(&[
+    required("resultType", MemberShape::Text, Need::Text("complete")),
     required(
         "supportedVersions",
-        Shape::List(&Shape::Opaque),
+        MemberShape::List(&MemberShape::Opaque),
         Need::Vital,
     ),
     required("capabilities", CAPABILITIES, Need::Object),
-    optional("instructions", Shape::Text),
-    required("ttlMs", Shape::Size, Need::Zero),
+    optional("instructions", MemberShape::Text),
+    required("ttlMs", MemberShape::Size, Need::Zero),
     required("cacheScope", CACHE_SCOPE, Need::Text("private")),
     optional(
         "_meta",
-        Shape::Object(&[optional(
+        MemberShape::Object(&[optional(
             "io.modelcontextprotocol/serverInfo",
             IMPLEMENTATION,
         )]),
     ),
 ]);
 
-const CONTENTS: Shape = Shape::AnyOf(
+const CONTENTS: MemberShape = MemberShape::AnyOf(
     &[
-        required("uri", Shape::Text, Need::Text("")),
+        required("uri", MemberShape::Text, Need::Text("")),
         MIME_TYPE,
-        optional("text", Shape::Text),
-        optional("blob", Shape::Text),
+        optional("text", MemberShape::Text),
+        optional("blob", MemberShape::Text),
         META,
     ],
     &["text", "blob"],
     "contents with a text or a blob",
 );
 
-const MEDIA: &[Member] = &[
-    required("data", Shape::Text, Need::Text("")),
-    required("mimeType", Shape::Text, Need::Text("")),
+const MEDIA: &[ShapeMember] = &[
+    required("data", MemberShape::Text, Need::Text("")),
+    required("mimeType", MemberShape::Text, Need::Text("")),
     ANNOTATIONS,
     META,
 ];
 
-const RESOURCE: &[Member] = &[
-    required("uri", Shape::Text, Need::Vital),
-    required("name", Shape::Text, Need::Text("")),
+const RESOURCE: &[ShapeMember] = &[
+    required("uri", MemberShape::Text, Need::Vital),
+    required("name", MemberShape::Text, Need::Text("")),
     TITLE,
     DESCRIPTION,
     MIME_TYPE,
-    optional("size", Shape::Size),
+    optional("size", MemberShape::Size),
     ICONS,
     ANNOTATIONS,
     META,
 ];
 
-const CONTENT: Shape = Shape::Tagged(
+const CONTENT: MemberShape = MemberShape::Tagged(
     &[
         (
             "text",
             &[
-                required("text", Shape::Text, Need::Vital),
+                required("text", MemberShape::Text, Need::Vital),
                 ANNOTATIONS,
                 META,
             ],
@@ -149,28 +155,28 @@ const CONTENT: Shape = Shape::Tagged(
     "text, image, audio, resource or resource_link",
 );
 
-const COMPLETE: Member = optional(
+const COMPLETE: ShapeMember = optional(
     "resultType",
-    Shape::Word(&["complete"], "a known type of result"),
+    MemberShape::Word(&["complete"], "a known type of result"),
 );
 
-const TOOL_RESULT: Shape = Shape::Object(&[
+const TOOL_RESULT: MemberShape = MemberShape::Object(&[
     COMPLETE,
-    required("content", Shape::List(&CONTENT), Need::List),
-    optional("structuredContent", Shape::Any),
-    optional("isError", Shape::Flag),
+    required("content", MemberShape::List(&CONTENT), Need::List),
+    optional("structuredContent", MemberShape::Any),
+    optional("isError", MemberShape::Flag),
     META,
 ]);
 
-const PROMPT_RESULT: Shape = Shape::Object(&[
+const PROMPT_RESULT: MemberShape = MemberShape::Object(&[
     COMPLETE,
     DESCRIPTION,
     required(
         "messages",
-        Shape::List(&Shape::Object(&[
+        MemberShape::List(&MemberShape::Object(&[
             required(
                 "role",
-                Shape::Word(&["user", "assistant"], "user or assistant"),
+                MemberShape::Word(&["user", "assistant"], "user or assistant"),
                 Need::Vital,
             ),
             required("content", CONTENT, Need::Vital),
@@ -180,54 +186,54 @@ const PROMPT_RESULT: Shape = Shape::Object(&[
     META,
 ]);
 
-const RESOURCE_RESULT: Shape = Shape::Object(&[
+const RESOURCE_RESULT: MemberShape = MemberShape::Object(&[
     COMPLETE,
-    required("contents", Shape::List(&CONTENTS), Need::List),
+    required("contents", MemberShape::List(&CONTENTS), Need::List),
     TTL,
     CACHE,
     META,
 ]);
 
-const TOOL: Shape = Shape::Object(&[
-    required("name", Shape::Text, Need::Vital),
+const TOOL: MemberShape = MemberShape::Object(&[
+    required("name", MemberShape::Text, Need::Vital),
     TITLE,
     DESCRIPTION,
     required("inputSchema", ANY_OBJECT, Need::Object),
     optional("outputSchema", ANY_OBJECT),
     optional(
         "annotations",
-        Shape::Object(&[
+        MemberShape::Object(&[
             TITLE,
-            optional("readOnlyHint", Shape::Flag),
-            optional("destructiveHint", Shape::Flag),
-            optional("idempotentHint", Shape::Flag),
-            optional("openWorldHint", Shape::Flag),
+            optional("readOnlyHint", MemberShape::Flag),
+            optional("destructiveHint", MemberShape::Flag),
+            optional("idempotentHint", MemberShape::Flag),
+            optional("openWorldHint", MemberShape::Flag),
         ]),
     ),
     ICONS,
     META,
 ]);
 
-const PROMPT: Shape = Shape::Object(&[
-    required("name", Shape::Text, Need::Vital),
+const PROMPT: MemberShape = MemberShape::Object(&[
+    required("name", MemberShape::Text, Need::Vital),
     TITLE,
     DESCRIPTION,
     optional(
         "arguments",
-        Shape::List(&Shape::Object(&[
-            required("name", Shape::Text, Need::Vital),
+        MemberShape::List(&MemberShape::Object(&[
+            required("name", MemberShape::Text, Need::Vital),
             TITLE,
             DESCRIPTION,
-            optional("required", Shape::Flag),
+            optional("required", MemberShape::Flag),
         ])),
     ),
     ICONS,
     META,
 ]);
 
-const TEMPLATE: Shape = Shape::Object(&[
-    required("uriTemplate", Shape::Text, Need::Vital),
-    required("name", Shape::Text, Need::Text("")),
+const TEMPLATE: MemberShape = MemberShape::Object(&[
+    required("uriTemplate", MemberShape::Text, Need::Vital),
+    required("name", MemberShape::Text, Need::Text("")),
     TITLE,
     DESCRIPTION,
     MIME_TYPE,
@@ -236,29 +242,29 @@ const TEMPLATE: Shape = Shape::Object(&[
     META,
 ]);
 
-const TOOLS: Shape = Shape::Object(&[
+const TOOLS: MemberShape = MemberShape::Object(&[
     COMPLETE,
-    required("tools", Shape::List(&TOOL), Need::List),
+    required("tools", MemberShape::List(&TOOL), Need::List),
     CURSOR,
     TTL,
     CACHE,
     META,
 ]);
 
-const PROMPTS: Shape = Shape::Object(&[
+const PROMPTS: MemberShape = MemberShape::Object(&[
     COMPLETE,
-    required("prompts", Shape::List(&PROMPT), Need::List),
+    required("prompts", MemberShape::List(&PROMPT), Need::List),
     CURSOR,
     TTL,
     CACHE,
     META,
 ]);
 
-const RESOURCES: Shape = Shape::Object(&[
+const RESOURCES: MemberShape = MemberShape::Object(&[
     COMPLETE,
     required(
         "resources",
-        Shape::List(&Shape::Object(RESOURCE)),
+        MemberShape::List(&MemberShape::Object(RESOURCE)),
         Need::List,
     ),
     CURSOR,
@@ -267,22 +273,26 @@ const RESOURCES: Shape = Shape::Object(&[
     META,
 ]);
 
-const TEMPLATES: Shape = Shape::Object(&[
+const TEMPLATES: MemberShape = MemberShape::Object(&[
     COMPLETE,
-    required("resourceTemplates", Shape::List(&TEMPLATE), Need::List),
+    required(
+        "resourceTemplates",
+        MemberShape::List(&TEMPLATE),
+        Need::List,
+    ),
     CURSOR,
     TTL,
     CACHE,
     META,
 ]);
 
-const INPUT_REQUIRED: Shape = Shape::Object(&[
+const INPUT_REQUIRED: MemberShape = MemberShape::Object(&[
     optional(
         "inputRequests",
-        Shape::Map(&Shape::Object(&[
+        MemberShape::Map(&MemberShape::Object(&[
             required(
                 "method",
-                Shape::Word(
+                MemberShape::Word(
                     &["elicitation/create", "sampling/createMessage", "roots/list"],
                     "elicitation/create, sampling/createMessage or roots/list",
                 ),
@@ -291,12 +301,12 @@ const INPUT_REQUIRED: Shape = Shape::Object(&[
             optional("params", ANY_OBJECT),
         ])),
     ),
-    optional("requestState", Shape::Opaque),
+    optional("requestState", MemberShape::Opaque),
     META,
 ]);
 
 /// Returns the members of a result.
-pub(super) fn of(kind: ResultKind) -> Shape {
+pub(super) fn of(kind: ResultKind) -> MemberShape {
     match kind {
         ResultKind::Initialize => INITIALIZE,
         ResultKind::Discover => DISCOVER,

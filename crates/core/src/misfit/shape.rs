@@ -10,7 +10,7 @@ const MOST: usize = 50;
 
 /// The values that a member may have.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum MemberShape {
     Any,
     Text,
     /// A text that is sent back as it is.
@@ -22,24 +22,31 @@ pub(super) enum Shape {
     /// One of these texts, and their names for people.
     Word(&'static [&'static str], &'static str),
     /// A list. Entries that cannot be used are left out.
-    List(&'static Shape),
+    List(&'static MemberShape),
     /// An object with any names.
-    Map(&'static Shape),
+    Map(&'static MemberShape),
     /// An object with these members, and any others.
-    Object(&'static [Member]),
+    Object(&'static [ShapeMember]),
     /// An object with these members; `true` and `[]` count as an empty one.
-    Capability(&'static [Member]),
+    Capability(&'static [ShapeMember]),
     /// An object whose `type` selects its members.
-    Tagged(&'static [(&'static str, &'static [Member])], &'static str),
+    Tagged(
+        &'static [(&'static str, &'static [ShapeMember])],
+        &'static str,
+    ),
     /// An object with these members and at least one of these texts.
-    AnyOf(&'static [Member], &'static [&'static str], &'static str),
+    AnyOf(
+        &'static [ShapeMember],
+        &'static [&'static str],
+        &'static str,
+    ),
 }
 
 /// A member of an object.
 #[derive(Clone, Copy)]
-pub(super) struct Member {
+pub(super) struct ShapeMember {
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: MemberShape,
     pub(super) need: Need,
 }
 
@@ -68,7 +75,7 @@ impl Need {
     }
 }
 
-impl Shape {
+impl MemberShape {
     fn expected(self) -> &'static str {
         match self {
             Self::Any => "a value",
@@ -110,18 +117,20 @@ impl Fitting {
     }
 
     /// Returns the value as far as it fits; `None` if nothing of it does.
-    pub(super) fn fit(&mut self, shape: Shape, value: &Value) -> Option<Value> {
+    pub(super) fn fit(&mut self, shape: MemberShape, value: &Value) -> Option<Value> {
         match (shape, value) {
-            (Shape::Any, value)
-            | (Shape::Text | Shape::Opaque, value @ Value::String(_))
-            | (Shape::Flag, value @ Value::Bool(_))
-            | (Shape::Number, value @ Value::Number(_)) => Some(value.clone()),
-            (Shape::Size, Value::Number(number)) => self.size(number),
-            (Shape::Word(words, _), Value::String(text)) if words.contains(&text.as_str()) => {
+            (MemberShape::Any, value)
+            | (MemberShape::Text | MemberShape::Opaque, value @ Value::String(_))
+            | (MemberShape::Flag, value @ Value::Bool(_))
+            | (MemberShape::Number, value @ Value::Number(_)) => Some(value.clone()),
+            (MemberShape::Size, Value::Number(number)) => self.size(number),
+            (MemberShape::Word(words, _), Value::String(text))
+                if words.contains(&text.as_str()) =>
+            {
                 Some(value.clone())
             }
-            (Shape::List(each), Value::Array(entries)) => Some(self.list(*each, entries)),
-            (Shape::Map(each), Value::Object(entries)) => {
+            (MemberShape::List(each), Value::Array(entries)) => Some(self.list(*each, entries)),
+            (MemberShape::Map(each), Value::Object(entries)) => {
                 let mut fitted = Map::new();
                 for (name, entry) in entries {
                     if let Some(entry) = self.at(name, |fitting| fitting.fit(*each, entry)) {
@@ -130,11 +139,14 @@ impl Fitting {
                 }
                 Some(Value::Object(fitted))
             }
-            (Shape::Object(members) | Shape::Capability(members), Value::Object(found)) => {
-                self.object(members, found)
+            (
+                MemberShape::Object(members) | MemberShape::Capability(members),
+                Value::Object(found),
+            ) => self.object(members, found),
+            (MemberShape::Tagged(kinds, known), Value::Object(found)) => {
+                self.tagged(kinds, known, found)
             }
-            (Shape::Tagged(kinds, known), Value::Object(found)) => self.tagged(kinds, known, found),
-            (Shape::AnyOf(members, one, expected), Value::Object(found)) => {
+            (MemberShape::AnyOf(members, one, expected), Value::Object(found)) => {
                 if one
                     .iter()
                     .all(|name| !found.get(*name).is_some_and(Value::is_string))
@@ -147,7 +159,7 @@ impl Fitting {
             (shape, value) => {
                 self.expects(value, shape.expected());
                 match (shape, means_empty(shape, value)) {
-                    (Shape::Object(members) | Shape::Capability(members), true) => {
+                    (MemberShape::Object(members) | MemberShape::Capability(members), true) => {
                         self.object(members, &Map::new())
                     }
                     (_, true) => Some(Value::Object(Map::new())),
@@ -164,14 +176,14 @@ impl Fitting {
         }
         let float = number.as_f64()?;
         if float < 0.0 || float.fract() != 0.0 {
-            self.expects(&Value::Number(number.clone()), Shape::Size.expected());
+            self.expects(&Value::Number(number.clone()), MemberShape::Size.expected());
             return None;
         }
         let whole = format!("{float:.0}").parse::<u64>().ok()?;
         Some(whole.into())
     }
 
-    fn list(&mut self, each: Shape, entries: &[Value]) -> Value {
+    fn list(&mut self, each: MemberShape, entries: &[Value]) -> Value {
         let fitted = entries
             .iter()
             .enumerate()
@@ -182,7 +194,7 @@ impl Fitting {
         Value::Array(fitted)
     }
 
-    fn object(&mut self, members: &[Member], found: &Map<String, Value>) -> Option<Value> {
+    fn object(&mut self, members: &[ShapeMember], found: &Map<String, Value>) -> Option<Value> {
         let mut fitted = found.clone();
         let mut usable = true;
         for member in members {
@@ -198,10 +210,10 @@ impl Fitting {
 
     /// Returns the value of a member as far as it fits, or what stands in its place. `null` counts as absent where the
     /// member may be.
-    fn member(&mut self, member: &Member, found: Option<&Value>) -> Option<Value> {
+    fn member(&mut self, member: &ShapeMember, found: Option<&Value>) -> Option<Value> {
         let is_optional = matches!(member.need, Need::Optional);
         let fits = match found {
-            Some(Value::Null) if is_optional && !matches!(member.shape, Shape::Any) => None,
+            Some(Value::Null) if is_optional && !matches!(member.shape, MemberShape::Any) => None,
             Some(found) => self.at(member.name, |fitting| fitting.fit(member.shape, found)),
             None if is_optional => None,
             None => {
@@ -218,7 +230,7 @@ impl Fitting {
 
     fn tagged(
         &mut self,
-        kinds: &[(&'static str, &'static [Member])],
+        kinds: &[(&'static str, &'static [ShapeMember])],
         known: &'static str,
         found: &Map<String, Value>,
     ) -> Option<Value> {
@@ -248,16 +260,16 @@ impl Fitting {
 }
 
 /// Returns the value that a value of another type can only mean.
-fn nearest(shape: Shape, value: &Value) -> Option<Value> {
+fn nearest(shape: MemberShape, value: &Value) -> Option<Value> {
     match (shape, value) {
-        (Shape::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
-        (Shape::Text, Value::Bool(flag)) => Some(Value::String(flag.to_string())),
-        (Shape::Flag, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
+        (MemberShape::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
+        (MemberShape::Text, Value::Bool(flag)) => Some(Value::String(flag.to_string())),
+        (MemberShape::Flag, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
             "true" => Some(Value::Bool(true)),
             "false" => Some(Value::Bool(false)),
             _ => None,
         },
-        (Shape::Flag, Value::Number(number)) => match number.as_u64() {
+        (MemberShape::Flag, Value::Number(number)) => match number.as_u64() {
             Some(1) => Some(Value::Bool(true)),
             Some(0) => Some(Value::Bool(false)),
             _ => None,
@@ -267,12 +279,13 @@ fn nearest(shape: Shape, value: &Value) -> Option<Value> {
 }
 
 /// Returns `true` for a value that stands in place of an empty object: PHP's empty array, and a flag as a capability.
-fn means_empty(shape: Shape, value: &Value) -> bool {
+fn means_empty(shape: MemberShape, value: &Value) -> bool {
     match (shape, value) {
-        (Shape::Capability(_), Value::Bool(true)) => true,
-        (Shape::Capability(_) | Shape::Object(_) | Shape::Map(_), Value::Array(entries)) => {
-            entries.is_empty()
-        }
+        (MemberShape::Capability(_), Value::Bool(true)) => true,
+        (
+            MemberShape::Capability(_) | MemberShape::Object(_) | MemberShape::Map(_),
+            Value::Array(entries),
+        ) => entries.is_empty(),
         _ => false,
     }
 }

@@ -22,15 +22,15 @@ pub use suspicion::{Confidence, CredentialKind, Suspicion, TextSource};
 
 use crate::form::{Field, Form, Kind, Pattern};
 use crate::wire::{ElicitRequest, members};
-use scan::{Found, Intent, Scan, Style};
+use scan::{FoundCredential, Intent, Scan, TextStyle};
 
 /// Returns the credentials that a form and its message ask for: one suspicion per field, in the form's order, then the
 /// message's own.
 pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
-    let subjects: Vec<Subject<'_>> = form
+    let subjects: Vec<FieldTexts<'_>> = form
         .fields()
         .iter()
-        .filter_map(Subject::from_field)
+        .filter_map(FieldTexts::from_field)
         .collect();
     inspect_subjects(&subjects, message)
 }
@@ -58,7 +58,7 @@ pub fn inspect_request(request: &ElicitRequest, form: &Form) -> Vec<Suspicion> {
 
 /// The parts of a field that are checked.
 #[derive(Debug, Clone, Copy)]
-struct Subject<'a> {
+struct FieldTexts<'a> {
     name: &'a str,
     title: Option<&'a str>,
     description: Option<&'a str>,
@@ -69,7 +69,7 @@ struct Subject<'a> {
     numeric: bool,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> FieldTexts<'a> {
     /// Returns the parts of a field; `None` for a field without typed input, whose options the server already knows.
     fn from_field(field: &'a Field) -> Option<Self> {
         let (pattern, format, numeric) = typed_rules(field.kind())?;
@@ -104,11 +104,11 @@ fn typed_rules(kind: &Kind) -> Option<(Option<&str>, Option<&str>, bool)> {
     }
 }
 
-fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
+fn inspect_subjects(subjects: &[FieldTexts<'_>], message: &str) -> Vec<Suspicion> {
     let mut suspicions: Vec<Suspicion> = subjects.iter().filter_map(inspect_subject).collect();
     // Without typed input, nothing that the message mentions can be entered.
     if !subjects.is_empty()
-        && let Some(found) = scan::scan(message, Style::Message).found
+        && let Some(found) = scan::scan(message, TextStyle::Message).found
         && !suspicions
             .iter()
             .any(|known| known.secret == found.secret && known.level >= found.level)
@@ -127,11 +127,15 @@ fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
     suspicions
 }
 
-fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
+fn inspect_subject(subject: &FieldTexts<'_>) -> Option<Suspicion> {
     let texts = [
-        (TextSource::Name, Some(subject.name), Style::Label),
-        (TextSource::Title, subject.title, Style::Label),
-        (TextSource::Description, subject.description, Style::Prose),
+        (TextSource::Name, Some(subject.name), TextStyle::Label),
+        (TextSource::Title, subject.title, TextStyle::Label),
+        (
+            TextSource::Description,
+            subject.description,
+            TextStyle::Prose,
+        ),
     ];
     let scans: Vec<(TextSource, Scan)> = texts
         .into_iter()
@@ -145,7 +149,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         .format
         .and_then(shapes::from_format)
         .map(|found| (TextSource::Format, found));
-    let found: Vec<(TextSource, Found)> = scans
+    let found: Vec<(TextSource, FoundCredential)> = scans
         .iter()
         .filter_map(|(source, scan)| Some((*source, scan.found?)))
         .chain(shape)
@@ -163,7 +167,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
             return None;
         }
         // "token", described as "Your token for ...": together they are certain.
-        let asks = |(source, found): &(TextSource, Found)| {
+        let asks = |(source, found): &(TextSource, FoundCredential)| {
             *source == TextSource::Description && found.intent >= Intent::Owned
         };
         if found.len() > 1 && found.iter().any(asks) {
@@ -186,8 +190,8 @@ mod tests {
         name: &'a str,
         title: Option<&'a str>,
         description: Option<&'a str>,
-    ) -> Subject<'a> {
-        Subject {
+    ) -> FieldTexts<'a> {
+        FieldTexts {
             name,
             title,
             description,
@@ -197,7 +201,7 @@ mod tests {
         }
     }
 
-    fn told(subjects: &[Subject<'_>], message: &str) -> Vec<String> {
+    fn told(subjects: &[FieldTexts<'_>], message: &str) -> Vec<String> {
         inspect_subjects(subjects, message)
             .iter()
             .map(Suspicion::to_string)
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_number_is_no_key_and_no_token() {
-        let number = |name| Subject {
+        let number = |name| FieldTexts {
             numeric: true,
             ..text(name, None, None)
         };
@@ -335,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_pattern_gives_a_key_away() {
-        let keyed = Subject {
+        let keyed = FieldTexts {
             pattern: Some("^ghp_[A-Za-z0-9]{36}$"),
             format: None,
             ..text("value", None, None)

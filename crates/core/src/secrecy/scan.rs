@@ -3,13 +3,13 @@
 
 use std::cell::OnceCell;
 
-use super::terms::{self, Lists, Term};
+use super::terms::{self, Term, TermLists};
 use super::words::{folded, undisguised_words, words};
 use super::{Confidence, CredentialKind};
 
 /// The kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum TextStyle {
     /// A name or a title: a few words that name the field.
     Label,
     /// A description: sentences about one field, in which a secret may merely be mentioned.
@@ -20,7 +20,7 @@ pub(super) enum Style {
 
 /// A finding: the credential that a text asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundCredential {
     pub(super) secret: CredentialKind,
     pub(super) level: Confidence,
     pub(super) intent: Intent,
@@ -41,7 +41,7 @@ pub(super) enum Intent {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     /// The gravest finding.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FoundCredential>,
     /// Secrets mentioned in a harmless sense, which disambiguates a name beside it.
     pub(super) harmless: Vec<CredentialKind>,
 }
@@ -54,7 +54,7 @@ const LETTERS: usize = 16;
 const LEAD: usize = 5;
 
 /// Scans a text.
-pub(super) fn scan(text: &str, style: Style) -> Scan {
+pub(super) fn scan(text: &str, style: TextStyle) -> Scan {
     let mut scan = Scan::default();
     for clause in text.split([
         '.', '!', '?', ';', ':', ',', '(', ')', '[', ']', '\n', '。', '、', '，', '：', '？', '！',
@@ -69,25 +69,25 @@ pub(super) fn scan(text: &str, style: Style) -> Scan {
 }
 
 /// The state of a clause, which is read from left to right.
-struct Clause<'a> {
+struct ClauseState<'a> {
     words: &'a [String],
     /// The words after each word, from the first term on.
     ahead: OnceCell<Ahead>,
     /// `true` if a noun at this point is the subject of the clause.
     open: bool,
     intent: Intent,
-    style: Style,
+    style: TextStyle,
     lead: usize,
 }
 
 impl Scan {
-    fn read(&mut self, words: &[String], style: Style) {
-        let intent = if style == Style::Label {
+    fn read(&mut self, words: &[String], style: TextStyle) {
+        let intent = if style == TextStyle::Label {
             Intent::Asked
         } else {
             Intent::Mentioned
         };
-        let mut clause = Clause {
+        let mut clause = ClauseState {
             words,
             ahead: OnceCell::new(),
             open: true,
@@ -116,7 +116,7 @@ impl Scan {
         }
     }
 
-    fn read_glued(&mut self, clause: &str, style: Style) {
+    fn read_glued(&mut self, clause: &str, style: TextStyle) {
         if clause.is_ascii() {
             return;
         }
@@ -126,12 +126,12 @@ impl Scan {
             .collect();
         if let Some((secret, at_end)) = terms::glued(&text) {
             let short = text.chars().count() <= 24;
-            let level = if short && (at_end || style != Style::Label) {
+            let level = if short && (at_end || style != TextStyle::Label) {
                 Confidence::Certain
             } else {
                 Confidence::Suspicious
             };
-            self.put(Found {
+            self.put(FoundCredential {
                 secret,
                 level,
                 intent: Intent::Asked,
@@ -139,7 +139,7 @@ impl Scan {
         }
     }
 
-    fn put(&mut self, found: Found) {
+    fn put(&mut self, found: FoundCredential) {
         let graver = self
             .found
             .is_none_or(|known| (found.level, found.intent) > (known.level, known.intent));
@@ -149,9 +149,9 @@ impl Scan {
     }
 }
 
-impl Clause<'_> {
+impl ClauseState<'_> {
     /// Skips a word that is not a term.
-    fn pass(&mut self, word: Lists) {
+    fn pass(&mut self, word: TermLists) {
         if word.is_asking() {
             (self.open, self.intent, self.lead) = (true, Intent::Asked, 0);
         } else if word.is_own() {
@@ -160,14 +160,14 @@ impl Clause<'_> {
             self.open = false;
         } else if !word.is_ending() {
             self.lead += 1;
-            if self.style != Style::Label && self.lead > LEAD {
+            if self.style != TextStyle::Label && self.lead > LEAD {
                 self.open = false;
             }
         }
     }
 
     /// Returns the meaning of a term in its context; `None` if it is harmless there.
-    fn judge(&self, term: Term, at: usize, length: usize, plural: bool) -> Option<Found> {
+    fn judge(&self, term: Term, at: usize, length: usize, plural: bool) -> Option<FoundCredential> {
         let before = at
             .checked_sub(1)
             .map(|before| self.words[before].as_str())
@@ -178,11 +178,12 @@ impl Clause<'_> {
         let mut level = term.level;
         let ahead = self.ahead.get_or_init(|| Ahead::of(self.words));
         let rest = at + length;
-        if self.style == Style::Message && self.intent < Intent::Asked && ahead.only_tells(rest) {
+        if self.style == TextStyle::Message && self.intent < Intent::Asked && ahead.only_tells(rest)
+        {
             return None;
         }
         let unknown = plural | ahead.is_unknown(rest)?;
-        let enough = if self.style == Style::Message {
+        let enough = if self.style == TextStyle::Message {
             Intent::Asked
         } else {
             Intent::Owned
@@ -190,7 +191,7 @@ impl Clause<'_> {
         if unknown || self.intent < enough {
             level = level.lower()?;
         }
-        Some(Found {
+        Some(FoundCredential {
             secret: term.secret,
             level,
             intent: self.intent,

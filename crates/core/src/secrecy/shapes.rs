@@ -1,6 +1,6 @@
 //! Patterns that only credentials match: only a credential begins with `ghp_` or has the digits of a payment card.
 
-use super::scan::{Found, Intent};
+use super::scan::{FoundCredential, Intent};
 use super::{Confidence, CredentialKind};
 
 /// The prefixes of well-known services' keys, as written in a pattern.
@@ -50,7 +50,7 @@ const DIGITS: &[(&str, CredentialKind, Confidence)] = &[
 ];
 
 /// Returns the credential that a pattern describes.
-pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
+pub(super) fn from_pattern(pattern: &str) -> Option<FoundCredential> {
     // The spellings of other languages, which forms that are read leniently may have.
     let pattern = pattern.trim_start_matches("(?i)");
     let pattern = pattern.strip_prefix("\\A").unwrap_or(pattern);
@@ -60,7 +60,7 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
         .trim_start_matches('(')
         .replace("\\-", "-");
     if let Some((_, secret)) = MARKS.iter().find(|(mark, _)| body.starts_with(mark)) {
-        return Some(Found {
+        return Some(FoundCredential {
             secret: *secret,
             level: Confidence::Certain,
             intent: Intent::Asked,
@@ -73,7 +73,7 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
         .replace("?:", "");
     let digits = digits.trim_start_matches('^').trim_end_matches('$');
     let (_, secret, level) = DIGITS.iter().find(|(shape, ..)| *shape == digits)?;
-    Some(Found {
+    Some(FoundCredential {
         secret: *secret,
         level: *level,
         intent: Intent::Asked,
@@ -81,12 +81,13 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
 }
 
 /// Returns the credential that a format names, although forms have no such format.
-pub(super) fn from_format(name: &str) -> Option<Found> {
-    name.eq_ignore_ascii_case("password").then_some(Found {
-        secret: CredentialKind::Password,
-        level: Confidence::Certain,
-        intent: Intent::Asked,
-    })
+pub(super) fn from_format(name: &str) -> Option<FoundCredential> {
+    name.eq_ignore_ascii_case("password")
+        .then_some(FoundCredential {
+            secret: CredentialKind::Password,
+            level: Confidence::Certain,
+            intent: Intent::Asked,
+        })
 }
 
 #[cfg(test)]

@@ -387,10 +387,10 @@ pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
 
 /// The lists that contain a word.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Lists(u16);
+pub(super) struct TermLists(u16);
 
-static LISTS: LazyLock<FxHashMap<&'static str, Lists>> = LazyLock::new(|| {
-    let mut lists: FxHashMap<&'static str, Lists> = FxHashMap::default();
+static LISTS: LazyLock<FxHashMap<&'static str, TermLists>> = LazyLock::new(|| {
+    let mut lists: FxHashMap<&'static str, TermLists> = FxHashMap::default();
     for (bit, words) in ALL_LISTS {
         for word in words.split_whitespace() {
             lists.entry(word).or_default().0 |= bit;
@@ -400,7 +400,7 @@ static LISTS: LazyLock<FxHashMap<&'static str, Lists>> = LazyLock::new(|| {
 });
 
 /// Returns the lists that contain a word.
-pub(super) fn lists(word: &str) -> Lists {
+pub(super) fn lists(word: &str) -> TermLists {
     LISTS.get(word).copied().unwrap_or_default()
 }
 
@@ -408,7 +408,7 @@ macro_rules! lists {
     ($($name:ident: $list:ident, $bit:literal;)*) => {
         const ALL_LISTS: &[(u16, &str)] = &[$((1 << $bit, $list)),*];
 
-        impl Lists {
+        impl TermLists {
             $(pub(super) const fn $name(self) -> bool {
                 self.0 & 1 << $bit != 0
             })*

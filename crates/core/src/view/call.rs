@@ -137,7 +137,7 @@ impl CallView {
             "" => quoted(""),
             _ => sanitize::name(&name, most),
         };
-        let member = |(name, value): (Option<String>, Member)| {
+        let member = |(name, value): (Option<String>, ArgumentMember)| {
             let name = name.map_or_else(String::new, shown_label);
             (name, shown(&value.text(), most))
         };
@@ -158,7 +158,7 @@ impl CallView {
         self.candidates.is_empty().then(|| self.own_members().len())
     }
 
-    fn members(&self) -> Vec<(Option<String>, Member)> {
+    fn members(&self) -> Vec<(Option<String>, ArgumentMember)> {
         if self.candidates.is_empty() {
             return self.own_members();
         }
@@ -173,10 +173,10 @@ impl CallView {
             let members = call.own_members();
             if members.is_empty() {
                 // Shown as text; strings are always quoted here.
-                let none = Member("\"no arguments\"".to_owned());
+                let none = ArgumentMember("\"no arguments\"".to_owned());
                 return vec![(Some(call_name), none)];
             }
-            let member = |(name, value): (Option<String>, Member)| {
+            let member = |(name, value): (Option<String>, ArgumentMember)| {
                 let label = match name {
                     None => call_name.clone(),
                     Some(name) => format!("{call_name}: {name}"),
@@ -189,16 +189,16 @@ impl CallView {
     }
 
     /// Returns the arguments by name; one without a name if they are not an object.
-    fn own_members(&self) -> Vec<(Option<String>, Member)> {
+    fn own_members(&self) -> Vec<(Option<String>, ArgumentMember)> {
         let Some(text) = self.arguments.as_deref() else {
             return Vec::new();
         };
-        match serde_json::from_str::<Members>(text) {
-            Ok(Members(members)) => {
+        match serde_json::from_str::<ArgumentMembers>(text) {
+            Ok(ArgumentMembers(members)) => {
                 let named = |(name, value)| (Some(name), value);
                 members.into_iter().map(named).collect()
             }
-            Err(_) => vec![(None, Member(text.trim().to_owned()))],
+            Err(_) => vec![(None, ArgumentMember(text.trim().to_owned()))],
         }
     }
 
@@ -237,13 +237,16 @@ impl fmt::Debug for CallView {
 
 /// Returns an argument for a person who decides about it: two different values look different.
 pub fn exact_argument(value: &Value) -> String {
-    sanitize::exact(&Member(value.to_string()).text(), sanitize::ARGUMENTS)
+    sanitize::exact(
+        &ArgumentMember(value.to_string()).text(),
+        sanitize::ARGUMENTS,
+    )
 }
 
 /// One value of the arguments, as JSON text.
-struct Member(String);
+struct ArgumentMember(String);
 
-impl Member {
+impl ArgumentMember {
     /// Returns a string's characters, and any other value as written. A string that would look like another value, or
     /// like a shorter string, is quoted.
     fn text(&self) -> String {
@@ -269,25 +272,25 @@ fn quoted(text: &str) -> String {
 }
 
 /// The members of an object in order, duplicates included. Values are scanned only to find their end.
-struct Members(Vec<(String, Member)>);
+struct ArgumentMembers(Vec<(String, ArgumentMember)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ArgumentMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
 
         impl<'de> Visitor<'de> for Object {
-            type Value = Members;
+            type Value = ArgumentMembers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ArgumentMembers, A::Error> {
                 let mut members = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    members.push((name, Member(value.get().to_owned())));
+                    members.push((name, ArgumentMember(value.get().to_owned())));
                 }
-                Ok(Members(members))
+                Ok(ArgumentMembers(members))
             }
         }
 

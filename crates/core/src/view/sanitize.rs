@@ -25,14 +25,14 @@ pub const ARGUMENTS: usize = 1 << 20;
 /// At most `most` characters of `raw` are shown, and the number of omitted ones is appended. A text that is longer by no
 /// more than this note is shown whole.
 pub fn text(raw: &str, most: usize) -> String {
-    neutral(raw, most, Style::Text)
+    neutral(raw, most, DisplayStyle::Text)
 }
 
 /// Sanitizes text of several lines that a person decides about, like [`text`], so that two different texts look
 /// different. Every character that is invisible, or looks like another, is marked: tabs, spaces of other widths, long
 /// runs of spaces, ends of lines, direction marks.
 pub fn exact(raw: &str, most: usize) -> String {
-    neutral(raw, most, Style::Exact)
+    neutral(raw, most, DisplayStyle::Exact)
 }
 
 /// Sanitizes a name on one line that a person decides about, like [`exact`]. It is quoted if it has line breaks, begins
@@ -48,7 +48,7 @@ pub fn name(raw: &str, most: usize) -> String {
 
 /// Sanitizes text of one line: line breaks become spaces, and the rest is as in [`text`].
 pub fn line(raw: &str, most: usize) -> String {
-    let shown = neutral(raw, most, Style::Line);
+    let shown = neutral(raw, most, DisplayStyle::Line);
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -70,7 +70,7 @@ pub fn json(raw: &str) -> String {
 
 /// The way to show a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum DisplayStyle {
     /// In several lines.
     Text,
     /// In one line.
@@ -79,8 +79,8 @@ enum Style {
     Exact,
 }
 
-fn neutral(raw: &str, most: usize, style: Style) -> String {
-    let is_exact = style == Style::Exact;
+fn neutral(raw: &str, most: usize, style: DisplayStyle) -> String {
+    let is_exact = style == DisplayStyle::Exact;
     let most = match raw.chars().nth(most.saturating_add(TOLERANCE)) {
         Some(_) => most,
         None => usize::MAX,
@@ -114,9 +114,17 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
             '\0'..='\u{1f}' if is_exact => push_visible(&mut out, c),
             '\r' if chars.peek() == Some(&'\n') => {}
             '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' | '\u{b}' | '\u{c}' => {
-                out.push(if style == Style::Line { ' ' } else { '\n' });
+                out.push(if style == DisplayStyle::Line {
+                    ' '
+                } else {
+                    '\n'
+                });
             }
-            '\t' => out.push_str(if style == Style::Line { " " } else { "    " }),
+            '\t' => out.push_str(if style == DisplayStyle::Line {
+                " "
+            } else {
+                "    "
+            }),
             // Variation selectors belong to the character before them; elsewhere they only hide something.
             '\u{fe0e}' if is_exact => push_number(&mut out, c),
             '\u{fe0e}' | '\u{fe0f}' if is_picture(before, style) => out.push(c),
@@ -148,8 +156,8 @@ fn neutral(raw: &str, most: usize, style: Style) -> String {
 }
 
 /// Returns `true` if this may be shown as a picture or as a sign.
-fn is_picture(c: Option<char>, style: Style) -> bool {
-    if style == Style::Exact {
+fn is_picture(c: Option<char>, style: DisplayStyle) -> bool {
+    if style == DisplayStyle::Exact {
         return is_two_pictures(c);
     }
     matches!(
@@ -208,7 +216,7 @@ fn is_key(c: Option<char>) -> bool {
 
 /// Returns `true` if a joiner beside this has a meaning: in scripts from Hebrew on, and between pictures, one at a
 /// time.
-fn joins(c: Option<char>, style: Style) -> bool {
+fn joins(c: Option<char>, style: DisplayStyle) -> bool {
     // In texts that people decide about: only in scripts that need it, and between pictures.
     let is_needed = |c: char| {
         matches!(c,
@@ -220,7 +228,7 @@ fn joins(c: Option<char>, style: Style) -> bool {
         c >= '\u{590}'
             && !matches!(c, '\u{2000}'..='\u{206f}')
             && !hides_or_reorders(c)
-            && (style != Style::Exact || is_needed(c))
+            && (style != DisplayStyle::Exact || is_needed(c))
     })
 }
 

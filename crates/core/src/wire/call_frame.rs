@@ -104,10 +104,10 @@ impl<'a> CallFrame<'a> {
             return Ok(());
         }
         match serde_json::from_str(arguments) {
-            Ok(Names {
+            Ok(MemberNames {
                 has_reserved: false,
             }) => Ok(()),
-            Ok(Names { has_reserved: true }) => Err(CallDefect::Reserved),
+            Ok(MemberNames { has_reserved: true }) => Err(CallDefect::Reserved),
             Err(_) => Err(CallDefect::Unreadable),
         }
     }
@@ -120,11 +120,11 @@ impl<'a> CallFrame<'a> {
 }
 
 /// The names of all members in a value.
-struct Names {
+struct MemberNames {
     has_reserved: bool,
 }
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for MemberNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NamesVisitor)
     }
@@ -132,52 +132,52 @@ impl<'de> Deserialize<'de> for Names {
 
 struct NamesVisitor;
 
-const NONE: Names = Names {
+const NONE: MemberNames = MemberNames {
     has_reserved: false,
 };
 
 impl<'de> Visitor<'de> for NamesVisitor {
-    type Value = Names;
+    type Value = MemberNames;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Names, E> {
+    fn visit_unit<E>(self) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Names, E> {
+    fn visit_bool<E>(self, _: bool) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Names, E> {
+    fn visit_i64<E>(self, _: i64) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Names, E> {
+    fn visit_u64<E>(self, _: u64) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Names, E> {
+    fn visit_f64<E>(self, _: f64) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Names, E> {
+    fn visit_str<E>(self, _: &str) -> Result<MemberNames, E> {
         Ok(NONE)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<MemberNames, A::Error> {
         let mut all = NONE;
-        while let Some(item) = items.next_element::<Names>()? {
+        while let Some(item) = items.next_element::<MemberNames>()? {
             all.has_reserved |= item.has_reserved;
         }
         Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Names, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<MemberNames, A::Error> {
         let mut all = NONE;
-        while let Some((name, value)) = members.next_entry::<Cow<'de, str>, Names>()? {
+        while let Some((name, value)) = members.next_entry::<Cow<'de, str>, MemberNames>()? {
             all.has_reserved |= value.has_reserved || RESERVED.contains(&&*name);
         }
         Ok(all)

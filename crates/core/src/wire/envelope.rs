@@ -22,7 +22,7 @@ pub const MAX_MESSAGE: usize = 8 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Envelope<'a> {
     text: &'a str,
-    kind: Kind,
+    kind: MessageKind,
     id: Option<&'a RawValue>,
     method: Option<Cow<'a, str>>,
     body: Option<&'a RawValue>,
@@ -30,7 +30,7 @@ pub struct Envelope<'a> {
 
 /// The kind of message that an envelope holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageKind {
     /// `method` and `id`: a response is expected.
     Request,
     /// `method` without `id`.
@@ -95,7 +95,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the kind of this message.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageKind {
         self.kind
     }
 
@@ -116,28 +116,32 @@ impl<'a> Envelope<'a> {
 
     /// Returns the params of a request or notification. `null` counts as absent.
     pub fn params(&self) -> Option<&'a RawValue> {
-        matches!(self.kind, Kind::Request | Kind::Notification)
+        matches!(self.kind, MessageKind::Request | MessageKind::Notification)
             .then_some(self.body)
             .flatten()
     }
 
     /// Returns the result, if this is one.
     pub fn result(&self) -> Option<&'a RawValue> {
-        (self.kind == Kind::Result).then_some(self.body).flatten()
+        (self.kind == MessageKind::Result)
+            .then_some(self.body)
+            .flatten()
     }
 
     /// Returns the error object, if this is one.
     pub fn error(&self) -> Option<&'a RawValue> {
-        (self.kind == Kind::Error).then_some(self.body).flatten()
+        (self.kind == MessageKind::Error)
+            .then_some(self.body)
+            .flatten()
     }
 
     /// Returns `params._meta` or `result._meta`, without parsing it.
     pub fn meta(&self) -> Option<&'a RawValue> {
         match self.kind {
-            Kind::Request | Kind::Notification | Kind::Result => {
+            MessageKind::Request | MessageKind::Notification | MessageKind::Result => {
                 members::member(self.body?, "_meta")
             }
-            Kind::Error => None,
+            MessageKind::Error => None,
         }
     }
 
@@ -156,23 +160,23 @@ impl<'a> Envelope<'a> {
     /// errors; a result takes one more pass.
     pub fn elicitation(&self) -> Option<ElicitationMessage> {
         match self.kind {
-            Kind::Request => {
+            MessageKind::Request => {
                 (self.method() == Some(method::CREATE)).then_some(ElicitationMessage::Create)
             }
-            Kind::Notification => match self.method() {
+            MessageKind::Notification => match self.method() {
                 Some(method::COMPLETE) => Some(ElicitationMessage::Complete),
                 Some(method::TASK_STATUS) => self
                     .says_input_required("status")
                     .then_some(ElicitationMessage::Task),
                 _ => None,
             },
-            Kind::Result if self.says_input_required("resultType") => {
+            MessageKind::Result if self.says_input_required("resultType") => {
                 Some(ElicitationMessage::InputRequired)
             }
-            Kind::Result => self
+            MessageKind::Result => self
                 .says_input_required("status")
                 .then_some(ElicitationMessage::Task),
-            Kind::Error => (self.error_code() == Some(super::pushed::URL_REQUIRED_CODE))
+            MessageKind::Error => (self.error_code() == Some(super::pushed::URL_REQUIRED_CODE))
                 .then_some(ElicitationMessage::UrlRequired),
         }
     }
@@ -212,7 +216,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl Kind {
+impl MessageKind {
     const fn body_member(self) -> &'static str {
         match self {
             Self::Request | Self::Notification => "params",
@@ -254,7 +258,7 @@ fn not_an_object(text: &str) -> WireError {
 }
 
 #[derive(Default)]
-struct Parts<'a> {
+struct EnvelopeParts<'a> {
     version: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
@@ -264,7 +268,7 @@ struct Parts<'a> {
     duplicate: bool,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> EnvelopeParts<'a> {
     fn slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
         match name {
             "jsonrpc" => Some(&mut self.version),
@@ -287,10 +291,12 @@ impl<'a> Parts<'a> {
             return Err(WireError::Version);
         }
         let (kind, body) = match (self.method, self.result, self.error) {
-            (Some(_), None, None) if self.id.is_some() => (Kind::Request, params(self.params)?),
-            (Some(_), None, None) => (Kind::Notification, params(self.params)?),
-            (None, Some(result), None) => (Kind::Result, Some(object(result, "result")?)),
-            (None, None, Some(error)) => (Kind::Error, Some(object(error, "error")?)),
+            (Some(_), None, None) if self.id.is_some() => {
+                (MessageKind::Request, params(self.params)?)
+            }
+            (Some(_), None, None) => (MessageKind::Notification, params(self.params)?),
+            (None, Some(result), None) => (MessageKind::Result, Some(object(result, "result")?)),
+            (None, None, Some(error)) => (MessageKind::Error, Some(object(error, "error")?)),
             _ => return Err(WireError::Shape),
         };
         let method = self.method.map(method_name).transpose()?;
@@ -326,34 +332,36 @@ fn object<'a>(raw: &'a RawValue, location: &'static str) -> Result<&'a RawValue,
 }
 
 /// Checks the id: MCP allows strings and numbers, and `null` only in an error whose request could not be read.
-fn id(kind: Kind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
+fn id(kind: MessageKind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
     match (kind, raw) {
-        (Kind::Notification | Kind::Error, None) => Ok(None),
-        (Kind::Error, Some(raw)) if members::is_null(raw) => Ok(None),
+        (MessageKind::Notification | MessageKind::Error, None) => Ok(None),
+        (MessageKind::Error, Some(raw)) if members::is_null(raw) => Ok(None),
         (_, Some(raw)) if Id::read(raw).is_some() => Ok(Some(raw)),
         (_, Some(_)) => Err(WireError::Type {
             member: "id",
             expected: "a string or a number",
         }),
-        (Kind::Request | Kind::Result, None) => Err(WireError::Missing { member: "id" }),
+        (MessageKind::Request | MessageKind::Result, None) => {
+            Err(WireError::Missing { member: "id" })
+        }
     }
 }
 
 struct PartsVisitor;
 
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct EnvelopeKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Visitor<'de> for PartsVisitor {
-    type Value = Parts<'de>;
+    type Value = EnvelopeParts<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON-RPC message")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut parts = Parts::default();
-        while let Some(Key(key)) = map.next_key()? {
+        let mut parts = EnvelopeParts::default();
+        while let Some(EnvelopeKey(key)) = map.next_key()? {
             match parts.slot(&key) {
                 Some(slot) => {
                     let value = map.next_value()?;

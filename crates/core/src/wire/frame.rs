@@ -17,7 +17,7 @@ use super::id::Id;
 use super::members;
 use super::spelling::is_nearly_bytes;
 pub(super) use keys::unescaped;
-use keys::{CallMember, Deciding as _, FrameMember, Keys, is_nearly_written, unambiguous_meta};
+use keys::{CallMember, Deciding as _, FrameMember, SeenKeys, is_nearly_written, unambiguous_meta};
 pub use scan::Unclear;
 pub(super) use scan::{each_item, each_key, skip_string};
 use scan::{member, sole_member};
@@ -123,7 +123,7 @@ impl FrameIndex {
     pub fn read(frame: &[u8]) -> Result<Self, FrameDefect> {
         let mut index = Self::default();
         let mut defect = None;
-        let mut keys = Keys::<FrameMember>::new();
+        let mut keys = SeenKeys::<FrameMember>::new();
         let mut params_spelling = false;
         let end = each_key(frame, 0, |key, at| {
             let member = FrameMember::named(key);
@@ -220,7 +220,7 @@ impl FrameIndex {
         }
         let mut defect = None;
         let mut meta_spelling = false;
-        let mut keys = Keys::<CallMember>::new();
+        let mut keys = SeenKeys::<CallMember>::new();
         let walked = each_key(frame, at, |key, at| {
             let member = CallMember::named(key);
             if let Err(found) = keys.add(key, member, "`params`") {

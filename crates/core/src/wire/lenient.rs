@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::members::{self, Key};
+use super::members::{self, MemberName};
 
 /// The members of a JSON object as most readers understand them: each name once, with its last value, at its first
 /// position.
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for LastOfEach {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::<(Cow<'_, str>, Cow<'_, RawValue>)>::new();
         let mut positions = HashMap::<Cow<'_, str>, usize>::new();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(MemberName(key)) = map.next_key()? {
             let value = Cow::Borrowed(map.next_value::<&RawValue>()?);
             match positions.entry(key.clone()) {
                 Entry::Occupied(position) => members[*position.get()].1 = value,

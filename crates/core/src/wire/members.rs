@@ -21,7 +21,7 @@ pub struct Members<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct MemberName<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 struct MembersVisitor;
 
@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(MemberName(key)) = map.next_key()? {
             members.push((key, map.next_value()?));
         }
         Ok(members)
@@ -243,13 +243,13 @@ fn read(value: Option<&str>) -> Option<&RawValue> {
 }
 
 /// Members with given names, each as written.
-struct Found<'a, const N: usize> {
+struct FoundMembers<'a, const N: usize> {
     last: [Option<&'a str>; N],
     duplicate: bool,
 }
 
 /// Finds members in one scan, like those of a frame. Finds none if a name cannot be read.
-fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a, N> {
+fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> FoundMembers<'a, N> {
     let text = object.get();
     let (mut last, mut duplicate) = ([None; N], false);
     let whole = each_key(text.as_bytes(), 0, |key, at| {
@@ -264,8 +264,8 @@ fn find<'a, const N: usize>(object: &'a RawValue, names: [&str; N]) -> Found<'a,
         Some(end)
     });
     match whole {
-        Some(_) => Found { last, duplicate },
-        None => Found {
+        Some(_) => FoundMembers { last, duplicate },
+        None => FoundMembers {
             last: [None; N],
             duplicate: false,
         },
@@ -411,7 +411,7 @@ pub(super) fn raw(text: String) -> Box<RawValue> {
 /// Returns the text of a JSON string that was not parsed yet, borrowed if it has no escapes; `None` if it is not a
 /// string.
 pub(super) fn read_string(json: &str) -> Option<Cow<'_, str>> {
-    let Key(text) = serde_json::from_str(json).ok()?;
+    let MemberName(text) = serde_json::from_str(json).ok()?;
     Some(text)
 }
 

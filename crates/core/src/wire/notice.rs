@@ -45,7 +45,7 @@ impl Cancelled {
 
 /// `notifications/progress`: a request is still being processed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct ProgressNotification {
     /// The token of the request, as the caller wrote it.
     pub token: Id,
     /// The progress; must increase with each notification.
@@ -56,7 +56,7 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-impl Progress {
+impl ProgressNotification {
     /// Creates the `count`th progress notification while a person decides, without the total, which is unknown.
     pub fn waiting(token: Id, count: u64, message: impl Into<String>) -> Self {
         Self {
@@ -145,16 +145,16 @@ mod tests {
         let params =
             RawValue::from_string(r#"{"progressToken":1.0,"progress":3,"total":null}"#.into())
                 .unwrap();
-        let progress = Progress::parse(&params).unwrap();
+        let progress = ProgressNotification::parse(&params).unwrap();
         assert_eq!(
             progress.to_message(),
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1.0,"progress":3}}"#
         );
-        let waiting = Progress::waiting(Id::number(7), 2, "waiting for an answer");
+        let waiting = ProgressNotification::waiting(Id::number(7), 2, "waiting for an answer");
         let text = waiting.to_message();
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
         assert_eq!(
-            Progress::parse(envelope.params().unwrap()).unwrap(),
+            ProgressNotification::parse(envelope.params().unwrap()).unwrap(),
             waiting
         );
     }

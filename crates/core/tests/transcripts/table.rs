@@ -8,8 +8,8 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Lifecycle, Phase, Timestamp, Transition, Withdrawal};
 use mcp_elicit_core::wire::{
     Cancelled, Capability, Complete, ElicitRequest, ElicitResult, ElicitationMessage, Envelope, Id,
-    InputRequired, InputResponses, Kind, Meta, Progress, Revision, UrlRequired, WireError, method,
-    rounds,
+    InputRequired, InputResponses, MessageKind, Meta, ProgressNotification, Revision, UrlRequired,
+    WireError, method, rounds,
 };
 use mcp_elicit_testkit::spec::Spec;
 use mcp_elicit_testkit::transcript::Side;
@@ -236,11 +236,13 @@ impl<'s> Table<'s> {
 
     fn other(&mut self, side: Side, envelope: &Envelope<'_>, message: &Value) -> Held {
         match envelope.kind() {
-            Kind::Request => self.call(envelope),
-            Kind::Notification => self.noticed(envelope, message),
-            Kind::Result | Kind::Error if side == Side::Client => self.replied(envelope, message),
-            Kind::Result => Ok(()),
-            Kind::Error => self.call_failed(message),
+            MessageKind::Request => self.call(envelope),
+            MessageKind::Notification => self.noticed(envelope, message),
+            MessageKind::Result | MessageKind::Error if side == Side::Client => {
+                self.replied(envelope, message)
+            }
+            MessageKind::Result => Ok(()),
+            MessageKind::Error => self.call_failed(message),
         }
     }
 
@@ -339,8 +341,8 @@ impl<'s> Table<'s> {
             }
             Some(method::PROGRESS) => {
                 self.legal("ProgressNotification", message)?;
-                let progress =
-                    Progress::parse(envelope.params().ok_or("no params")?).map_err(told)?;
+                let progress = ProgressNotification::parse(envelope.params().ok_or("no params")?)
+                    .map_err(told)?;
                 same_text(&progress.to_message(), message)?;
                 let before = std::mem::replace(
                     &mut self.progress,

@@ -1,6 +1,6 @@
 //! The form's check of typed text: the errors, written for the person, and the resulting value.
 
-use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Rule, Violation};
+use mcp_elicit_core::answer::{Answers, BrokenRule, Draft, DraftValue, Violation};
 use mcp_elicit_core::form::{Field, Form};
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ fn meant(field: &FieldView, typed: &DraftValue) -> Result<DraftValue, String> {
 /// Returns the text of a violation as a separate line, safe to show, with the reason if known.
 fn sentence(field: Option<&Field>, violation: &Violation, typed: &DraftValue) -> String {
     let advice = match violation.rule() {
-        Rule::Type(_) | Rule::Format(_) => field.and_then(|field| field.advice(typed)),
+        BrokenRule::Type(_) | BrokenRule::Format(_) => field.and_then(|field| field.advice(typed)),
         _ => None,
     };
     let said = advice.unwrap_or_else(|| violation.message());

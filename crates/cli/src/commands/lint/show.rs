@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use mcp_elicit_core::lint::{Finding, Report, Severity};
+use mcp_elicit_core::lint::{LintFinding, LintReport, Severity};
 use mcp_elicit_core::wire::Revision;
 
 use super::locate::{broken_at, locate};
@@ -16,7 +16,7 @@ const SHOWN: usize = 60;
 const LONGEST_PIECE: usize = 4_000;
 
 /// Shows the whole report.
-pub(super) fn report(report: &Report, source: &str, name: &str) {
+pub(super) fn report(report: &LintReport, source: &str, name: &str) {
     let renderer = Renderer::styled();
     for finding in report.findings.iter().take(SHOWN) {
         say(renderer.render(&[group(finding, source, name)]));
@@ -32,7 +32,7 @@ pub(super) fn report(report: &Report, source: &str, name: &str) {
     verdict(report);
 }
 
-fn group<'a>(finding: &'a Finding, source: &'a str, name: &'a str) -> Group<'a> {
+fn group<'a>(finding: &'a LintFinding, source: &'a str, name: &'a str) -> Group<'a> {
     let level = match finding.level {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -61,7 +61,10 @@ fn group<'a>(finding: &'a Finding, source: &'a str, name: &'a str) -> Group<'a> 
 }
 
 /// Returns the lines that contain a finding's place, the number of the first line, and the place within them.
-fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize, Range<usize>)> {
+fn piece<'a>(
+    finding: &LintFinding,
+    source: &'a str,
+) -> Option<(Cow<'a, str>, usize, Range<usize>)> {
     let place = locate(source, &finding.pointer).or_else(|| broken_at(source))?;
     let start = source[..place.start].rfind('\n').map_or(0, |at| at + 1);
     let end = source[place.end..]
@@ -88,7 +91,7 @@ fn without_c1(lines: &str) -> Cow<'_, str> {
     }
 }
 
-fn verdict(report: &Report) {
+fn verdict(report: &LintReport) {
     let (legal, illegal): (Vec<Revision>, Vec<Revision>) = Revision::ALL
         .into_iter()
         .partition(|revision| report.legal.on(*revision));

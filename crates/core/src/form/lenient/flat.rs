@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::super::defect::DefectCode;
 use super::super::parse::constrains;
 use super::super::text::clip;
-use super::{AdjustmentKind, Location, Reader, Unreadable};
+use super::{AdjustmentKind, LenientReader, SchemaLocation, UnreadablePart};
 use crate::json::Json;
 use crate::pointer;
 
@@ -71,13 +71,13 @@ impl<'j, 'a> Flat<'j, 'a> {
     }
 }
 
-impl<'j, 'a> Reader<'j, 'a> {
+impl<'j, 'a> LenientReader<'j, 'a> {
     /// Returns the keywords of a schema with its references and `allOf` in place.
     pub(super) fn flatten(
         &mut self,
         schema: &'j Json<'a>,
-        place: &Location,
-    ) -> Result<Flat<'j, 'a>, Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<Flat<'j, 'a>, UnreadablePart> {
         let mut flat = Flat::default();
         self.flatten_into(schema, place, 0, &mut flat)?;
         Ok(flat)
@@ -86,10 +86,10 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn flatten_into(
         &mut self,
         schema: &'j Json<'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
         flat: &mut Flat<'j, 'a>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadablePart> {
         if depth > DEPTH {
             let why = "the references lead back to themselves, so there is no end to this field";
             return Err(self.defect(&place.child("$ref"), DefectCode::Reference, why));
@@ -152,9 +152,9 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         key: &'j str,
         value: &'j Json<'a>,
-        place: &Location,
+        place: &SchemaLocation,
         flat: &mut Flat<'j, 'a>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadablePart> {
         const TEXTS: [&str; 5] = ["title", "description", "default", "enumNames", "nullable"];
         // Other members say nothing about the value.
         if !constrains(key) && !TEXTS.contains(&key) {
@@ -179,8 +179,8 @@ impl<'j, 'a> Reader<'j, 'a> {
     pub(super) fn spend_keywords(
         &mut self,
         flat: &Flat<'_, '_>,
-        place: &Location,
-    ) -> Result<(), Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<(), UnreadablePart> {
         let copied = |(key, _): &&(&str, _)| !SCHEMAS.contains(key);
         let mut values = flat.keywords.iter().filter(copied);
         values.try_for_each(|(_, value)| self.spend_value(value, place))
@@ -190,8 +190,8 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn definition(
         &mut self,
         reference: &'j Json<'a>,
-        place: &Location,
-    ) -> Result<&'j Json<'a>, Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<&'j Json<'a>, UnreadablePart> {
         let name = reference.as_text().unwrap_or_default();
         let pointer = name.strip_prefix('#').map(percent_decoded);
         let mut looked_at = 0;

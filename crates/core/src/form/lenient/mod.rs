@@ -21,11 +21,11 @@ use serde_json::Value;
 
 pub use self::adjustment::{Adjustment, AdjustmentKind};
 use self::flat::Flat;
-use super::defect::{At, Defect, DefectCode, Defects, Findings, Note};
+use super::defect::{At, Defect, DefectCode, Defects, Note, ParseFindings};
 use super::kind::FieldReader;
 use super::pattern::Budget;
 use super::text::clip;
-use super::{Field, Form, Kind, Limits, parse};
+use super::{Field, Form, FormLimits, Kind, parse};
 use crate::json::Json;
 use crate::pointer;
 
@@ -40,41 +40,41 @@ const BYTES: usize = 8 << 20;
 const ADJUSTMENTS: usize = 1_000;
 
 /// Reads a schema text.
-pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
+pub(super) fn text(text: &str, limits: &FormLimits) -> Result<Form, Defects> {
     let mut schema = parse::tree(text, limits)?;
     if let Ok(form) = parse::read(&schema, limits) {
         return Ok(form);
     }
     schema.spell(text);
-    Reader::new(&schema, limits).document()
+    LenientReader::new(&schema, limits).document()
 }
 
 /// Reads a schema that is already a value.
-pub(super) fn value(value: &Value, limits: &Limits) -> Result<Form, Defects> {
+pub(super) fn value(value: &Value, limits: &FormLimits) -> Result<Form, Defects> {
     document(&Json::from_value(value), limits)
 }
 
-fn document(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {
+fn document(schema: &Json<'_>, limits: &FormLimits) -> Result<Form, Defects> {
     match parse::read(schema, limits) {
         Ok(form) => Ok(form),
-        Err(_) => Reader::new(schema, limits).document(),
+        Err(_) => LenientReader::new(schema, limits).document(),
     }
 }
 
 /// The mark of a part that no reading can make readable. The reason is among the reader's defects.
 #[derive(Debug)]
-struct Unreadable;
+struct UnreadablePart;
 
 /// A location in the schema, and the field that it belongs to.
 #[derive(Clone)]
-struct Location {
+struct SchemaLocation {
     field: Option<String>,
     pointer: String,
 }
 
-impl Location {
+impl SchemaLocation {
     fn root() -> Self {
-        Location {
+        SchemaLocation {
             field: None,
             pointer: String::new(),
         }
@@ -82,7 +82,7 @@ impl Location {
 
     fn of_field(name: &str) -> Self {
         let properties = Self::root().child("properties");
-        Location {
+        SchemaLocation {
             field: Some(name.to_owned()),
             ..properties.child(name)
         }
@@ -90,7 +90,7 @@ impl Location {
 
     fn child(&self, key: &str) -> Self {
         let key = pointer::token(key);
-        Location {
+        SchemaLocation {
             field: self.field.clone(),
             pointer: format!("{}/{key}", self.pointer),
         }
@@ -108,9 +108,9 @@ fn distinct_defects(mut defects: Vec<Defect>) -> Vec<Defect> {
 }
 
 /// The state of one reading.
-struct Reader<'j, 'a> {
+struct LenientReader<'j, 'a> {
     root: &'j Json<'a>,
-    limits: &'j Limits,
+    limits: &'j FormLimits,
     patterns: Budget,
     steps: usize,
     bytes: usize,
@@ -132,9 +132,9 @@ struct FieldResult {
     required: bool,
 }
 
-impl<'j, 'a> Reader<'j, 'a> {
-    fn new(root: &'j Json<'a>, limits: &'j Limits) -> Self {
-        Reader {
+impl<'j, 'a> LenientReader<'j, 'a> {
+    fn new(root: &'j Json<'a>, limits: &'j FormLimits) -> Self {
+        LenientReader {
             root,
             limits,
             patterns: Budget::new(limits),
@@ -152,10 +152,10 @@ impl<'j, 'a> Reader<'j, 'a> {
         if self.adjustments.is_empty() {
             // The schema is illegal, such as by a default of null, and others must know that.
             let why = "a part of the schema that has no meaning here is ignored";
-            self.adjust(AdjustmentKind::KeywordIgnored, &Location::root(), why);
+            self.adjust(AdjustmentKind::KeywordIgnored, &SchemaLocation::root(), why);
         }
         if self.is_overspent && self.defects.is_empty() {
-            self.too_large(&Location::root());
+            self.too_large(&SchemaLocation::root());
         }
         match form {
             Ok(form) if self.defects.is_empty() => Ok(Form {
@@ -167,7 +167,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         }
     }
 
-    fn adjust(&mut self, kind: AdjustmentKind, place: &Location, message: impl Into<String>) {
+    fn adjust(&mut self, kind: AdjustmentKind, place: &SchemaLocation, message: impl Into<String>) {
         // Each adjustment repeats the name of its field, which may be long.
         if !self.takes(place.pointer.len()) {
             return;
@@ -187,20 +187,20 @@ impl<'j, 'a> Reader<'j, 'a> {
 
     fn defect(
         &mut self,
-        place: &Location,
+        place: &SchemaLocation,
         code: DefectCode,
         message: impl Into<String>,
-    ) -> Unreadable {
+    ) -> UnreadablePart {
         self.defects.push(Defect {
             pointer: place.pointer.clone(),
             code,
             message: message.into(),
         });
-        Unreadable
+        UnreadablePart
     }
 
     /// Counts work, which definitions in place can multiply.
-    fn spend(&mut self, steps: usize, place: &Location) -> Result<(), Unreadable> {
+    fn spend(&mut self, steps: usize, place: &SchemaLocation) -> Result<(), UnreadablePart> {
         match self.steps.checked_sub(steps) {
             Some(left) if !self.is_overspent => {
                 self.steps = left;
@@ -211,7 +211,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     /// Counts bytes that are copied or compared.
-    fn spend_bytes(&mut self, bytes: usize, place: &Location) -> Result<(), Unreadable> {
+    fn spend_bytes(&mut self, bytes: usize, place: &SchemaLocation) -> Result<(), UnreadablePart> {
         if self.takes(bytes) {
             Ok(())
         } else {
@@ -220,7 +220,11 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     /// Counts the texts in a value. Counting ends with the bytes that are left.
-    fn spend_value(&mut self, value: &Json<'_>, place: &Location) -> Result<(), Unreadable> {
+    fn spend_value(
+        &mut self,
+        value: &Json<'_>,
+        place: &SchemaLocation,
+    ) -> Result<(), UnreadablePart> {
         if take_bytes_of(value, &mut self.bytes).is_none() {
             self.is_overspent = true;
         }
@@ -236,15 +240,15 @@ impl<'j, 'a> Reader<'j, 'a> {
         !self.is_overspent
     }
 
-    fn too_large(&mut self, place: &Location) -> Unreadable {
+    fn too_large(&mut self, place: &SchemaLocation) -> UnreadablePart {
         // Nothing else is read, so that what is left out of one alternative is not spent on the next.
         self.is_overspent = true;
         let why = "the definitions of this form make it too large to show";
         self.defect(place, DefectCode::TooLarge, why)
     }
 
-    fn form(&mut self) -> Result<Form, Unreadable> {
-        let place = Location::root();
+    fn form(&mut self) -> Result<Form, UnreadablePart> {
+        let place = SchemaLocation::root();
         let confirmation = Form::new(Vec::new(), false, self.limits.content_bytes);
         match self.root {
             Json::Null => {
@@ -285,8 +289,8 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn only_object(
         &mut self,
         flat: Flat<'j, 'a>,
-        place: &Location,
-    ) -> Result<Flat<'j, 'a>, Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<Flat<'j, 'a>, UnreadablePart> {
         for key in ["anyOf", "oneOf"] {
             let (true, Some(Json::List(entries))) = (flat.properties.is_empty(), flat.get(key))
             else {
@@ -318,8 +322,8 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         flat: &Flat<'_, '_>,
         has_fields: bool,
-        place: &Location,
-    ) -> Result<(), Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<(), UnreadablePart> {
         let place = place.child("type");
         match flat.get("type") {
             Some(Json::Text(kind)) if kind == "object" => {}
@@ -346,7 +350,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     /// Reads the rules of the schema itself. Returns `true` if other fields are rejected.
-    fn root_rules(&mut self, flat: &Flat<'_, '_>, place: &Location) -> bool {
+    fn root_rules(&mut self, flat: &Flat<'_, '_>, place: &SchemaLocation) -> bool {
         let mut closed = false;
         for (key, value) in &flat.keywords {
             let place = place.child(key);
@@ -365,8 +369,8 @@ impl<'j, 'a> Reader<'j, 'a> {
         closed
     }
 
-    fn fields(&mut self, flat: &Flat<'j, 'a>) -> Result<Vec<Field>, Unreadable> {
-        let place = Location::root().child("properties");
+    fn fields(&mut self, flat: &Flat<'j, 'a>) -> Result<Vec<Field>, UnreadablePart> {
+        let place = SchemaLocation::root().child("properties");
         let mut fields: Vec<Field> = Vec::new();
         for properties in &flat.properties {
             self.spend_bytes(0, &place)?;
@@ -399,12 +403,16 @@ impl<'j, 'a> Reader<'j, 'a> {
             for (name, schema) in properties {
                 if !names.insert(&**name) {
                     let why = "this field is there twice: give each name once";
-                    self.defect(&Location::of_field(name), DefectCode::DuplicateField, why);
+                    self.defect(
+                        &SchemaLocation::of_field(name),
+                        DefectCode::DuplicateField,
+                        why,
+                    );
                     continue;
                 }
                 if fields.iter().any(|field| *field.name == **name) {
                     let why = "this field is there twice; the first is shown";
-                    self.adjust(AdjustmentKind::AllOf, &Location::of_field(name), why);
+                    self.adjust(AdjustmentKind::AllOf, &SchemaLocation::of_field(name), why);
                     continue;
                 }
                 // All fields are read, so that every reason is told at once.
@@ -417,8 +425,12 @@ impl<'j, 'a> Reader<'j, 'a> {
         Ok(fields)
     }
 
-    fn field(&mut self, name: &'j str, schema: &'j Json<'a>) -> Result<Option<Field>, Unreadable> {
-        let place = Location::of_field(name);
+    fn field(
+        &mut self,
+        name: &'j str,
+        schema: &'j Json<'a>,
+    ) -> Result<Option<Field>, UnreadablePart> {
+        let place = SchemaLocation::of_field(name);
         let read = if let Some(read) = self.strictly(name, schema) {
             read
         } else {
@@ -446,7 +458,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         let root = At::ROOT;
         let properties = root.child("properties");
         let patterns = self.patterns;
-        let mut found = Findings::default();
+        let mut found = ParseFindings::default();
         let mut reader = FieldReader {
             at: properties.child(name),
             limits: self.limits,
@@ -469,7 +481,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     fn required(&mut self, lists: &[&'j Json<'a>], fields: &mut [Field]) {
-        let place = Location::root().child("required");
+        let place = SchemaLocation::root().child("required");
         let known = fields.iter().enumerate();
         let known: HashMap<Arc<str>, usize> =
             known.map(|(i, field)| (field.name.clone(), i)).collect();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::ChoiceOption;
 use super::super::defect::DefectCode;
 use super::flat::Flat;
-use super::{AdjustmentKind, Location, Reader, Unreadable};
+use super::{AdjustmentKind, LenientReader, SchemaLocation, UnreadablePart};
 use crate::json::Json;
 
 /// The most comparisons of two lists of options.
@@ -113,14 +113,14 @@ fn has_indistinct(options: &[OptionDraft]) -> bool {
     })
 }
 
-impl<'j, 'a> Reader<'j, 'a> {
+impl<'j, 'a> LenientReader<'j, 'a> {
     /// Reads `enum` or a `const`. `None` if there are no options.
     pub(super) fn options(
         &mut self,
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         nullable: &mut bool,
-    ) -> Result<Option<Vec<OptionDraft>>, Unreadable> {
+    ) -> Result<Option<Vec<OptionDraft>>, UnreadablePart> {
         let is_list = flat.text("type") == Some("array");
         match (flat.get("enum"), flat.get("const")) {
             (Some(Json::List(values)), _) if !is_list => {
@@ -150,9 +150,9 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         parts: &[Flat<'j, 'a>],
         outer: &Flat<'j, 'a>,
-        at: &Location,
+        at: &SchemaLocation,
         nullable: &mut bool,
-    ) -> Result<Option<Vec<OptionDraft>>, Unreadable> {
+    ) -> Result<Option<Vec<OptionDraft>>, UnreadablePart> {
         let mut entries = Vec::new();
         for part in parts {
             match (part.get("const"), part.get("enum")) {
@@ -186,9 +186,9 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn drafts(
         &mut self,
         entries: &[(&'j Json<'a>, Option<&'j str>)],
-        at: &Location,
+        at: &SchemaLocation,
         nullable: &mut bool,
-    ) -> Result<Option<Vec<OptionDraft>>, Unreadable> {
+    ) -> Result<Option<Vec<OptionDraft>>, UnreadablePart> {
         if entries.len() > self.limits.options {
             let why = format!(
                 "{} options; a field may have {} at most",
@@ -236,7 +236,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         flat: &Flat<'j, 'a>,
         options: usize,
-        place: &Location,
+        place: &SchemaLocation,
     ) -> Vec<Option<&'j str>> {
         let Some(names) = flat.get("enumNames") else {
             return Vec::new();

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::super::defect::{At, Defect, DefectCode, Findings};
+use super::super::defect::{At, Defect, DefectCode, ParseFindings};
 use super::super::kind::FieldReader;
 use super::super::text::clip;
 use super::super::{Kind, Pattern, parse};
 use super::flat::Flat;
-use super::{AdjustmentKind, Location, Reader, Unreadable};
+use super::{AdjustmentKind, LenientReader, SchemaLocation, UnreadablePart};
 use crate::json::Json;
 use crate::pointer;
 
@@ -117,9 +117,9 @@ fn remedy(defect: &Defect, key: &str) -> Remedy {
     }
 }
 
-impl<'j, 'a> Reader<'j, 'a> {
+impl<'j, 'a> LenientReader<'j, 'a> {
     /// Returns the type that a name means; text for a name that nothing is known of.
-    pub(super) fn scalar_type(&mut self, name: &str, place: &Location) -> ScalarType {
+    pub(super) fn scalar_type(&mut self, name: &str, place: &SchemaLocation) -> ScalarType {
         let scalar = match name {
             "string" => return ScalarType::Text,
             "number" => return ScalarType::Number,
@@ -148,8 +148,8 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         scalar: ScalarType,
         flat: &Flat<'j, 'a>,
-        place: &Location,
-    ) -> Result<Kind, Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<Kind, UnreadablePart> {
         let mut keywords: Vec<(Cow<'_, str>, Json<'_>)> = flat
             .keywords
             .iter()
@@ -208,12 +208,12 @@ impl<'j, 'a> Reader<'j, 'a> {
                         pointer: place.child(&key).pointer,
                         ..defect.clone()
                     });
-                    return Err(Unreadable);
+                    return Err(UnreadablePart);
                 }
             }
             if keywords.len() == before {
                 self.defects.push(defect.clone());
-                return Err(Unreadable);
+                return Err(UnreadablePart);
             }
         }
     }
@@ -222,8 +222,8 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn spend_attempt(
         &mut self,
         keywords: &[(Cow<'_, str>, Json<'_>)],
-        place: &Location,
-    ) -> Result<(), Unreadable> {
+        place: &SchemaLocation,
+    ) -> Result<(), UnreadablePart> {
         for (key, value) in keywords {
             self.spend_value(value, place)?;
             if key == "pattern" {
@@ -238,10 +238,10 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         scalar: ScalarType,
         keywords: &[(Cow<'_, str>, Json<'_>)],
-    ) -> (Option<Kind>, Findings) {
+    ) -> (Option<Kind>, ParseFindings) {
         let mut members = vec![(Cow::Borrowed("type"), Json::Text(scalar.name().into()))];
         members.extend(keywords.iter().cloned());
-        let mut found = Findings::default();
+        let mut found = ParseFindings::default();
         let mut reader = FieldReader {
             at: At::ROOT,
             limits: self.limits,

@@ -7,7 +7,7 @@ use super::super::{Choice, Choices, Kind, Lines, Union};
 use super::flat::Flat;
 use super::options::{OptionDraft, distinct};
 use super::scalar::ScalarType;
-use super::{AdjustmentKind, FieldResult, Location, Reader, Unreadable};
+use super::{AdjustmentKind, FieldResult, LenientReader, SchemaLocation, UnreadablePart};
 use crate::json::Json;
 
 /// The deepest nesting of alternatives and items.
@@ -19,14 +19,14 @@ const ALTERNATIVES: usize = 64;
 /// Keywords that say what the value is; the others are rules and annotations.
 const SHAPES: [&str; 4] = ["anyOf", "oneOf", "enum", "const"];
 
-impl<'j, 'a> Reader<'j, 'a> {
+impl<'j, 'a> LenientReader<'j, 'a> {
     /// Reads the field or value that these keywords describe.
     pub(super) fn value(
         &mut self,
         mut flat: Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
-    ) -> Result<FieldResult, Unreadable> {
+    ) -> Result<FieldResult, UnreadablePart> {
         if depth > DEPTH {
             let why = "the alternatives of this field are nested too deep to show";
             return Err(self.defect(place, DefectCode::Nested, why));
@@ -72,7 +72,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         }
     }
 
-    fn note_null(&mut self, nullable: bool, place: &Location) {
+    fn note_null(&mut self, nullable: bool, place: &SchemaLocation) {
         if nullable {
             let why = "null is accepted too, so the field may be left empty";
             self.adjust(AdjustmentKind::NullOption, place, why);
@@ -83,9 +83,9 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn types(
         &mut self,
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         nullable: &mut bool,
-    ) -> Result<Vec<&'j str>, Unreadable> {
+    ) -> Result<Vec<&'j str>, UnreadablePart> {
         let names: Vec<&str> = match flat.get("type") {
             None => Vec::new(),
             Some(Json::Text(name)) => vec![name],
@@ -115,9 +115,9 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn alternatives(
         &mut self,
         flat: &mut Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
-    ) -> Result<Option<FieldResult>, Unreadable> {
+    ) -> Result<Option<FieldResult>, UnreadablePart> {
         let mut found = None;
         for key in ["oneOf", "anyOf"] {
             match flat.get(key) {
@@ -193,10 +193,10 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         parts: &[Flat<'j, 'a>],
         outer: &Flat<'j, 'a>,
-        place: &Location,
-        at: &Location,
+        place: &SchemaLocation,
+        at: &SchemaLocation,
         depth: usize,
-    ) -> Result<FieldResult, Unreadable> {
+    ) -> Result<FieldResult, UnreadablePart> {
         if let [only] = parts {
             return self.value(outer.clone().over(only), place, depth + 1);
         }
@@ -236,7 +236,7 @@ impl<'j, 'a> Reader<'j, 'a> {
             if self.defects.len() == before {
                 return Ok(Self::field_with(outer, None, true, false));
             }
-            return Err(Unreadable);
+            return Err(UnreadablePart);
         }
         let dropped = if kinds.is_empty() {
             lists.len() > 1
@@ -261,8 +261,8 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         kinds: Vec<Kind>,
         outer: &Flat<'j, 'a>,
-        place: &Location,
-        at: &Location,
+        place: &SchemaLocation,
+        at: &SchemaLocation,
     ) -> Kind {
         let mut distinct_kinds: Vec<Kind> = Vec::new();
         for kind in kinds {
@@ -305,9 +305,9 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         kinds: &[&'j str],
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
-    ) -> Result<Kind, Unreadable> {
+    ) -> Result<Kind, UnreadablePart> {
         let [_, _, ..] = kinds else {
             let kind = kinds.first().copied();
             return self.of_type(kind, flat, place, depth);
@@ -320,11 +320,11 @@ impl<'j, 'a> Reader<'j, 'a> {
             match self.of_type(Some(kind), &base, place, depth) {
                 Ok(kind @ (Kind::Choices(_) | Kind::Lines(_))) => lists.push(kind),
                 Ok(kind) => scalars.push(kind),
-                Err(Unreadable) => {}
+                Err(UnreadablePart) => {}
             }
         }
         if scalars.is_empty() && lists.is_empty() {
-            return Err(Unreadable);
+            return Err(UnreadablePart);
         }
         let dropped = if scalars.is_empty() {
             lists.len() > 1
@@ -346,9 +346,9 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         name: Option<&str>,
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
-    ) -> Result<Kind, Unreadable> {
+    ) -> Result<Kind, UnreadablePart> {
         let is_nested = !flat.properties.is_empty() || flat.has(&["patternProperties"]);
         let scalar = match name {
             Some("object") => None,
@@ -375,7 +375,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     /// Returns the type of a field that has none.
-    fn assumed_type(&mut self, flat: &Flat<'_, '_>, place: &Location) -> ScalarType {
+    fn assumed_type(&mut self, flat: &Flat<'_, '_>, place: &SchemaLocation) -> ScalarType {
         let scalar = if flat.has(&["minLength", "maxLength", "pattern", "format"]) {
             ScalarType::Text
         } else if flat.has(&[
@@ -402,9 +402,9 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn list(
         &mut self,
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
         depth: usize,
-    ) -> Result<Kind, Unreadable> {
+    ) -> Result<Kind, UnreadablePart> {
         for key in SHAPES.into_iter().filter(|key| flat.has(&[key])) {
             let why = format!("the server's rule `{key}` is not checked here");
             self.adjust(AdjustmentKind::RuleNotEnforced, &place.child(key), why);
@@ -477,7 +477,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     fn list_bounds(
         &mut self,
         flat: &Flat<'j, 'a>,
-        place: &Location,
+        place: &SchemaLocation,
     ) -> (Option<u64>, Option<u64>, bool) {
         let mut min = self.count(flat, "minItems", place);
         let mut max = self.count(flat, "maxItems", place);
@@ -504,7 +504,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         (min, max, unique)
     }
 
-    fn count(&mut self, flat: &Flat<'j, 'a>, key: &str, place: &Location) -> Option<u64> {
+    fn count(&mut self, flat: &Flat<'j, 'a>, key: &str, place: &SchemaLocation) -> Option<u64> {
         let value = flat.get(key)?;
         let number = value.as_number().cloned();
         let count = number.and_then(|n| crate::number::canonical_integer(n).as_u64());
@@ -516,7 +516,7 @@ impl<'j, 'a> Reader<'j, 'a> {
     }
 
     /// Notes a bound that no value meets: `wanted` describes the value.
-    pub(super) fn bound(&mut self, place: &Location, wanted: &str) {
+    pub(super) fn bound(&mut self, place: &SchemaLocation, wanted: &str) {
         let why =
             format!("the server asks for {wanted}, which does not exist; this is not checked");
         self.adjust(AdjustmentKind::BoundNotEnforced, place, why);
@@ -527,7 +527,7 @@ impl<'j, 'a> Reader<'j, 'a> {
         &mut self,
         kind: Kind,
         default: Option<&'j Json<'a>>,
-        place: &Location,
+        place: &SchemaLocation,
     ) -> Kind {
         let Some(default) = default else { return kind };
         if matches!(default, Json::Null) {
@@ -601,13 +601,18 @@ impl<'j, 'a> Reader<'j, 'a> {
         }
     }
 
-    pub(super) fn default_dropped(&mut self, place: &Location) {
+    pub(super) fn default_dropped(&mut self, place: &SchemaLocation) {
         let why = "the default is not a value that the field accepts, and is ignored";
         self.adjust(AdjustmentKind::DefaultDropped, &place.child("default"), why);
     }
 
     /// Creates a choice from options that may repeat.
-    fn choice(&mut self, options: Vec<OptionDraft>, flat: &Flat<'j, 'a>, place: &Location) -> Kind {
+    fn choice(
+        &mut self,
+        options: Vec<OptionDraft>,
+        flat: &Flat<'j, 'a>,
+        place: &SchemaLocation,
+    ) -> Kind {
         let (options, dropped) = distinct(options);
         if dropped {
             let why = "an option that occurs twice is shown once";

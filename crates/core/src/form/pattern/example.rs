@@ -32,7 +32,7 @@ pub(super) fn of(pattern: &str, fits: impl Fn(&str) -> bool) -> Option<String> {
 }
 
 /// A part of a pattern: characters to choose from, or the example of a group.
-enum Part {
+enum ExamplePart {
     Chars(String),
     Text(String),
 }
@@ -75,19 +75,19 @@ impl Example<'_> {
                     break;
                 }
                 match &part {
-                    Part::Text(part) => text.push_str(part),
-                    Part::Chars(chars) => text.push(self.next_of(chars)?),
+                    ExamplePart::Text(part) => text.push_str(part),
+                    ExamplePart::Chars(chars) => text.push(self.next_of(chars)?),
                 }
             }
         }
         Some(text)
     }
 
-    fn part(&mut self, depth: usize) -> Option<Part> {
+    fn part(&mut self, depth: usize) -> Option<ExamplePart> {
         Some(match self.take()? {
-            '^' | '$' => Part::Text(String::new()),
-            '.' => Part::Chars(LETTERS.to_owned()),
-            '[' => Part::Chars(self.class()?),
+            '^' | '$' => ExamplePart::Text(String::new()),
+            '.' => ExamplePart::Chars(LETTERS.to_owned()),
+            '[' => ExamplePart::Chars(self.class()?),
             '(' => {
                 let depth = depth.checked_sub(1)?;
                 if self.peek() == Some('?') {
@@ -95,10 +95,10 @@ impl Example<'_> {
                     self.opening()?;
                 }
                 let text = self.choice(depth)?;
-                (self.take()? == ')').then_some(Part::Text(text))?
+                (self.take()? == ')').then_some(ExamplePart::Text(text))?
             }
             '\\' => self.escape()?,
-            char => Part::Text(char.to_string()),
+            char => ExamplePart::Text(char.to_string()),
         })
     }
 
@@ -114,14 +114,14 @@ impl Example<'_> {
         }
     }
 
-    fn escape(&mut self) -> Option<Part> {
+    fn escape(&mut self) -> Option<ExamplePart> {
         Some(match self.take()? {
-            'd' => Part::Chars(DIGITS.to_owned()),
-            'w' => Part::Chars(LETTERS.to_owned()),
-            's' => Part::Text(" ".to_owned()),
-            'b' | 'B' => Part::Text(String::new()),
+            'd' => ExamplePart::Chars(DIGITS.to_owned()),
+            'w' => ExamplePart::Chars(LETTERS.to_owned()),
+            's' => ExamplePart::Text(" ".to_owned()),
+            'b' | 'B' => ExamplePart::Text(String::new()),
             char if char.is_ascii_alphanumeric() => return None,
-            char => Part::Text(char.to_string()),
+            char => ExamplePart::Text(char.to_string()),
         })
     }
 
@@ -134,11 +134,11 @@ impl Example<'_> {
             let mut char = self.take()?;
             if char == '\\' {
                 match self.escape()? {
-                    Part::Chars(more) => {
+                    ExamplePart::Chars(more) => {
                         chars.push_str(&more);
                         continue;
                     }
-                    Part::Text(text) => char = text.chars().next()?,
+                    ExamplePart::Text(text) => char = text.chars().next()?,
                 }
             }
             let to = self.source.get(self.at + 1).copied();

@@ -22,28 +22,28 @@ const DEPTH: u32 = 100;
 const PROPERTY: f64 = 64.0;
 
 /// One part of a pattern.
-pub(super) enum Part {
+pub(super) enum PatternPart {
     /// An expression for one character, in the regex crate's syntax, and its cost.
     One(String, f64),
     /// An assertion: `^`, `$` or a word boundary.
     Assertion(&'static str),
     /// Alternatives, or a group.
-    Choice(Vec<Vec<Part>>),
+    Choice(Vec<Vec<PatternPart>>),
     /// A part with its minimum and maximum number of repetitions. The counts are floats, which can hold any number.
-    Repeat(Box<Part>, f64, f64),
+    Repeat(Box<PatternPart>, f64, f64),
 }
 
-impl Part {
+impl PatternPart {
     /// Returns the cost, in states of an automaton over characters.
     fn cost(&self) -> f64 {
         match self {
-            Part::One(_, cost) => *cost,
-            Part::Assertion(_) => 1.0,
-            Part::Choice(all) => {
+            PatternPart::One(_, cost) => *cost,
+            PatternPart::Assertion(_) => 1.0,
+            PatternPart::Choice(all) => {
                 let more = all.iter().skip(1).map(|parts| 1.0 + cost(parts));
                 all.first().map_or(1.0, |first| cost(first)) + more.sum::<f64>()
             }
-            Part::Repeat(part, least, most) => {
+            PatternPart::Repeat(part, least, most) => {
                 let copies = if most.is_finite() { *most } else { *least };
                 part.cost() * copies.max(1.0) + 1.0
             }
@@ -52,9 +52,9 @@ impl Part {
 
     fn spell(&self, out: &mut String) {
         match self {
-            Part::One(spelling, _) => out.push_str(spelling),
-            Part::Assertion(spelling) => out.push_str(spelling),
-            Part::Choice(all) => {
+            PatternPart::One(spelling, _) => out.push_str(spelling),
+            PatternPart::Assertion(spelling) => out.push_str(spelling),
+            PatternPart::Choice(all) => {
                 out.push_str("(?:");
                 for (i, parts) in all.iter().enumerate() {
                     if i > 0 {
@@ -64,7 +64,7 @@ impl Part {
                 }
                 out.push(')');
             }
-            Part::Repeat(part, least, most) => {
+            PatternPart::Repeat(part, least, most) => {
                 // A repetition can only be repeated inside a group.
                 part.spell(out);
                 let _ = if most.is_finite() {
@@ -77,24 +77,24 @@ impl Part {
     }
 }
 
-fn spell(parts: &[Part], out: &mut String) {
+fn spell(parts: &[PatternPart], out: &mut String) {
     for part in parts {
         part.spell(out);
     }
 }
 
 /// Returns the cost of a sequence.
-fn cost(parts: &[Part]) -> f64 {
-    parts.iter().map(Part::cost).sum::<f64>().max(1.0)
+fn cost(parts: &[PatternPart]) -> f64 {
+    parts.iter().map(PatternPart::cost).sum::<f64>().max(1.0)
 }
 
 /// A parsed pattern.
-pub(super) struct Grammar(Vec<Part>);
+pub(super) struct Grammar(Vec<PatternPart>);
 
 impl Grammar {
     /// Parses a pattern without look-around and back-references.
     pub(super) fn parse(source: &str) -> Result<Self, Refused> {
-        let mut reader = Reader {
+        let mut reader = PatternReader {
             chars: source.chars().peekable(),
             depth: 0,
             names: HashSet::new(),
@@ -109,11 +109,11 @@ impl Grammar {
     pub(super) fn compile(&self) -> (f64, String, Option<(f64, f64)>) {
         let mut spelling = String::new();
         if let [
-            Part::Assertion("^"),
-            Part::Repeat(part, least, most),
-            Part::Assertion("$"),
+            PatternPart::Assertion("^"),
+            PatternPart::Repeat(part, least, most),
+            PatternPart::Assertion("$"),
         ] = self.0.as_slice()
-            && let Part::One(one, one_costs) = &**part
+            && let PatternPart::One(one, one_costs) = &**part
         {
             let _ = write!(spelling, "^{one}*$");
             return (one_costs + 3.0, spelling, Some((*least, *most)));
@@ -128,25 +128,25 @@ fn need(sound: bool) -> Result<(), Refused> {
 }
 
 /// The meaning of an escape or of a member of a class.
-enum Member {
+enum ClassMember {
     /// One character, which may begin or end a range.
     One(char),
     /// A set of characters, in the syntax inside a class, and its cost.
     Set(String, f64),
 }
 
-struct Reader<'s> {
+struct PatternReader<'s> {
     chars: Peekable<Chars<'s>>,
     depth: u32,
     names: HashSet<String>,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     fn eat(&mut self, wanted: char) -> bool {
         self.chars.next_if_eq(&wanted).is_some()
     }
 
-    fn alternatives(&mut self) -> Result<Vec<Part>, Refused> {
+    fn alternatives(&mut self) -> Result<Vec<PatternPart>, Refused> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(Refused::Cost);
@@ -157,12 +157,12 @@ impl Reader<'_> {
         }
         self.depth -= 1;
         if all.len() > 1 {
-            return Ok(vec![Part::Choice(all)]);
+            return Ok(vec![PatternPart::Choice(all)]);
         }
         Ok(all.pop().unwrap_or_default())
     }
 
-    fn sequence(&mut self) -> Result<Vec<Part>, Refused> {
+    fn sequence(&mut self) -> Result<Vec<PatternPart>, Refused> {
         let mut parts = Vec::new();
         while let Some(next) = self.chars.peek() {
             if matches!(next, '|' | ')') {
@@ -195,22 +195,22 @@ impl Reader<'_> {
         Some((least, most))
     }
 
-    fn term(&mut self) -> Result<Part, Refused> {
+    fn term(&mut self) -> Result<PatternPart, Refused> {
         need(self.count().is_none())?;
         let part = match self.chars.next().ok_or(Refused::Syntax)? {
             '*' | '+' | '?' => return Err(Refused::Syntax),
-            '^' => return Ok(Part::Assertion("^")),
-            '$' => return Ok(Part::Assertion("$")),
+            '^' => return Ok(PatternPart::Assertion("^")),
+            '$' => return Ok(PatternPart::Assertion("$")),
             '(' => self.group()?,
             '[' => self.class()?,
-            '.' => Part::One(r"[^\n\r\u{2028}\u{2029}]".to_owned(), 1.0),
-            '\\' if self.eat('b') => return Ok(Part::Assertion(r"(?-u:\b)")),
-            '\\' if self.eat('B') => return Ok(Part::Assertion(r"(?-u:\B)")),
+            '.' => PatternPart::One(r"[^\n\r\u{2028}\u{2029}]".to_owned(), 1.0),
+            '\\' if self.eat('b') => return Ok(PatternPart::Assertion(r"(?-u:\b)")),
+            '\\' if self.eat('B') => return Ok(PatternPart::Assertion(r"(?-u:\B)")),
             '\\' => match self.escape(false)? {
-                Member::One(c) => Part::One(spelled(c), 1.0),
-                Member::Set(set, cost) => Part::One(format!("[{set}]"), cost),
+                ClassMember::One(c) => PatternPart::One(spelled(c), 1.0),
+                ClassMember::Set(set, cost) => PatternPart::One(format!("[{set}]"), cost),
             },
-            c => Part::One(spelled(c), 1.0),
+            c => PatternPart::One(spelled(c), 1.0),
         };
         let (least, most) = if let Some(count) = self.count() {
             count
@@ -225,11 +225,11 @@ impl Reader<'_> {
         };
         need(least <= most)?;
         self.eat('?');
-        Ok(Part::Repeat(Box::new(part), least, most))
+        Ok(PatternPart::Repeat(Box::new(part), least, most))
     }
 
     /// Parses a group after its `(`.
-    fn group(&mut self) -> Result<Part, Refused> {
+    fn group(&mut self) -> Result<PatternPart, Refused> {
         if self.eat('?') && !self.eat(':') {
             need(self.eat('<'))?;
             let mut name = String::new();
@@ -248,17 +248,17 @@ impl Reader<'_> {
         }
         let parts = self.alternatives()?;
         need(self.eat(')'))?;
-        Ok(Part::Choice(vec![parts]))
+        Ok(PatternPart::Choice(vec![parts]))
     }
 
     /// Parses a class after its `[`.
-    fn class(&mut self) -> Result<Part, Refused> {
+    fn class(&mut self) -> Result<PatternPart, Refused> {
         let negated = self.eat('^');
         let mut inside = String::new();
         let mut total = 1.0;
-        let mut put = |member: Member, inside: &mut String| match member {
-            Member::One(c) => inside.push_str(&spelled(c)),
-            Member::Set(set, cost) => {
+        let mut put = |member: ClassMember, inside: &mut String| match member {
+            ClassMember::One(c) => inside.push_str(&spelled(c)),
+            ClassMember::Set(set, cost) => {
                 inside.push_str(&set);
                 total += cost - 1.0;
             }
@@ -276,7 +276,7 @@ impl Reader<'_> {
             }
             self.chars.next();
             match (first, self.member()?) {
-                (Member::One(low), Member::One(high)) => {
+                (ClassMember::One(low), ClassMember::One(high)) => {
                     need(low <= high)?;
                     let _ = write!(inside, "{}-{}", spelled(low), spelled(high));
                 }
@@ -284,7 +284,7 @@ impl Reader<'_> {
                 // `[\w-.]`.
                 (first, last) => {
                     put(first, &mut inside);
-                    put(Member::One('-'), &mut inside);
+                    put(ClassMember::One('-'), &mut inside);
                     put(last, &mut inside);
                 }
             }
@@ -296,19 +296,19 @@ impl Reader<'_> {
             (false, true) => format!("[^{inside}]"),
             (false, false) => format!("[{inside}]"),
         };
-        Ok(Part::One(spelling, total))
+        Ok(PatternPart::One(spelling, total))
     }
 
-    fn member(&mut self) -> Result<Member, Refused> {
+    fn member(&mut self) -> Result<ClassMember, Refused> {
         match self.chars.next().ok_or(Refused::Syntax)? {
             '\\' => self.escape(true),
-            c => Ok(Member::One(c)),
+            c => Ok(ClassMember::One(c)),
         }
     }
 
     /// Parses an escape after its backslash.
-    fn escape(&mut self, in_class: bool) -> Result<Member, Refused> {
-        let set = |set: &str| Ok(Member::Set(set.to_owned(), 1.0));
+    fn escape(&mut self, in_class: bool) -> Result<ClassMember, Refused> {
+        let set = |set: &str| Ok(ClassMember::Set(set.to_owned(), 1.0));
         let code = match self.chars.next().ok_or(Refused::Syntax)? {
             'd' => return set("0-9"),
             'w' => return set("A-Za-z0-9_"),
@@ -319,7 +319,7 @@ impl Reader<'_> {
             letter @ ('p' | 'P') => {
                 let name = self.braced()?;
                 let class = property::spelling(&name, letter == 'P').ok_or(Refused::Syntax)?;
-                return Ok(Member::Set(class, PROPERTY));
+                return Ok(ClassMember::Set(class, PROPERTY));
             }
             't' => 0x09,
             'n' => 0x0A,
@@ -342,7 +342,9 @@ impl Reader<'_> {
                 u32::from(c)
             }
         };
-        char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
+        char::from_u32(code)
+            .map(ClassMember::One)
+            .ok_or(Refused::Syntax)
     }
 
     /// Parses the part after `\u`: a code point in braces, or one or two code units. A lone surrogate is not a

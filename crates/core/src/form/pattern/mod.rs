@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
-use super::Limits;
+use super::FormLimits;
 use grammar::Grammar;
 
 /// A `pattern` (JSON Schema 2020-12 validation §6.3.3): searched for anywhere in the text, not anchored.
@@ -47,7 +47,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &FormLimits) -> Self {
         #[expect(
             clippy::cast_precision_loss,
             reason = "a bound, which needs no last digit"
@@ -62,7 +62,11 @@ impl Budget {
 
 impl Pattern {
     /// Parses a pattern and takes its cost from `left`.
-    pub(crate) fn parse(source: &str, limits: &Limits, left: &mut Budget) -> Result<Self, Refused> {
+    pub(crate) fn parse(
+        source: &str,
+        limits: &FormLimits,
+        left: &mut Budget,
+    ) -> Result<Self, Refused> {
         if source.len() > limits.pattern_bytes {
             return Err(Refused::Cost);
         }
@@ -209,7 +213,7 @@ mod tests {
     use super::*;
 
     fn pattern(source: &str) -> Pattern {
-        let limits = Limits::default();
+        let limits = FormLimits::default();
         match Pattern::parse(source, &limits, &mut Budget::new(&limits)) {
             Ok(pattern) => pattern,
             Err(refused) => panic!("{source}: {refused:?}"),
@@ -268,7 +272,7 @@ mod tests {
             (r"^[^]{1,5000}$", "a\nb", true),
             (r"^\d{3,2}$", "12", false),
         ] {
-            let limits = Limits::default();
+            let limits = FormLimits::default();
             match Pattern::parse(source, &limits, &mut Budget::new(&limits)) {
                 Ok(pattern) => assert_eq!(pattern.matches(text), yes, "{source} on {text:?}"),
                 Err(_) => assert!(!yes, "{source}"),
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_costs_too_much_is_refused() {
-        let limits = Limits::default();
+        let limits = FormLimits::default();
         let refused =
             |source: &str| Pattern::parse(source, &limits, &mut Budget::new(&limits)).err();
         for source in ["(((a{200}){200}){200})", &"a".repeat(2_000)] {
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn only_what_ecma_reads_is_a_pattern() {
-        let limits = Limits::default();
+        let limits = FormLimits::default();
         for source in [
             "(?i)x",
             r"\A",
@@ -354,9 +358,9 @@ mod tests {
 
     #[test]
     fn the_patterns_of_a_form_share_what_they_may_cost() {
-        let limits = Limits {
+        let limits = FormLimits {
             pattern_states: 2_000,
-            ..Limits::default()
+            ..FormLimits::default()
         };
         let mut left = Budget::new(&limits);
         let mut taken = 0;
@@ -369,7 +373,7 @@ mod tests {
 
     #[test]
     fn the_memory_is_enough_for_the_states() {
-        let limits = Limits::default();
+        let limits = FormLimits::default();
         for source in [
             r"x\p{L}{1,155}",
             r"(?:a\P{Lu}){150}x",

@@ -1,13 +1,13 @@
 use super::*;
 
 fn label(text: &str) -> Option<(CredentialKind, Confidence)> {
-    scan(text, Style::Label)
+    scan(text, TextStyle::Label)
         .found
         .map(|found| (found.secret, found.level))
 }
 
 fn prose(text: &str) -> Option<(CredentialKind, Confidence)> {
-    scan(text, Style::Prose)
+    scan(text, TextStyle::Prose)
         .found
         .map(|found| (found.secret, found.level))
 }
@@ -266,7 +266,11 @@ fn sentences_that_only_mention() {
 
 #[test]
 fn a_message_that_tells_asks_for_nothing() {
-    let message = |text| scan(text, Style::Message).found.map(|found| found.level);
+    let message = |text| {
+        scan(text, TextStyle::Message)
+            .found
+            .map(|found| found.level)
+    };
     for text in [
         "Your access token has expired. Which account should I reconnect?",
         "The API key for staging was rotated. Enter a reason for the audit log.",
@@ -299,7 +303,7 @@ fn a_message_that_tells_asks_for_nothing() {
 #[test]
 fn a_harmless_sense_is_told() {
     assert_eq!(
-        scan("The page token to continue from", Style::Prose).harmless,
+        scan("The page token to continue from", TextStyle::Prose).harmless,
         [CredentialKind::Token]
     );
 }
@@ -307,9 +311,9 @@ fn a_harmless_sense_is_told() {
 /// A search that is quadratic takes minutes here.
 #[test]
 fn a_long_text_of_nothing_but_terms_is_read_once() {
-    for style in [Style::Label, Style::Prose, Style::Message] {
+    for style in [TextStyle::Label, TextStyle::Prose, TextStyle::Message] {
         let text = "password ".repeat(40_000);
-        assert!(scan(&text, style).found.is_some() || style == Style::Message);
+        assert!(scan(&text, style).found.is_some() || style == TextStyle::Message);
         let text = "your password api key of name ".repeat(8_000);
         scan(&text, style);
     }

@@ -14,23 +14,29 @@ fn raw(text: &str) -> Box<RawValue> {
 #[test]
 fn each_kind_is_told_apart() {
     let cases = [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Kind::Request),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            MessageKind::Request,
+        ),
         (
             r#"{"jsonrpc":"2.0","method":"notifications/x","params":{}}"#,
-            Kind::Notification,
+            MessageKind::Notification,
         ),
-        (r#"{"jsonrpc":"2.0","id":"a","result":{}}"#, Kind::Result),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","result":{}}"#,
+            MessageKind::Result,
+        ),
         (
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#,
-            Kind::Error,
+            MessageKind::Error,
         ),
         (
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#,
-            Kind::Error,
+            MessageKind::Error,
         ),
         (
             r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#,
-            Kind::Error,
+            MessageKind::Error,
         ),
     ];
     for (text, kind) in cases {
@@ -259,7 +265,7 @@ fn messages_read_what_they_write() {
         request,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"a":"b"}}"#
     );
-    assert_eq!(parse(&request).unwrap().kind(), Kind::Request);
+    assert_eq!(parse(&request).unwrap().kind(), MessageKind::Request);
     let note = message::notification("notifications/x", None);
     assert_eq!(note, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
     let result = message::result(&Id::text("q"), &params);

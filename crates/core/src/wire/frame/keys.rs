@@ -128,7 +128,7 @@ impl Deciding for MetaMember {
 const MAX_KEYS: usize = 8;
 
 /// The keys of one object seen so far.
-pub(super) struct Keys<'a, M> {
+pub(super) struct SeenKeys<'a, M> {
     /// The bits of the significant members.
     deciding: u8,
     /// `true` if a key nearly matches a significant one.
@@ -141,7 +141,7 @@ pub(super) struct Keys<'a, M> {
     members: PhantomData<M>,
 }
 
-impl<'a, M: Deciding> Keys<'a, M> {
+impl<'a, M: Deciding> SeenKeys<'a, M> {
     pub(super) const fn new() -> Self {
         Self {
             deciding: 0,
@@ -238,7 +238,7 @@ pub(super) fn unambiguous_meta(text: &[u8], at: usize) -> Result<(usize, bool), 
         let end = skip_value(text, at).ok_or(FrameDefect::NotOneObject)?;
         return Ok((end, false));
     }
-    let mut keys = Keys::<MetaMember>::new();
+    let mut keys = SeenKeys::<MetaMember>::new();
     let mut defect = None;
     let end = each_key(text, at, |key, at| {
         if let Err(found) = keys.add(key, None, location) {

@@ -52,7 +52,7 @@ const OF_FIELD: [&str; 22] = [
 
 /// A part of a schema.
 #[derive(Clone, Copy)]
-enum Part {
+enum SchemaPart {
     Form,
     /// The fields of a form by their names.
     Fields,
@@ -60,7 +60,7 @@ enum Part {
     Field,
 }
 
-impl Part {
+impl SchemaPart {
     /// Returns `true` if a member's name has the same letters as a keyword of this part and is not that keyword.
     fn is_odd(self, name: &[u8]) -> bool {
         match self {
@@ -87,7 +87,7 @@ impl Part {
 /// forms; their nesting was limited before.
 pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
     let mut is_odd = false;
-    let _end = inspect(schema.get().as_bytes(), 0, Part::Form, &mut is_odd);
+    let _end = inspect(schema.get().as_bytes(), 0, SchemaPart::Form, &mut is_odd);
     if is_odd {
         return Err(WireError::Spelling { location: LOCATION });
     }
@@ -95,7 +95,7 @@ pub(super) fn refuse_like(schema: &RawValue) -> Result<(), WireError> {
 }
 
 /// Checks the names in the part at this position. Returns the position after it.
-fn inspect(text: &[u8], at: usize, part: Part, is_odd: &mut bool) -> Option<usize> {
+fn inspect(text: &[u8], at: usize, part: SchemaPart, is_odd: &mut bool) -> Option<usize> {
     match text.get(at)? {
         b'{' => each_key(text, at, |key, at| {
             let written = key.contains(&b'\\').then(|| unescaped(key)).flatten();

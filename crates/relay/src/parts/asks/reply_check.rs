@@ -1,6 +1,6 @@
 //! The check of a client's reply against the question that it answers.
 
-use mcp_elicit_core::answer::{CheckError, Outcome, Rule, Violation};
+use mcp_elicit_core::answer::{BrokenRule, CheckError, Outcome, Violation};
 use mcp_elicit_core::fault::{Finding, PeerFault};
 use mcp_elicit_core::form::{Field, FieldKind, FieldKinds, Form};
 use mcp_elicit_core::wire::{Action, ElicitResult, InputResponses, Revision, WireError};
@@ -97,7 +97,7 @@ impl Ask {
         };
         let is_mistyped = |field: &&Field| {
             let of_type = |violation: &Violation| {
-                violation.field() == field.name() && matches!(violation.rule(), Rule::Type(_))
+                violation.field() == field.name() && matches!(violation.rule(), BrokenRule::Type(_))
             };
             violations.iter().any(of_type)
         };
