@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_forms::view::{CallView, Origin, QuestionBody, QuestionView};
-use mcp_elicit_forms::web::Browser;
+use mcp_elicit_forms::web::BrowserFrontend;
 use serde_json::json;
 
 #[tokio::main]
 #[expect(clippy::print_stderr, reason = "an example talks to its reader")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let browser = Browser::start().await?;
+    let browser = BrowserFrontend::start().await?;
     eprintln!("answer at {}", browser.login_link()?);
     let asked: Vec<_> = questions()?
         .into_iter()

@@ -10,7 +10,9 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_forms::terminal::{Frontend, QuestionHandle};
 use mcp_elicit_forms::view::{CallView, Origin, PendingView, QuestionView};
-use mcp_elicit_forms::web::{Browser, ConnectionBounds, QuestionStore, Site, router, serve};
+use mcp_elicit_forms::web::{
+    BrowserFrontend, ConnectionBounds, QuestionStore, Site, router, serve,
+};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -51,7 +53,7 @@ async fn terminal(
 
 #[expect(dead_code, reason = "it compiles, and there is nobody here to answer")]
 async fn browser(question: QuestionView) -> Result<Outcome, Failure> {
-    let browser = Browser::start()
+    let browser = BrowserFrontend::start()
         .await?
         .announcing(|link| eprintln!("answer at {link}"));
     let outcome = browser.ask(question, std::future::pending()).await?;

@@ -11,9 +11,8 @@ use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_forms::view::{CallView, QuestionView};
 use mcp_elicit_forms::web::Viewer as _;
 use mcp_elicit_forms::web::{
-    DraftResult, Ended, ListFilter, ListView, QuestionId, QuestionList, QuestionStore,
-    QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamAct, TeamResult,
-    TeamView,
+    DraftResult, Ended, ListFilter, ListView, MemberAct, QuestionId, QuestionList, QuestionStore,
+    QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult, TeamResult, TeamView,
 };
 use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_policy::quorum::Denied;
@@ -794,7 +793,7 @@ impl QuestionStore for RecordQuestionStore {
         &self,
         viewer: &Viewer,
         id: &QuestionId,
-        act: TeamAct,
+        act: MemberAct,
     ) -> Result<TeamResult, QuestionStoreError> {
         let (Some(now), Some((row, _))) = (self.people_now(), self.row(viewer, id).await?) else {
             return Ok(TeamResult::Gone);

@@ -13,7 +13,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::ToolClaims;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_forms::web::{
-    ClaimView, CommentView, EnteredView, SubmitResult, TeamAct as Pressed, TeamResult, TeamView,
+    ClaimView, CommentView, EnteredView, MemberAct as Pressed, SubmitResult, TeamResult, TeamView,
     ToolView,
 };
 use mcp_elicit_policy::Addressee;

@@ -24,7 +24,7 @@ use crate::question::Question;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Browser {
-    pages: web::Browser,
+    pages: web::BrowserFrontend,
 }
 
 impl Browser {
@@ -35,11 +35,11 @@ impl Browser {
     /// use mcp_elicit_client::responder::Browser;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
-    /// let pages = web::Browser::start().await?;
+    /// let pages = web::BrowserFrontend::start().await?;
     /// let browser = Browser::new(pages);
     /// # Ok(()) }
     /// ```
-    pub fn new(pages: web::Browser) -> Self {
+    pub fn new(pages: web::BrowserFrontend) -> Self {
         Self { pages }
     }
 
@@ -54,7 +54,9 @@ impl Browser {
     /// # Ok(()) }
     /// ```
     pub async fn start(tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
-        Ok(Self::new(web::Browser::start().await?.announcing(tell)))
+        Ok(Self::new(
+            web::BrowserFrontend::start().await?.announcing(tell),
+        ))
     }
 
     /// Waits until open pages have shown how their questions ended, for a program that is about to exit.

@@ -10,7 +10,7 @@ use mcp_elicit_core::answer::Outcome;
 use super::charset::{AsciiOnly, Charset};
 use super::echo::Echo;
 use super::handle::QuestionHandle;
-use super::lines::Lines;
+use super::lines::TimedLines;
 use super::plain::Plain;
 use super::screen::Screen;
 use super::visit;
@@ -18,16 +18,16 @@ use crate::view::date_time::zone_here;
 use crate::view::{FrontendError, QuestionView, Submission};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
-type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
+type LinkOpener = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
 /// The terminal frontend.
 ///
 /// One question is shown at a time; another thread that asks meanwhile waits for its turn. Every call blocks, so
 /// asynchronous callers use `spawn_blocking` and keep a [`QuestionHandle`] to withdraw the question.
 pub struct Frontend {
-    device: Mutex<Device>,
+    device: Mutex<FrontendDevice>,
     clock: Box<Clock>,
-    open: Box<Open>,
+    open: Box<LinkOpener>,
     /// `true` if the host prints the line about the person's action.
     no_outcome_line: bool,
     /// The zone that is proposed for a time without one.
@@ -37,7 +37,7 @@ pub struct Frontend {
 }
 
 /// The device that shows questions.
-enum Device {
+enum FrontendDevice {
     /// Keys of the controlling terminal, and this output.
     Screen {
         out: Box<dyn Write + Send>,
@@ -46,7 +46,7 @@ enum Device {
     },
     /// Lines from an input to an output; `person` if a person types them.
     Lines {
-        lines: Lines,
+        lines: TimedLines,
         out: Box<dyn Write + Send>,
         person: bool,
         echo: Echo,
@@ -116,7 +116,7 @@ impl Frontend {
     /// controlling terminal. There is no colour if `NO_COLOR` is set and not empty.
     pub fn screen(out: impl Write + Send + 'static) -> Self {
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-        let frontend = Self::at(Device::Screen {
+        let frontend = Self::at(FrontendDevice::Screen {
             out: Box::new(out),
             color,
             charset: Charset::Unicode,
@@ -144,15 +144,15 @@ impl Frontend {
         person: bool,
         echo: Echo,
     ) -> Result<Self, FrontendError> {
-        Ok(Self::at(Device::Lines {
-            lines: Lines::new(input)?,
+        Ok(Self::at(FrontendDevice::Lines {
+            lines: TimedLines::new(input)?,
             out: Box::new(out),
             person,
             echo,
         }))
     }
 
-    fn at(device: Device) -> Self {
+    fn at(device: FrontendDevice) -> Self {
         Self {
             device: Mutex::new(device),
             clock: Box::new(system_time),
@@ -190,17 +190,17 @@ impl Frontend {
             }
         };
         let device = match device {
-            Device::Screen { out, color, .. } => Device::Screen {
+            FrontendDevice::Screen { out, color, .. } => FrontendDevice::Screen {
                 out: drawn(out),
                 color,
                 charset,
             },
-            Device::Lines {
+            FrontendDevice::Lines {
                 lines,
                 out,
                 person,
                 echo,
-            } => Device::Lines {
+            } => FrontendDevice::Lines {
                 lines,
                 out: drawn(out),
                 person,
@@ -289,7 +289,7 @@ impl Frontend {
             opened
         };
         match &mut *device {
-            Device::Screen {
+            FrontendDevice::Screen {
                 out,
                 color,
                 charset,
@@ -305,7 +305,7 @@ impl Frontend {
                 offer_always,
             }
             .ask(question),
-            Device::Lines {
+            FrontendDevice::Lines {
                 lines,
                 out,
                 person,
@@ -341,13 +341,13 @@ impl Frontend {
         let _shown = handle.on_screen();
         let to_copy = self.to_copy.swap(false, Ordering::Relaxed);
         match &mut *device {
-            Device::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
-            Device::Screen {
+            FrontendDevice::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
+            FrontendDevice::Screen {
                 out,
                 color,
                 charset,
             } => visit::on_screen(out, (*color, *charset), hosts, handle),
-            Device::Lines {
+            FrontendDevice::Lines {
                 lines,
                 out,
                 person,
@@ -359,7 +359,7 @@ impl Frontend {
         }
     }
 
-    fn device(&self) -> MutexGuard<'_, Device> {
+    fn device(&self) -> MutexGuard<'_, FrontendDevice> {
         // A question leaves no inconsistent state, so the device can be used after a panic too.
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,17 +11,17 @@ const WITHDRAW_WAIT: Duration = Duration::from_millis(500);
 /// Cheap to clone; any thread or task may use it. A frontend checks it several times a second.
 #[derive(Clone, Debug, Default)]
 pub struct QuestionHandle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedHandle>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedHandle {
+    state: Mutex<HandleState>,
     left: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandleState {
     withdrawn: Option<String>,
     pending: Option<Vec<PendingView>>,
     shown: bool,
@@ -77,7 +77,7 @@ impl QuestionHandle {
         OnScreen(self)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HandleState> {
         // The state is plain values, so a thread that panicked while holding it left no inconsistent state.
         self.shared
             .state

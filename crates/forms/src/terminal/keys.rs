@@ -4,22 +4,22 @@ use unicode_width::UnicodeWidthStr;
 
 use super::charset::Charset;
 use super::controller::{Controller, FieldInput};
-use super::page::{Line, Style};
+use super::page::{ScreenLine, SpanStyle};
 use super::widgets;
-use crate::view::{Control, Stage};
+use crate::view::{AnswerStage, Control};
 
 /// Returns the keys that work here; those that leave are always on the last row.
-pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
+pub(super) fn here(controller: &Controller, width: usize) -> Vec<ScreenLine> {
     let mut lines = vec![widgets::rule(width)];
     let several = |index: usize| match controller.inputs.get(index) {
         Some(FieldInput::Picker(picker)) => Some(picker.is_several()),
         _ => None,
     };
     let mut here: Vec<(&str, &str)> = match controller.state.stage() {
-        Stage::Field(_) if controller.sends_at_once() => {
+        AnswerStage::Field(_) if controller.sends_at_once() => {
             vec![("y n", "choose"), ("↑↓", "move"), ("Enter", "send")]
         }
-        Stage::Field(index) if controller.wide => match several(index) {
+        AnswerStage::Field(index) if controller.wide => match several(index) {
             Some(true) => vec![
                 ("Tab ↑↓", "move"),
                 ("Space", "mark"),
@@ -34,13 +34,13 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
             ],
             None => vec![("Tab ↑↓", "move"), ("Enter", "next")],
         },
-        Stage::Review if controller.wide => vec![
+        AnswerStage::Review if controller.wide => vec![
             ("y", "choose Send"),
             ("←→", "move"),
             ("Enter", "press"),
             ("↑", "back to the form"),
         ],
-        Stage::Field(index) => match (several(index), controller.state.fields().get(index)) {
+        AnswerStage::Field(index) => match (several(index), controller.state.fields().get(index)) {
             (Some(true), _) => vec![
                 ("Space", "mark"),
                 ("↑↓", "move"),
@@ -61,15 +61,15 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
             ],
             (None, _) => vec![("Enter", "next"), ("Shift-Tab", "back")],
         },
-        Stage::Review => vec![
+        AnswerStage::Review => vec![
             ("y", "choose Send"),
             ("↑↓", "move"),
             ("Enter", "press, or change the marked answer"),
         ],
-        Stage::Confirm => vec![("y n", "choose"), ("←→", "move"), ("Enter", "press")],
-        Stage::Warnings => vec![("←→", "move"), ("Enter", "press")],
+        AnswerStage::Confirm => vec![("y n", "choose"), ("←→", "move"), ("Enter", "press")],
+        AnswerStage::Warnings => vec![("←→", "move"), ("Enter", "press")],
     };
-    if matches!(controller.state.stage(), Stage::Field(_)) && !controller.sends_at_once() {
+    if matches!(controller.state.stage(), AnswerStage::Field(_)) && !controller.sends_at_once() {
         here.push(("Ctrl-S", "to the review"));
     }
     if controller.scrolls() {
@@ -83,14 +83,14 @@ pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
 }
 
 /// Returns the keys that decline and leave: always on one row, always the last. While no key counts yet, the row says so.
-fn exit_keys(controller: &Controller, width: usize) -> Line {
+fn exit_keys(controller: &Controller, width: usize) -> ScreenLine {
     if controller.is_unread {
         let text = if width >= 48 {
             " Read first: keys count after a short pause."
         } else {
             " Read first."
         };
-        return Line::of(text, Style::Dim);
+        return ScreenLine::of(text, SpanStyle::Dim);
     }
     let always: &[_] = if controller.state.offers_from_now_on() {
         &[("Ctrl-R", "decline always")]
@@ -105,14 +105,14 @@ fn exit_keys(controller: &Controller, width: usize) -> Line {
     if width >= 32 {
         return line;
     }
-    Line::of(" ^X", Style::Strong)
-        .and(" decline", Style::Dim)
-        .and(" Esc", Style::Strong)
-        .and(" cancel", Style::Dim)
+    ScreenLine::of(" ^X", SpanStyle::Strong)
+        .and(" decline", SpanStyle::Dim)
+        .and(" Esc", SpanStyle::Strong)
+        .and(" cancel", SpanStyle::Dim)
 }
 
-fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
-    let mut lines = vec![Line::of(" ", Style::Plain)];
+fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<ScreenLine> {
+    let mut lines = vec![ScreenLine::of(" ", SpanStyle::Plain)];
     for (key, does) in keys {
         let key = match charset {
             Charset::Unicode => (*key).to_owned(),
@@ -126,13 +126,13 @@ fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
             .last()
             .is_some_and(|line| line.width() > 1 && line.width() + columns > width);
         if full {
-            lines.push(Line::of(" ", Style::Plain));
+            lines.push(ScreenLine::of(" ", SpanStyle::Plain));
         }
         if let Some(line) = lines.pop() {
             lines.push(
-                line.and(" ", Style::Plain)
-                    .and(key, Style::Strong)
-                    .and(format!(" {does}  "), Style::Dim),
+                line.and(" ", SpanStyle::Plain)
+                    .and(key, SpanStyle::Strong)
+                    .and(format!(" {does}  "), SpanStyle::Dim),
             );
         }
     }
@@ -140,7 +140,7 @@ fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
 }
 
 /// Returns the keys during a visit.
-pub(super) fn visiting(width: usize) -> Vec<Line> {
+pub(super) fn visiting(width: usize) -> Vec<ScreenLine> {
     let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(
         &[("Enter", "I am done there"), ("Ctrl-C", "stop waiting")],
@@ -151,7 +151,7 @@ pub(super) fn visiting(width: usize) -> Vec<Line> {
 }
 
 /// Returns the keys of the full text.
-pub(super) fn reader(width: usize, charset: Charset) -> Vec<Line> {
+pub(super) fn reader(width: usize, charset: Charset) -> Vec<ScreenLine> {
     let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(
         &[("↑↓ PgUp PgDn", "read"), ("Esc", "back to the question")],

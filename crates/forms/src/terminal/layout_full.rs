@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use super::controller::{Controller, FieldInput};
-use super::page::{Body, Line, Page, Style, wrap};
+use super::page::{ScreenBody, ScreenLine, ScreenPage, SpanStyle, wrap};
 use super::{keys, widgets};
-use crate::view::{FieldView, Stage};
+use crate::view::{AnswerStage, FieldView};
 
 /// The columns and rows from which the whole form is shown.
 const WIDE: (usize, usize) = (100, 20);
@@ -19,7 +19,10 @@ pub(super) fn fits(controller: &Controller, width: usize, height: usize) -> bool
         && width >= WIDE.0
         && height >= WIDE.1
         && controller.state.fields().len() > 1
-        && matches!(controller.state.stage(), Stage::Field(_) | Stage::Review)
+        && matches!(
+            controller.state.stage(),
+            AnswerStage::Field(_) | AnswerStage::Review
+        )
 }
 
 /// The columns of a field: its label, its value, and texts about it.
@@ -30,11 +33,16 @@ struct Columns {
 }
 
 /// Returns the page with every field.
-pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
+pub(super) fn page(
+    controller: &Controller,
+    width: usize,
+    height: usize,
+    now: SystemTime,
+) -> ScreenPage {
     let width = width.min(WIDEST);
     let fields = controller.state.fields();
     let head = widgets::head(controller, width, height / 4, now);
-    let mut body = Body::default();
+    let mut body = ScreenBody::default();
     widgets::warnings(controller.state.warnings(), width, &mut body);
     body.gap();
     let label = widgets::label_column(fields, width / 2) + 2;
@@ -46,19 +54,19 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
     };
     let mut focus = None;
     for (index, field) in fields.iter().enumerate() {
-        if controller.state.stage() == Stage::Field(index) {
+        if controller.state.stage() == AnswerStage::Field(index) {
             body.gap();
         }
         let first = body.lines.len();
         block(controller, index, field, &columns, height, &mut body);
-        if controller.state.stage() == Stage::Field(index) {
+        if controller.state.stage() == AnswerStage::Field(index) {
             focus = Some((first, body.lines.len() - 1));
         }
     }
     body.gap();
-    let mut row = Body::default();
+    let mut row = ScreenBody::default();
     widgets::buttons(controller, fields.len(), width, &mut row);
-    let pad = Line::of(" ".repeat(columns.label + 2), Style::Plain);
+    let pad = ScreenLine::of(" ".repeat(columns.label + 2), SpanStyle::Plain);
     body.extend(
         row.lines
             .into_iter()
@@ -66,13 +74,13 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
     );
     let last = body.lines.len() - 1;
     body.focus = focus.or(Some((last, last)));
-    Page {
+    ScreenPage {
         head: head.lines,
         question: head.question,
         body,
         pinned: widgets::pinned(controller, width, height, true),
         foot: keys::here(controller, width),
-        ..Page::default()
+        ..ScreenPage::default()
     }
 }
 
@@ -83,9 +91,9 @@ fn block(
     field: &FieldView,
     columns: &Columns,
     height: usize,
-    body: &mut Body,
+    body: &mut ScreenBody,
 ) {
-    let here = controller.state.stage() == Stage::Field(index);
+    let here = controller.state.stage() == AnswerStage::Field(index);
     let held = if here {
         being_answered(controller, index, columns, height)
     } else {
@@ -103,30 +111,43 @@ fn block(
         body.here = Some(body.lines.len() + row);
     }
     let rows = held.lines.len().max(beside.len()).max(1);
-    let label = Line::of(if here { "❯ " } else { "  " }, Style::Accent)
+    let label = ScreenLine::of(if here { "❯ " } else { "  " }, SpanStyle::Accent)
         .and(
             &field.label,
-            if here { Style::Chosen } else { Style::Plain },
+            if here {
+                SpanStyle::Chosen
+            } else {
+                SpanStyle::Plain
+            },
         )
-        .and(if field.required { " *" } else { "" }, Style::Accent)
+        .and(if field.required { " *" } else { "" }, SpanStyle::Accent)
         .cut(columns.label + 2);
     for row in 0..rows {
-        let start = if row == 0 { label.clone() } else { Line::new() };
+        let start = if row == 0 {
+            label.clone()
+        } else {
+            ScreenLine::new()
+        };
         let value = held.lines.get(row).cloned().unwrap_or_default();
         let say = beside.get(row).cloned().unwrap_or_default();
-        let bar = Line::of(if here { " │ " } else { "   " }, Style::Dim);
+        let bar = ScreenLine::of(if here { " │ " } else { "   " }, SpanStyle::Dim);
         let line = start
             .padded(columns.label + 2)
             .followed_by(value.cut(columns.value).padded(columns.value));
         body.push(line.followed_by(bar).followed_by(say));
     }
     if here {
-        body.push(Line::new());
+        body.push(ScreenLine::new());
     }
 }
 
-fn being_answered(controller: &Controller, index: usize, columns: &Columns, height: usize) -> Body {
-    let mut held = Body::default();
+fn being_answered(
+    controller: &Controller,
+    index: usize,
+    columns: &Columns,
+    height: usize,
+) -> ScreenBody {
+    let mut held = ScreenBody::default();
     match controller.inputs.get(index) {
         Some(FieldInput::Editor(editor)) => widgets::editor(editor, columns.value + 2, &mut held),
         Some(FieldInput::Picker(picker)) => {
@@ -137,8 +158,8 @@ fn being_answered(controller: &Controller, index: usize, columns: &Columns, heig
     held
 }
 
-fn answered(controller: &Controller, index: usize, columns: &Columns) -> Body {
-    let mut held = Body::default();
+fn answered(controller: &Controller, index: usize, columns: &Columns) -> ScreenBody {
+    let mut held = ScreenBody::default();
     let text = match controller.state.sent(index) {
         Some(sent) => sent.join(", "),
         None => controller
@@ -146,12 +167,12 @@ fn answered(controller: &Controller, index: usize, columns: &Columns) -> Body {
             .shown(index)
             .unwrap_or_else(|| "·".to_owned()),
     };
-    let rows = wrap(&text, columns.value.saturating_sub(4), Style::Dim);
+    let rows = wrap(&text, columns.value.saturating_sub(4), SpanStyle::Dim);
     let more = rows.len() > 1;
     if let Some(first) = rows.into_iter().next() {
-        let first = Line::of("    ", Style::Plain).followed_by(first);
+        let first = ScreenLine::of("    ", SpanStyle::Plain).followed_by(first);
         held.push(if more {
-            first.and(" …", Style::Dim)
+            first.and(" …", SpanStyle::Dim)
         } else {
             first
         });
@@ -160,31 +181,36 @@ fn answered(controller: &Controller, index: usize, columns: &Columns) -> Body {
 }
 
 /// Returns the description of the selected field, its limits, and its errors.
-fn about(controller: &Controller, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
+fn about(
+    controller: &Controller,
+    index: usize,
+    field: &FieldView,
+    columns: &Columns,
+) -> Vec<ScreenLine> {
     let mut lines = widgets::complaints(controller, index, columns.beside + 2);
     lines.extend(widgets::understood(controller, index, columns.beside + 2));
-    lines.push(Line::of(
+    lines.push(ScreenLine::of(
         field.need(),
         if field.required {
-            Style::Accent
+            SpanStyle::Accent
         } else {
-            Style::Dim
+            SpanStyle::Dim
         },
     ));
     if let Some(description) = &field.description {
         lines.extend(
-            wrap(description, columns.beside, Style::Plain)
+            wrap(description, columns.beside, SpanStyle::Plain)
                 .into_iter()
                 .take(8),
         );
     }
     if !field.hints.is_empty() {
-        lines.extend(wrap(&field.hint(), columns.beside, Style::Dim));
+        lines.extend(wrap(&field.hint(), columns.beside, SpanStyle::Dim));
     }
     lines
 }
 
-fn wrong(controller: &Controller, index: usize, columns: &Columns) -> Vec<Line> {
+fn wrong(controller: &Controller, index: usize, columns: &Columns) -> Vec<ScreenLine> {
     let complaints = widgets::complaints(controller, index, columns.beside + 2);
     let understood = widgets::understood(controller, index, columns.beside + 2);
     complaints.into_iter().chain(understood).take(2).collect()

@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use mcp_elicit_core::link::Link;
 
 use super::controller::{Controller, FieldInput};
-use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
-use super::widgets::Head;
+use super::page::{ScreenBody, ScreenLine, ScreenPage, SpanStyle, break_anywhere, wrap};
+use super::widgets::QuestionHead;
 use super::{keys, widgets};
-use crate::view::{Stage, phrases};
+use crate::view::{AnswerStage, phrases};
 
 /// Rows of a message or description that are shown before it must be opened.
 const OPENING: usize = 10;
@@ -20,20 +20,25 @@ const LOW: usize = 9;
 const MARKS: usize = 2;
 
 /// Returns the page of the current stage, for a screen of `width` by `height`.
-pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
+pub(super) fn page(
+    controller: &Controller,
+    width: usize,
+    height: usize,
+    now: SystemTime,
+) -> ScreenPage {
     let width = width.min(widgets::READABLE);
     if let Some(row) = controller.reading {
         let head = widgets::head(controller, width, 1, now);
-        return Page {
+        return ScreenPage {
             head: head.lines,
             question: head.question,
             body: widgets::reader(controller, width, row),
             foot: keys::reader(width, controller.charset),
-            ..Page::default()
+            ..ScreenPage::default()
         };
     }
     let foot = keys::here(controller, width);
-    if let (Stage::Confirm, Some(link)) = (
+    if let (AnswerStage::Confirm, Some(link)) = (
         controller.state.stage(),
         controller.state.question().as_link(),
     ) {
@@ -42,8 +47,9 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
     }
     let mut opening = OPENING;
     let mut head = widgets::head(controller, width, opening, now);
-    let room =
-        |head: &Head, pinned: usize| height.saturating_sub(head.lines.len() + foot.len() + pinned);
+    let room = |head: &QuestionHead, pinned: usize| {
+        height.saturating_sub(head.lines.len() + foot.len() + pinned)
+    };
     let mut list = room(&head, 0).max(LEAST);
     let mut body = laid_out(controller, width, list, Space::Enough);
     let mut pinned = widgets::pinned(controller, width, height, true);
@@ -66,13 +72,13 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
         };
         body = laid_out(controller, width, list, space);
     }
-    Page {
+    ScreenPage {
         head: head.lines,
         question: head.question,
         body,
         pinned,
         foot,
-        ..Page::default()
+        ..ScreenPage::default()
     }
 }
 
@@ -80,21 +86,21 @@ pub(super) fn page(controller: &Controller, width: usize, height: usize, now: Sy
 fn link_page(
     controller: &Controller,
     link: &Link,
-    head: Head,
-    foot: Vec<Line>,
+    head: QuestionHead,
+    foot: Vec<ScreenLine>,
     width: usize,
-) -> Page {
-    let mut body = Body::default();
+) -> ScreenPage {
+    let mut body = ScreenBody::default();
     // What the head leaves out has to be seen before the link is agreed to.
     if widgets::question_length(controller, width) > head.question {
         let message = controller.state.question().message();
-        body.extend(widgets::opening(&message, width, OPENING, Style::Plain));
+        body.extend(widgets::opening(&message, width, OPENING, SpanStyle::Plain));
         body.gap();
     }
     let shown = link.shown();
-    let address = Line::of(shown.before, Style::Plain)
-        .and(shown.domain, Style::Chosen)
-        .and(shown.after, Style::Plain);
+    let address = ScreenLine::of(shown.before, SpanStyle::Plain)
+        .and(shown.domain, SpanStyle::Chosen)
+        .and(shown.after, SpanStyle::Plain);
     let column = width.saturating_sub(4);
     body.extend(
         break_anywhere(&address, column)
@@ -103,24 +109,24 @@ fn link_page(
     );
     body.gap();
     body.extend(
-        wrap(&phrases::goes_to(link), column, Style::Strong)
+        wrap(&phrases::goes_to(link), column, SpanStyle::Strong)
             .into_iter()
             .map(widgets::indent),
     );
     body.gap();
     widgets::warnings(controller.state.warnings(), width, &mut body);
-    let mut buttons = Body::default();
+    let mut buttons = ScreenBody::default();
     let say = controller
         .notice
         .unwrap_or_else(|| phrases::confirm(controller.state.question()));
     let style = if controller.notice.is_some() {
-        Style::Warn
+        SpanStyle::Warn
     } else {
-        Style::Strong
+        SpanStyle::Strong
     };
     buttons.extend(wrap(say, column, style).into_iter().map(widgets::indent));
     widgets::buttons(controller, 0, width, &mut buttons);
-    Page {
+    ScreenPage {
         head: head.lines,
         question: head.question,
         body,
@@ -133,11 +139,11 @@ fn link_page(
 /// Returns the number of entries in the list of this stage, if there is one.
 fn listed(controller: &Controller) -> usize {
     match controller.state.stage() {
-        Stage::Field(index) => match controller.inputs.get(index) {
+        AnswerStage::Field(index) => match controller.inputs.get(index) {
             Some(FieldInput::Picker(picker)) => picker.counts().1,
             Some(FieldInput::Editor(_)) | None => 0,
         },
-        Stage::Warnings | Stage::Review | Stage::Confirm => 0,
+        AnswerStage::Warnings | AnswerStage::Review | AnswerStage::Confirm => 0,
     }
 }
 
@@ -153,25 +159,25 @@ enum Space {
 }
 
 /// Lays out the stage, with at most `list` entries of a list.
-fn laid_out(controller: &Controller, width: usize, list: usize, space: Space) -> Body {
-    let mut body = Body::default();
+fn laid_out(controller: &Controller, width: usize, list: usize, space: Space) -> ScreenBody {
+    let mut body = ScreenBody::default();
     match controller.state.stage() {
-        Stage::Warnings => warnings(controller, width, &mut body),
-        Stage::Confirm => confirm(controller, width, &mut body),
-        Stage::Review => review(controller, width, &mut body),
-        Stage::Field(index) => field(controller, index, width, list, space, &mut body),
+        AnswerStage::Warnings => warnings(controller, width, &mut body),
+        AnswerStage::Confirm => confirm(controller, width, &mut body),
+        AnswerStage::Review => review(controller, width, &mut body),
+        AnswerStage::Field(index) => field(controller, index, width, list, space, &mut body),
     }
     body
 }
 
-fn warnings(controller: &Controller, width: usize, body: &mut Body) {
+fn warnings(controller: &Controller, width: usize, body: &mut ScreenBody) {
     widgets::warnings(controller.state.warnings(), width, body);
     body.gap();
     body.extend(
         wrap(
             phrases::NO_CREDENTIALS_IN_FORMS,
             width.saturating_sub(4),
-            Style::Plain,
+            SpanStyle::Plain,
         )
         .into_iter()
         .map(widgets::indent),
@@ -180,20 +186,23 @@ fn warnings(controller: &Controller, width: usize, body: &mut Body) {
     widgets::buttons(controller, 0, width, body);
 }
 
-fn confirm(controller: &Controller, width: usize, body: &mut Body) {
+fn confirm(controller: &Controller, width: usize, body: &mut ScreenBody) {
     widgets::warnings(controller.state.warnings(), width, body);
     body.gap();
-    body.push(Line::of(
+    body.push(ScreenLine::of(
         format!("  {}", phrases::confirm(controller.state.question())),
-        Style::Strong,
+        SpanStyle::Strong,
     ));
     body.gap();
     widgets::buttons(controller, 0, width, body);
 }
 
-fn review(controller: &Controller, width: usize, body: &mut Body) {
+fn review(controller: &Controller, width: usize, body: &mut ScreenBody) {
     let fields = controller.state.fields();
-    body.push(Line::of("  Your answer, as it will be sent", Style::Strong));
+    body.push(ScreenLine::of(
+        "  Your answer, as it will be sent",
+        SpanStyle::Strong,
+    ));
     body.gap();
     let labels = widgets::label_column(fields, width);
     for (index, field) in fields.iter().enumerate() {
@@ -201,11 +210,11 @@ fn review(controller: &Controller, width: usize, body: &mut Body) {
         let first = body.lines.len();
         let column = width.saturating_sub(labels + 6);
         let mut value = match controller.state.sent(index) {
-            Some(sent) => wrap(&sent.join("\n"), column, Style::Plain),
-            None => wrap(phrases::EMPTY, column, Style::Dim),
+            Some(sent) => wrap(&sent.join("\n"), column, SpanStyle::Plain),
+            None => wrap(phrases::EMPTY, column, SpanStyle::Dim),
         };
         if let Some(typed) = phrases::typed_as(&controller.state, index) {
-            value.extend(wrap(&typed, column, Style::Warn));
+            value.extend(wrap(&typed, column, SpanStyle::Warn));
         }
         body.extend(widgets::row(&field.label, labels, here, &value));
         if here {
@@ -222,7 +231,7 @@ fn field(
     width: usize,
     list: usize,
     space: Space,
-    body: &mut Body,
+    body: &mut ScreenBody,
 ) {
     let (Some(field), Some(tool)) = (
         controller.state.fields().get(index),
@@ -241,13 +250,13 @@ fn field(
         body.gap();
     }
     let need = if field.required {
-        Style::Accent
+        SpanStyle::Accent
     } else {
-        Style::Dim
+        SpanStyle::Dim
     };
     body.push(
-        Line::of("  ", Style::Plain)
-            .and(&field.label, Style::Strong)
+        ScreenLine::of("  ", SpanStyle::Plain)
+            .and(&field.label, SpanStyle::Strong)
             .and(format!("  {}", field.need()), need),
     );
     if let Some(description) = field.description.as_ref().filter(|_| !is_low) {
@@ -255,12 +264,12 @@ fn field(
             description,
             width,
             OPENING / 2,
-            Style::Plain,
+            SpanStyle::Plain,
         ));
     }
     if !field.hints.is_empty() && !is_low {
         body.extend(
-            wrap(&field.hint(), width.saturating_sub(4), Style::Dim)
+            wrap(&field.hint(), width.saturating_sub(4), SpanStyle::Dim)
                 .into_iter()
                 .map(widgets::indent),
         );

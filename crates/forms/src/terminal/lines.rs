@@ -19,7 +19,7 @@ const TIME_TO_READ: Duration = Duration::from_millis(300);
 /// A thread reads one line each time one is requested and never ahead, so the rest of the input stays there for other
 /// readers.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct TimedLines {
     wanted: Sender<()>,
     read: Receiver<(io::Result<Waited>, Instant)>,
     /// `true` if a line was requested and has not come yet.
@@ -42,12 +42,12 @@ pub(super) enum Waited {
     NotYet,
 }
 
-impl Lines {
+impl TimedLines {
     pub(super) fn new(input: impl BufRead + Send + 'static) -> io::Result<Self> {
         let (wanted, asked) = channel();
         let (give, read) = channel();
         let discarded = Arc::new(AtomicU64::new(0));
-        let mut reader = Reader {
+        let mut reader = LineThread {
             input,
             rest: 0,
             discarded: Arc::clone(&discarded),
@@ -132,7 +132,7 @@ pub(super) fn now() -> Instant {
 }
 
 /// The thread's side.
-struct Reader<R> {
+struct LineThread<R> {
     input: R,
     /// The number of bytes that the input has read and that are in no line yet.
     rest: usize,
@@ -141,7 +141,7 @@ struct Reader<R> {
     seen: u64,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> LineThread<R> {
     /// Returns `true` if what was typed has been discarded since the last call.
     fn is_discarded(&mut self) -> bool {
         let discarded = self.discarded.load(Ordering::Relaxed);
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use std::io::{Cursor, Read};
 
-    fn reader<R: BufRead>(input: R) -> Reader<R> {
-        Reader {
+    fn reader<R: BufRead>(input: R) -> LineThread<R> {
+        LineThread {
             input,
             rest: 0,
             discarded: Arc::default(),
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_line_that_comes_at_once_answers_nothing_that_was_just_shown() {
-        let mut lines = Lines::new(io::empty()).unwrap();
+        let mut lines = TimedLines::new(io::empty()).unwrap();
         let line = || Waited::Line("yes".to_owned());
         let shown = now();
         assert_eq!(lines.answering(line(), shown), line(), "nothing was shown");

@@ -9,7 +9,7 @@ use super::charset::Charset;
 
 /// The style of a piece of text. Style never carries meaning alone: signs and words express it too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum SpanStyle {
     #[default]
     Plain,
     Strong,
@@ -23,29 +23,29 @@ pub(super) enum Style {
 
 /// A piece of text in one style.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct StyledSpan {
     pub(super) text: String,
-    pub(super) style: Style,
+    pub(super) style: SpanStyle,
 }
 
 /// One row of the screen.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) spans: Vec<Span>,
+pub(super) struct ScreenLine {
+    pub(super) spans: Vec<StyledSpan>,
 }
 
-impl Line {
+impl ScreenLine {
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn of(text: impl Into<String>, style: Style) -> Self {
+    pub(super) fn of(text: impl Into<String>, style: SpanStyle) -> Self {
         Self::new().and(text, style)
     }
 
     #[must_use]
-    pub(super) fn and(mut self, text: impl Into<String>, style: Style) -> Self {
-        self.spans.push(Span {
+    pub(super) fn and(mut self, text: impl Into<String>, style: SpanStyle) -> Self {
+        self.spans.push(StyledSpan {
             text: text.into(),
             style,
         });
@@ -63,7 +63,7 @@ impl Line {
     #[must_use]
     pub(super) fn padded(self, width: usize) -> Self {
         let gap = width.saturating_sub(self.width());
-        self.and(" ".repeat(gap), Style::Plain)
+        self.and(" ".repeat(gap), SpanStyle::Plain)
     }
 
     pub(super) fn width(&self) -> usize {
@@ -86,7 +86,7 @@ impl Line {
             }
         }
         if width > 0 {
-            line.and("…", Style::Dim)
+            line.and("…", SpanStyle::Dim)
         } else {
             line
         }
@@ -94,7 +94,7 @@ impl Line {
 
     /// Returns the line in a character set.
     fn spelled(&self, charset: Charset) -> Self {
-        let spans = self.spans.iter().map(|span| Span {
+        let spans = self.spans.iter().map(|span| StyledSpan {
             text: charset.spell(&span.text).into_owned(),
             style: span.style,
         });
@@ -130,24 +130,24 @@ fn fitting(text: &str, width: usize) -> (&str, bool) {
 }
 
 /// Returns text as rows of at most `width` columns, broken between words if there are any.
-pub(super) fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
+pub(super) fn wrap(text: &str, width: usize, style: SpanStyle) -> Vec<ScreenLine> {
     text.lines()
         .flat_map(|line| textwrap::wrap(line, width.max(1)))
-        .map(|row| Line::of(row.into_owned(), style))
+        .map(|row| ScreenLine::of(row.into_owned(), style))
         .collect()
 }
 
 /// Returns styled text as rows of at most `width` columns, broken anywhere: for addresses, which have no words.
-pub(super) fn break_anywhere(line: &Line, width: usize) -> Vec<Line> {
+pub(super) fn break_anywhere(line: &ScreenLine, width: usize) -> Vec<ScreenLine> {
     let width = width.max(2);
-    let mut rows = vec![Line::new()];
+    let mut rows = vec![ScreenLine::new()];
     let mut used = 0;
     for span in &line.spans {
         let mut piece = String::new();
         for grapheme in span.text.graphemes(true) {
             if used + grapheme.width() > width {
                 push(&mut rows, &mut piece, span.style);
-                rows.push(Line::new());
+                rows.push(ScreenLine::new());
                 used = 0;
             }
             used += grapheme.width();
@@ -158,9 +158,9 @@ pub(super) fn break_anywhere(line: &Line, width: usize) -> Vec<Line> {
     rows
 }
 
-fn push(rows: &mut [Line], piece: &mut String, style: Style) {
+fn push(rows: &mut [ScreenLine], piece: &mut String, style: SpanStyle) {
     if let Some(row) = rows.last_mut().filter(|_| !piece.is_empty()) {
-        row.spans.push(Span {
+        row.spans.push(StyledSpan {
             text: std::mem::take(piece),
             style,
         });
@@ -169,8 +169,8 @@ fn push(rows: &mut [Line], piece: &mut String, style: Style) {
 
 /// The middle of a screen: its rows, the important ones, and the cursor.
 #[derive(Clone, Default)]
-pub(super) struct Body {
-    pub(super) lines: Vec<Line>,
+pub(super) struct ScreenBody {
+    pub(super) lines: Vec<ScreenLine>,
     /// The first and last row that must be visible.
     pub(super) focus: Option<(usize, usize)>,
     /// The row that keys act on.
@@ -179,18 +179,18 @@ pub(super) struct Body {
     pub(super) cursor: Option<(usize, usize)>,
 }
 
-impl Body {
-    pub(super) fn push(&mut self, line: Line) {
+impl ScreenBody {
+    pub(super) fn push(&mut self, line: ScreenLine) {
         self.lines.push(line);
     }
 
-    pub(super) fn extend(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub(super) fn extend(&mut self, lines: impl IntoIterator<Item = ScreenLine>) {
         self.lines.extend(lines);
     }
 
     pub(super) fn gap(&mut self) {
         if self.lines.last().is_some_and(|line| !line.spans.is_empty()) {
-            self.lines.push(Line::new());
+            self.lines.push(ScreenLine::new());
         }
     }
 }
@@ -204,21 +204,21 @@ const TINY: usize = 8;
 
 /// The rows of a screen.
 #[derive(Clone, Default)]
-pub(super) struct Page {
-    pub(super) head: Vec<Line>,
+pub(super) struct ScreenPage {
+    pub(super) head: Vec<ScreenLine>,
     /// The number of rows of the question, with which the head begins. After them comes who asks.
     pub(super) question: usize,
-    pub(super) body: Body,
+    pub(super) body: ScreenBody,
     /// Rows below the body that are never omitted.
-    pub(super) pinned: Vec<Line>,
-    pub(super) foot: Vec<Line>,
+    pub(super) pinned: Vec<ScreenLine>,
+    pub(super) foot: Vec<ScreenLine>,
     /// The first row of the body to show, if it is scrolled.
     pub(super) scroll: Option<usize>,
 }
 
 /// A page cut to a screen: exactly the rows to show, and the cursor as column and row.
-pub(super) struct Frame {
-    pub(super) rows: Vec<Line>,
+pub(super) struct ScreenFrame {
+    pub(super) rows: Vec<ScreenLine>,
     pub(super) cursor: Option<(usize, usize)>,
     /// The visible rows of the body; the end is exclusive.
     pub(super) seen: Range<usize>,
@@ -227,10 +227,10 @@ pub(super) struct Frame {
     pub(super) start: usize,
 }
 
-impl Page {
+impl ScreenPage {
     /// Cuts the page to `width` by `height`. On a low screen the head shrinks to one row of the question and one about who
     /// asks, and the foot to the keys that leave, before the body loses important rows.
-    pub(super) fn fit(self, width: usize, height: usize) -> Frame {
+    pub(super) fn fit(self, width: usize, height: usize) -> ScreenFrame {
         let Self {
             mut head,
             question,
@@ -240,7 +240,7 @@ impl Page {
             scroll,
         } = self;
         let wanted = body.lines.len().min(ENOUGH) + pinned.len();
-        let spare = |head: &[Line], foot: &[Line]| {
+        let spare = |head: &[ScreenLine], foot: &[ScreenLine]| {
             (head.len() + foot.len() + wanted).saturating_sub(height)
         };
         let about = (question + 1).min(head.len());
@@ -250,7 +250,7 @@ impl Page {
         if extra > 0
             && let Some(first) = head.first_mut()
         {
-            *first = first.clone().and(" …", Style::Dim);
+            *first = first.clone().and(" …", SpanStyle::Dim);
         }
         if height < TINY && question > 0 && !pinned.is_empty() {
             head.truncate(1);
@@ -268,10 +268,10 @@ impl Page {
             None => first_row(&body, room),
         };
         let end = (start + room).min(total);
-        let mut shown: Vec<Line> = body.lines[start..end].to_vec();
+        let mut shown: Vec<ScreenLine> = body.lines[start..end].to_vec();
         let (above, below) = mark_more(&mut shown, start, total - end);
         let seen = start + usize::from(above)..end - usize::from(below);
-        shown.resize(room, Line::new());
+        shown.resize(room, ScreenLine::new());
 
         let cursor = body
             .cursor
@@ -289,7 +289,7 @@ impl Page {
             .chain(foot)
             .map(|line| line.cut(width))
             .collect();
-        Frame {
+        ScreenFrame {
             rows,
             cursor,
             seen,
@@ -305,8 +305,8 @@ impl Page {
         if charset == Charset::Unicode {
             return self;
         }
-        let spelled = |lines: Vec<Line>| -> Vec<Line> {
-            let one = |line: &Line| line.spelled(charset).cut(width);
+        let spelled = |lines: Vec<ScreenLine>| -> Vec<ScreenLine> {
+            let one = |line: &ScreenLine| line.spelled(charset).cut(width);
             lines.iter().map(one).collect()
         };
         let mut rows = Vec::new();
@@ -322,7 +322,7 @@ impl Page {
             }
         }
         let at = |row: usize| starts.get(row).copied().unwrap_or(rows.len());
-        let body = Body {
+        let body = ScreenBody {
             focus: self
                 .body
                 .focus
@@ -340,7 +340,7 @@ impl Page {
         Self {
             head: spelled(self.head),
             question: self.question,
-            body: Body {
+            body: ScreenBody {
                 lines: rows,
                 ..body
             },
@@ -351,7 +351,7 @@ impl Page {
     }
 }
 
-fn first_row(body: &Body, room: usize) -> usize {
+fn first_row(body: &ScreenBody, room: usize) -> usize {
     let total = body.lines.len();
     if total <= room {
         return 0;
@@ -372,14 +372,14 @@ fn first_row(body: &Body, room: usize) -> usize {
 
 /// Replaces the first and the last row with marks if there is more above or below, and returns which rows it replaced.
 /// On the smallest screens the rows themselves are kept.
-fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
+fn mark_more(shown: &mut [ScreenLine], above: usize, below: usize) -> (bool, bool) {
     let room = shown.len() >= MARKED;
     let (up, down) = (above > 0 && room, below > 0 && room);
     if let Some(first) = shown.first_mut().filter(|_| up) {
-        *first = Line::of(format!("↑ {} more", above + 1), Style::Dim);
+        *first = ScreenLine::of(format!("↑ {} more", above + 1), SpanStyle::Dim);
     }
     if let Some(last) = shown.last_mut().filter(|_| down) {
-        *last = Line::of(format!("↓ {} more", below + 1), Style::Dim);
+        *last = ScreenLine::of(format!("↓ {} more", below + 1), SpanStyle::Dim);
     }
     (up, down)
 }
@@ -388,31 +388,31 @@ fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
 mod tests {
     use super::*;
 
-    fn page(body: usize, focus: (usize, usize)) -> Page {
+    fn page(body: usize, focus: (usize, usize)) -> ScreenPage {
         let lines = (0..body)
-            .map(|n| Line::of(format!("row {n}"), Style::Plain))
+            .map(|n| ScreenLine::of(format!("row {n}"), SpanStyle::Plain))
             .collect();
-        Page {
+        ScreenPage {
             head: vec![
-                Line::of("head", Style::Strong),
-                Line::of("more head", Style::Plain),
+                ScreenLine::of("head", SpanStyle::Strong),
+                ScreenLine::of("more head", SpanStyle::Plain),
             ],
-            body: Body {
+            body: ScreenBody {
                 lines,
                 focus: Some(focus),
                 here: None,
                 cursor: Some((focus.0, 3)),
             },
             foot: vec![
-                Line::of("keys", Style::Dim),
-                Line::of("Esc cancel", Style::Dim),
+                ScreenLine::of("keys", SpanStyle::Dim),
+                ScreenLine::of("Esc cancel", SpanStyle::Dim),
             ],
-            ..Page::default()
+            ..ScreenPage::default()
         }
     }
 
-    fn texts(frame: &Frame) -> Vec<String> {
-        frame.rows.iter().map(Line::text).collect()
+    fn texts(frame: &ScreenFrame) -> Vec<String> {
+        frame.rows.iter().map(ScreenLine::text).collect()
     }
 
     #[test]
@@ -435,9 +435,9 @@ mod tests {
 
     #[test]
     fn scrolling_says_which_rows_are_in_sight() {
-        let scrolled = |row| Page {
+        let scrolled = |row| ScreenPage {
             scroll: Some(row),
-            pinned: vec![Line::of("buttons", Style::Plain)],
+            pinned: vec![ScreenLine::of("buttons", SpanStyle::Plain)],
             ..page(20, (0, 0))
         };
         let frame = scrolled(0).fit(20, 8);
@@ -452,10 +452,10 @@ mod tests {
     #[test]
     fn longer_rows_of_another_character_set_lose_nothing() {
         let mut page = page(3, (1, 1));
-        page.body.lines[1] = Line::of("ab日本cd", Style::Plain);
+        page.body.lines[1] = ScreenLine::of("ab日本cd", SpanStyle::Plain);
         page.body.cursor = Some((1, 6));
         let page = page.spelled(Charset::Ascii, 10);
-        let rows: Vec<_> = page.body.lines.iter().map(Line::text).collect();
+        let rows: Vec<_> = page.body.lines.iter().map(ScreenLine::text).collect();
         assert_eq!(rows, ["row 0", "ab<U+65E5>", "<U+672C>cd", "row 2"]);
         assert_eq!(page.body.focus, Some((1, 2)));
         assert_eq!(page.body.cursor, Some((2, 8)));
@@ -477,10 +477,13 @@ mod tests {
 
     #[test]
     fn wide_characters_are_cut_whole() {
-        assert_eq!(Line::of("日本語", Style::Plain).cut(4).text(), "日…");
-        let rows = break_anywhere(&Line::of("日本語", Style::Plain), 5);
         assert_eq!(
-            rows.iter().map(Line::text).collect::<Vec<_>>(),
+            ScreenLine::of("日本語", SpanStyle::Plain).cut(4).text(),
+            "日…"
+        );
+        let rows = break_anywhere(&ScreenLine::of("日本語", SpanStyle::Plain), 5);
+        assert_eq!(
+            rows.iter().map(ScreenLine::text).collect::<Vec<_>>(),
             ["日本", "語"]
         );
     }

@@ -13,7 +13,7 @@ enum Gives {
 }
 
 #[derive(Clone)]
-struct Entry {
+struct PickerEntry {
     label: String,
     /// The text that type-ahead searches, in lower case.
     sought: String,
@@ -24,7 +24,7 @@ struct Entry {
 /// The entries, the selected ones, and the cursor.
 #[derive(Clone)]
 pub(super) struct Picker {
-    entries: Vec<Entry>,
+    entries: Vec<PickerEntry>,
     several: bool,
     typed: String,
     /// The position among the matching entries. `None` while nothing is proposed: a plain yes-or-no field without a
@@ -34,7 +34,7 @@ pub(super) struct Picker {
 
 /// One entry as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown<'a> {
+pub(super) struct ShownEntry<'a> {
     pub(super) label: &'a str,
     pub(super) chosen: bool,
     pub(super) here: bool,
@@ -44,7 +44,7 @@ impl Picker {
     /// Creates the list of a field that has one: its options, or yes and no. An optional field with a single choice
     /// gets an entry for no answer.
     pub(super) fn from_field(field: &FieldView, typed: &DraftValue) -> Option<Self> {
-        let entry = |label: &str, also: &str, gives: Gives| Entry {
+        let entry = |label: &str, also: &str, gives: Gives| PickerEntry {
             label: label.to_owned(),
             sought: format!("{} {}", label.to_lowercase(), also.to_lowercase()),
             gives,
@@ -228,7 +228,7 @@ impl Picker {
     }
 
     /// Returns at most `most` entries around the cursor, with the numbers of entries omitted before and after.
-    pub(super) fn window(&self, most: usize) -> (usize, Vec<Shown<'_>>, usize) {
+    pub(super) fn window(&self, most: usize) -> (usize, Vec<ShownEntry<'_>>, usize) {
         let all: Vec<_> = self.matching().collect();
         let most = most.max(1);
         let start = self
@@ -240,7 +240,7 @@ impl Picker {
         let shown = (start..end)
             .map(|position| {
                 let entry = &self.entries[all[position]];
-                Shown {
+                ShownEntry {
                     label: &entry.label,
                     chosen: entry.chosen,
                     here: Some(position) == self.at,

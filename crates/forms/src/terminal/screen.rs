@@ -12,7 +12,9 @@ use super::handle::QuestionHandle;
 use super::key_guard::KeyGuard;
 use super::tty_guard::{self, TerminalGuard};
 use super::{layout_full, layout_single, lines, widgets};
-use crate::view::{AnswerState, Effect, Event, FrontendError, QuestionView, Submission, phrases};
+use crate::view::{
+    AnswerEvent, AnswerState, EventEffect, FrontendError, QuestionView, Submission, phrases,
+};
 
 /// The interval at which the handle and the clock are checked while no key comes.
 const TICK: Duration = Duration::from_millis(100);
@@ -96,20 +98,20 @@ impl Screen<'_> {
             }
             let pause = pause.get_or_insert_with(|| KeyGuard::begin(lines::now()));
             let effect = match tty_guard::next(TICK)? {
-                Some(Input::Key(key)) if key.kind == KeyEventKind::Release => Effect::Show,
+                Some(Input::Key(key)) if key.kind == KeyEventKind::Release => EventEffect::Show,
                 Some(Input::Key(key)) if !is_interrupt(key) && !pause.lets_press(lines::now()) => {
                     continue;
                 }
                 Some(Input::Paste(_)) if !pause.lets_press(lines::now()) => continue,
                 Some(Input::Key(key)) => controller.press(key),
                 Some(Input::Paste(text)) => controller.paste(&text),
-                Some(_) => Effect::Show,
+                Some(_) => EventEffect::Show,
                 None => continue,
             };
             match effect {
-                Effect::Show => drawn = None,
-                Effect::Done(outcome) => return Ok(controller.state.submission(outcome)),
-                Effect::Over(why) => return Err(why),
+                EventEffect::Show => drawn = None,
+                EventEffect::Done(outcome) => return Ok(controller.state.submission(outcome)),
+                EventEffect::Over(why) => return Err(why),
             }
         }
     }
@@ -147,9 +149,9 @@ fn over(
 ) -> Option<FrontendError> {
     let event = handle
         .withdrawn()
-        .map_or(Event::Time(now), Event::Withdrawn);
+        .map_or(AnswerEvent::Time(now), AnswerEvent::Withdrawn);
     match controller.state.handle(event) {
-        Effect::Over(why) => Some(why),
-        Effect::Show | Effect::Done(_) => None,
+        EventEffect::Over(why) => Some(why),
+        EventEffect::Show | EventEffect::Done(_) => None,
     }
 }

@@ -8,7 +8,7 @@ use crossterm::event::{self, Event};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
 use crossterm::{cursor, queue, terminal};
 
-use super::page::{Frame, Style};
+use super::page::{ScreenFrame, SpanStyle};
 
 /// The size if the terminal does not report one.
 const USUAL: (u16, u16) = (80, 24);
@@ -18,13 +18,13 @@ pub(super) struct TerminalGuard<'a> {
     out: &'a mut (dyn Write + Send),
     color: bool,
     /// Restored after the screen.
-    _keys: Keys,
+    _keys: KeysOnly,
 }
 
 /// The keys only, one by one; the text on the terminal stays.
-pub(super) struct Keys(());
+pub(super) struct KeysOnly(());
 
-impl Keys {
+impl KeysOnly {
     /// Takes the keys: raw mode on the controlling terminal. Earlier keys are dropped, so that none answers a question
     /// that was not visible.
     pub(super) fn take() -> io::Result<Self> {
@@ -42,7 +42,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for KeysOnly {
     fn drop(&mut self) {
         // An error cannot be reported here.
         let _ = terminal::disable_raw_mode();
@@ -53,7 +53,7 @@ impl<'a> TerminalGuard<'a> {
     /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`. Keys typed before
     /// the question was visible are dropped, so that none answers it.
     pub(super) fn take(out: &'a mut (dyn Write + Send), color: bool) -> io::Result<Self> {
-        let keys = Keys::take()?;
+        let keys = KeysOnly::take()?;
         let guard = Self {
             out,
             color,
@@ -68,12 +68,12 @@ impl<'a> TerminalGuard<'a> {
         )?;
         guard.out.write_all(&bytes)?;
         guard.out.flush()?;
-        Keys::drop_typed()?;
+        KeysOnly::drop_typed()?;
         Ok(guard)
     }
 
     /// Shows a complete frame.
-    pub(super) fn show(&mut self, frame: &Frame) -> io::Result<()> {
+    pub(super) fn show(&mut self, frame: &ScreenFrame) -> io::Result<()> {
         // Written at once, because a frame in pieces flickers.
         let mut bytes = Vec::new();
         queue!(bytes, terminal::BeginSynchronizedUpdate, cursor::Hide)?;
@@ -112,16 +112,16 @@ pub(super) fn next(wait: Duration) -> io::Result<Option<Event>> {
     }
 }
 
-fn span_bytes(bytes: &mut Vec<u8>, text: &str, style: Style, colorful: bool) -> io::Result<()> {
+fn span_bytes(bytes: &mut Vec<u8>, text: &str, style: SpanStyle, colorful: bool) -> io::Result<()> {
     let (attributes, color): (&[Attribute], _) = match style {
-        Style::Plain => (&[], None),
-        Style::Strong => (&[Attribute::Bold], None),
-        Style::Dim => (&[Attribute::Dim], None),
-        Style::Accent => (&[], Some(Color::Cyan)),
-        Style::Chosen => (&[Attribute::Bold], Some(Color::Cyan)),
-        Style::Warn => (&[], Some(Color::Yellow)),
-        Style::Bad => (&[Attribute::Bold], Some(Color::Red)),
-        Style::Pressed => (&[Attribute::Reverse, Attribute::Bold], None),
+        SpanStyle::Plain => (&[], None),
+        SpanStyle::Strong => (&[Attribute::Bold], None),
+        SpanStyle::Dim => (&[Attribute::Dim], None),
+        SpanStyle::Accent => (&[], Some(Color::Cyan)),
+        SpanStyle::Chosen => (&[Attribute::Bold], Some(Color::Cyan)),
+        SpanStyle::Warn => (&[], Some(Color::Yellow)),
+        SpanStyle::Bad => (&[Attribute::Bold], Some(Color::Red)),
+        SpanStyle::Pressed => (&[Attribute::Reverse, Attribute::Bold], None),
     };
     for attribute in attributes {
         queue!(bytes, SetAttribute(*attribute))?;

@@ -8,10 +8,10 @@ use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use super::charset::Charset;
 use super::echo::Echo;
 use super::handle::QuestionHandle;
-use super::lines::{Lines, Waited};
-use super::page::{Body, Line, Page, Style, wrap};
+use super::lines::{TimedLines, Waited};
+use super::page::{ScreenBody, ScreenLine, ScreenPage, SpanStyle, wrap};
 use super::plain::EARLY;
-use super::tty_guard::{self, Keys, TerminalGuard};
+use super::tty_guard::{self, KeysOnly, TerminalGuard};
 use super::{keys, widgets};
 use crate::view::{FrontendError, phrases};
 
@@ -68,7 +68,7 @@ pub(super) fn below(
     )?;
     out.flush()?;
     let ended = {
-        let _keys = Keys::take()?;
+        let _keys = KeysOnly::take()?;
         until_back(handle, || Ok(()))
     };
     writeln!(out)?;
@@ -101,27 +101,30 @@ fn until_back(
     }
 }
 
-fn page(hosts: &[String], width: usize) -> Page {
+fn page(hosts: &[String], width: usize) -> ScreenPage {
     let width = width.min(widgets::READABLE);
-    let mut body = Body::default();
-    body.push(Line::of("  Your turn, in the browser", Style::Chosen));
+    let mut body = ScreenBody::default();
+    body.push(ScreenLine::of(
+        "  Your turn, in the browser",
+        SpanStyle::Chosen,
+    ));
     body.gap();
     let column = width.saturating_sub(4);
     body.extend(
-        wrap(&phrases::visiting(hosts), column, Style::Plain)
+        wrap(&phrases::visiting(hosts), column, SpanStyle::Plain)
             .into_iter()
             .map(widgets::indent),
     );
-    Page {
+    ScreenPage {
         body,
         foot: keys::visiting(width),
-        ..Page::default()
+        ..ScreenPage::default()
     }
 }
 
 /// Waits for a line that a person types, at this terminal if it is one; without a person it waits for the handle only.
 pub(super) fn by_lines(
-    lines: &mut Lines,
+    lines: &mut TimedLines,
     out: &mut (dyn Write + Send),
     typed: Option<&Echo>,
     hosts: &[String],
@@ -131,7 +134,7 @@ pub(super) fn by_lines(
         lines.discard_typed(terminal);
     }
     writeln!(out, "{}", phrases::visiting(hosts))?;
-    let prompt = |lines: &mut Lines, out: &mut (dyn Write + Send)| {
+    let prompt = |lines: &mut TimedLines, out: &mut (dyn Write + Send)| {
         if let Some(terminal) = typed {
             write!(out, "Press Enter when you are done: ")?;
             out.flush()?;
@@ -169,7 +172,7 @@ mod tests {
     #[test]
     fn a_line_from_a_person_ends_the_wait_and_a_pipe_is_left_alone() {
         let hosts = ["example.org".to_owned()];
-        let mut lines = Lines::new(io::Cursor::new(b"\nnext answer\n".to_vec())).unwrap();
+        let mut lines = TimedLines::new(io::Cursor::new(b"\nnext answer\n".to_vec())).unwrap();
         by_lines(
             &mut lines,
             &mut io::sink(),

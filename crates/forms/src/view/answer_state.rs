@@ -4,13 +4,13 @@ use mcp_elicit_core::answer::{Draft, DraftValue, Outcome};
 use mcp_elicit_core::secrecy::{self, Confidence};
 
 use super::{
-    Effect, Event, FieldView, FrontendError, QuestionView, Stage, Submission, Warning, validation,
-    warnings,
+    AnswerEvent, AnswerStage, EventEffect, FieldView, FrontendError, QuestionView, Submission,
+    Warning, validation, warnings,
 };
 
 /// The value of one field, and its errors.
 #[derive(Clone, Debug)]
-struct Entry {
+struct FieldState {
     typed: DraftValue,
     errors: Vec<String>,
     /// `true` if the person changed it.
@@ -32,11 +32,11 @@ enum FromNowOn {
 pub struct AnswerState {
     question: QuestionView,
     fields: Vec<FieldView>,
-    entries: Vec<Entry>,
+    entries: Vec<FieldState>,
     warnings: Vec<Warning>,
     allows_credentials: bool,
     from_now_on: FromNowOn,
-    stage: Stage,
+    stage: AnswerStage,
     /// `true` if the review has been reached, so that correcting a field leads back to it.
     reviewed: bool,
 }
@@ -64,7 +64,7 @@ impl AnswerState {
         hide_secrets(&question, &mut fields);
         let entries = fields
             .iter()
-            .map(|field| Entry {
+            .map(|field| FieldState {
                 typed: field.default.clone(),
                 errors: Vec::new(),
                 touched: false,
@@ -79,14 +79,14 @@ impl AnswerState {
             warnings,
             allows_credentials: false,
             from_now_on: FromNowOn::NotOffered,
-            stage: Stage::Confirm,
+            stage: AnswerStage::Confirm,
             reviewed: false,
         };
         for index in 0..state.fields.len() {
             state.check(index);
         }
         state.stage = if state.must_allow_credentials() {
-            Stage::Warnings
+            AnswerStage::Warnings
         } else {
             state.first_stage()
         };
@@ -130,7 +130,7 @@ impl AnswerState {
     }
 
     /// Returns the current stage.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> AnswerStage {
         self.stage
     }
 
@@ -209,59 +209,63 @@ impl AnswerState {
     }
 
     /// Applies an event and returns its effect.
-    pub fn handle(&mut self, event: Event) -> Effect {
+    pub fn handle(&mut self, event: AnswerEvent) -> EventEffect {
         match event {
-            Event::Edit(index, typed) => self.edit(index, typed),
-            Event::Next => self.next(),
-            Event::Back => self.back(),
-            Event::Goto(index) if index < self.fields.len() && !self.must_allow_credentials() => {
+            AnswerEvent::Edit(index, typed) => self.edit(index, typed),
+            AnswerEvent::Next => self.next(),
+            AnswerEvent::Back => self.back(),
+            AnswerEvent::Goto(index)
+                if index < self.fields.len() && !self.must_allow_credentials() =>
+            {
                 self.leave_field();
-                self.stage = Stage::Field(index);
+                self.stage = AnswerStage::Field(index);
             }
-            Event::Review => self.review(),
-            Event::AllowCredentials => {
+            AnswerEvent::Review => self.review(),
+            AnswerEvent::AllowCredentials => {
                 self.allows_credentials = true;
-                if self.stage == Stage::Warnings {
+                if self.stage == AnswerStage::Warnings {
                     self.stage = self.first_stage();
                 }
             }
-            Event::Accept => return self.accept(),
-            Event::Decline => return Effect::Done(Outcome::Decline),
-            Event::DeclineFromNowOn => {
+            AnswerEvent::Accept => return self.accept(),
+            AnswerEvent::Decline => return EventEffect::Done(Outcome::Decline),
+            AnswerEvent::DeclineFromNowOn => {
                 if self.offers_from_now_on() {
                     self.from_now_on = FromNowOn::Chosen;
                 }
-                return Effect::Done(Outcome::Decline);
+                return EventEffect::Done(Outcome::Decline);
             }
-            Event::Cancel => return Effect::Done(Outcome::Cancel),
-            Event::Time(now) if self.question.is_over(now) => {
-                return Effect::Over(FrontendError::Expired);
+            AnswerEvent::Cancel => return EventEffect::Done(Outcome::Cancel),
+            AnswerEvent::Time(now) if self.question.is_over(now) => {
+                return EventEffect::Over(FrontendError::Expired);
             }
-            Event::Goto(_) | Event::Time(_) => {}
-            Event::Withdrawn(why) => return Effect::Over(FrontendError::Withdrawn { why }),
-            Event::Interrupt => return Effect::Over(FrontendError::Interrupted),
-            Event::End => {
-                return Effect::Over(FrontendError::EndOfInput {
+            AnswerEvent::Goto(_) | AnswerEvent::Time(_) => {}
+            AnswerEvent::Withdrawn(why) => {
+                return EventEffect::Over(FrontendError::Withdrawn { why });
+            }
+            AnswerEvent::Interrupt => return EventEffect::Over(FrontendError::Interrupted),
+            AnswerEvent::End => {
+                return EventEffect::Over(FrontendError::EndOfInput {
                     field: self.field_name(),
                 });
             }
         }
-        Effect::Show
+        EventEffect::Show
     }
 
     /// Returns the name of the current field.
     pub fn field_name(&self) -> Option<String> {
         match self.stage {
-            Stage::Field(index) => self.fields.get(index).map(|field| field.name.clone()),
+            AnswerStage::Field(index) => self.fields.get(index).map(|field| field.name.clone()),
             _ => None,
         }
     }
 
-    fn first_stage(&self) -> Stage {
+    fn first_stage(&self) -> AnswerStage {
         if self.fields.is_empty() {
-            Stage::Confirm
+            AnswerStage::Confirm
         } else {
-            Stage::Field(0)
+            AnswerStage::Field(0)
         }
     }
 
@@ -289,7 +293,7 @@ impl AnswerState {
 
     /// Marks a field that was changed and left as tried.
     fn leave_field(&mut self) {
-        if let Stage::Field(index) = self.stage
+        if let AnswerStage::Field(index) = self.stage
             && let Some(entry) = self.entries.get_mut(index)
         {
             entry.tried |= entry.touched;
@@ -298,7 +302,7 @@ impl AnswerState {
 
     fn next(&mut self) {
         match self.stage {
-            Stage::Field(index) => {
+            AnswerStage::Field(index) => {
                 if let Some(entry) = self.entries.get_mut(index) {
                     entry.tried = true;
                     if entry.errors.is_empty() {
@@ -306,7 +310,7 @@ impl AnswerState {
                     }
                 }
             }
-            Stage::Warnings | Stage::Review | Stage::Confirm => {}
+            AnswerStage::Warnings | AnswerStage::Review | AnswerStage::Confirm => {}
         }
     }
 
@@ -314,15 +318,15 @@ impl AnswerState {
         if self.reviewed || index + 1 == self.fields.len() {
             self.review();
         } else {
-            self.stage = Stage::Field(index + 1);
+            self.stage = AnswerStage::Field(index + 1);
         }
     }
 
     fn back(&mut self) {
         self.stage = match self.stage {
-            Stage::Field(index) => Stage::Field(index.saturating_sub(1)),
-            Stage::Review => Stage::Field(self.fields.len().saturating_sub(1)),
-            stage @ (Stage::Warnings | Stage::Confirm) => stage,
+            AnswerStage::Field(index) => AnswerStage::Field(index.saturating_sub(1)),
+            AnswerStage::Review => AnswerStage::Field(self.fields.len().saturating_sub(1)),
+            stage @ (AnswerStage::Warnings | AnswerStage::Confirm) => stage,
         };
     }
 
@@ -339,26 +343,26 @@ impl AnswerState {
             for entry in &mut self.entries {
                 entry.tried = true;
             }
-            self.stage = Stage::Field(index);
+            self.stage = AnswerStage::Field(index);
         } else {
             self.reviewed = true;
-            self.stage = Stage::Review;
+            self.stage = AnswerStage::Review;
         }
     }
 
-    fn accept(&mut self) -> Effect {
+    fn accept(&mut self) -> EventEffect {
         if self.must_allow_credentials() {
-            self.stage = Stage::Warnings;
-            return Effect::Show;
+            self.stage = AnswerStage::Warnings;
+            return EventEffect::Show;
         }
         let Some(form) = self.question.as_form() else {
-            return Effect::Done(Outcome::Visit);
+            return EventEffect::Done(Outcome::Visit);
         };
         match validation::answers(form, &self.fields, &self.draft()) {
-            Ok(answers) => Effect::Done(Outcome::Accept(answers)),
+            Ok(answers) => EventEffect::Done(Outcome::Accept(answers)),
             Err(wrong) => {
                 self.refuse(&wrong);
-                Effect::Show
+                EventEffect::Show
             }
         }
     }
@@ -378,7 +382,7 @@ impl AnswerState {
             .iter()
             .position(|entry| !entry.errors.is_empty())
         {
-            self.stage = Stage::Field(index);
+            self.stage = AnswerStage::Field(index);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::FrontendError;
 
 /// The stage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum AnswerStage {
     /// Warnings that must be confirmed before the form can be filled in.
     Warnings,
     /// The field with this index.
@@ -19,7 +19,7 @@ pub enum Stage {
 
 /// An event of an answer.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum AnswerEvent {
     /// The field with this index has this new value.
     Edit(usize, DraftValue),
     /// Go to the next field, or to the review after the last; refused while the field is invalid.
@@ -53,7 +53,7 @@ pub enum Event {
 
 /// The effect of an event.
 #[derive(Debug)]
-pub enum Effect {
+pub enum EventEffect {
     /// Show the updated state.
     Show,
     /// The person acted; the question is over.

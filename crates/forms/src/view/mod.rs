@@ -7,7 +7,7 @@
 //! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the question, its server and its call;
 //!   [`PendingView`]: a question that waits behind it
 //! - [`FieldView`], [`Control`], [`Pick`]: a field as a control with label, hints and default
-//! - [`AnswerState`], [`Event`], [`Effect`], [`Stage`]: the answer before it is submitted
+//! - [`AnswerState`], [`AnswerEvent`], [`EventEffect`], [`AnswerStage`]: the answer before it is submitted
 //! - [`Warning`]: reasons to be careful, before anything is typed or opened
 //! - [`phrases`]: the sentences that both frontends use
 //! - [`sanitize`]: text from a peer, made safe to show
@@ -31,5 +31,5 @@ pub use mcp_elicit_core::view::{
 
 pub use answer_state::AnswerState;
 pub use control::{Control, FieldView, Pick};
-pub use event::{Effect, Event, Stage};
+pub use event::{AnswerEvent, AnswerStage, EventEffect};
 pub use outcome::{FrontendError, Submission};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Control, FieldView, date_time, sanitize};
 
 /// The errors by field position, each with a sentence for the person.
-pub(crate) type Wrong = Vec<(usize, String)>;
+pub(crate) type FieldErrors = Vec<(usize, String)>;
 
 /// Returns the errors of one field.
 pub(crate) fn problems(form: &Form, field: &FieldView, typed: &DraftValue) -> Vec<String> {
@@ -28,9 +28,13 @@ pub(crate) fn problems(form: &Form, field: &FieldView, typed: &DraftValue) -> Ve
 }
 
 /// Returns the answers, or every error in the form's order.
-pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Result<Answers, Wrong> {
+pub(crate) fn answers(
+    form: &Form,
+    fields: &[FieldView],
+    draft: &Draft,
+) -> Result<Answers, FieldErrors> {
     let mut understood = draft.clone();
-    let mut wrong = Wrong::new();
+    let mut wrong = FieldErrors::new();
     for (index, field) in fields.iter().enumerate() {
         match meant(field, draft.get(&field.name)) {
             Ok(typed) => understood.set(&field.name, typed),

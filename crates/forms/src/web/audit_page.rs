@@ -106,7 +106,7 @@ pub struct AuditFilters {
 
 /// The page of the audit.
 #[derive(Clone, Debug)]
-pub struct Audit {
+pub struct AuditPage {
     /// The reader's name.
     pub name: String,
     /// The rows.
@@ -177,7 +177,7 @@ struct AuditTemplate {
 }
 
 /// Returns the page of the audit.
-pub fn audit(site: &Site, audit: Audit) -> Response {
+pub fn audit(site: &Site, audit: AuditPage) -> Response {
     let time = |at: u64| {
         SystemTime::UNIX_EPOCH
             .checked_add(Duration::from_millis(at))
@@ -246,7 +246,7 @@ mod tests {
         let site = Site::loopback(([127, 0, 0, 1], 7878).into()).unwrap();
         let page = audit(
             &site,
-            Audit {
+            AuditPage {
                 name: "Ada".to_owned(),
                 rows,
                 filters: AuditFilters::default(),

@@ -32,7 +32,7 @@ type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 ///
 /// Clones share both. The server stops when the last one is dropped; waiting questions are then withdrawn.
 #[derive(Clone)]
-pub struct Browser {
+pub struct BrowserFrontend {
     store: Arc<Questions>,
     site: Site,
     /// Dropped with the last clone, which stops the server.
@@ -42,7 +42,7 @@ pub struct Browser {
     served: watch::Sender<u64>,
 }
 
-impl fmt::Debug for Browser {
+impl fmt::Debug for BrowserFrontend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Browser")
             .field("site", &self.site)
@@ -50,7 +50,7 @@ impl fmt::Debug for Browser {
     }
 }
 
-impl Browser {
+impl BrowserFrontend {
     /// Starts the server on a free port of 127.0.0.1.
     ///
     /// # Errors

@@ -81,23 +81,23 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// All connections.
 #[derive(Default)]
-struct Connections {
-    open: Mutex<Open>,
+struct ConnectionTable {
+    open: Mutex<OpenConnections>,
     /// A connection ended, or began to wait for its client.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     /// The last assigned number.
     last: u64,
-    by_number: HashMap<u64, Entry>,
+    by_number: HashMap<u64, ConnectionEntry>,
 }
 
-struct Entry {
+struct ConnectionEntry {
     from: IpAddr,
     /// The message that it waits for; `None` while a request is being handled.
-    waits: Option<Waits>,
+    waits: Option<AwaitedMessage>,
     /// The number of the moment at which it was opened, had answered a request, or got another one after that.
     since: u64,
     close: Arc<Notify>,
@@ -105,14 +105,14 @@ struct Entry {
 
 /// The message for which a connection waits that may be closed for another. The first kind is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Waits {
+enum AwaitedMessage {
     /// A further request: closing loses nothing.
     Next,
     /// The first request, or the rest of a body.
     Message,
 }
 
-impl Open {
+impl OpenConnections {
     fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -136,8 +136,8 @@ impl Open {
 }
 
 /// The decision on a new connection.
-enum Admission {
-    Admitted(Connection),
+enum ConnectionAdmission {
+    Admitted(CountedConnection),
     /// Every connection is handling a request.
     Full,
     /// This address has too many connections that are handling requests.
@@ -145,8 +145,8 @@ enum Admission {
 }
 
 /// One counted connection.
-struct Connection {
-    all: Arc<Connections>,
+struct CountedConnection {
+    all: Arc<ConnectionTable>,
     number: u64,
     /// The number of its requests in progress.
     at_work: Arc<AtomicUsize>,
@@ -156,32 +156,32 @@ struct Connection {
     close: Arc<Notify>,
 }
 
-impl Connections {
-    fn open(&self) -> MutexGuard<'_, Open> {
+impl ConnectionTable {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a connection; one that waits for its client may be closed for it.
-    fn admit(self: &Arc<Self>, from: IpAddr, bounds: &ConnectionBounds) -> Admission {
+    fn admit(self: &Arc<Self>, from: IpAddr, bounds: &ConnectionBounds) -> ConnectionAdmission {
         let mut open = self.open();
         let of_address = open.by_number.values().filter(|entry| entry.from == from);
         if of_address.count() >= bounds.of(from) && !open.close_waiting(Some(from)) {
-            return Admission::TooMany;
+            return ConnectionAdmission::TooMany;
         }
         if open.by_number.len() >= bounds.connections && !open.close_waiting(None) {
-            return Admission::Full;
+            return ConnectionAdmission::Full;
         }
         let number = open.next();
         let close = Arc::new(Notify::new());
-        let entry = Entry {
+        let entry = ConnectionEntry {
             from,
-            waits: Some(Waits::Message),
+            waits: Some(AwaitedMessage::Message),
             since: number,
             close: close.clone(),
         };
         open.by_number.insert(number, entry);
         drop(open);
-        Admission::Admitted(Connection {
+        ConnectionAdmission::Admitted(CountedConnection {
             all: self.clone(),
             number,
             at_work: Arc::default(),
@@ -195,13 +195,13 @@ impl Connections {
         self: &Arc<Self>,
         from: IpAddr,
         bounds: &ConnectionBounds,
-    ) -> Option<Connection> {
+    ) -> Option<CountedConnection> {
         loop {
             let changed = self.changed.notified();
             match self.admit(from, bounds) {
-                Admission::Admitted(connection) => return Some(connection),
-                Admission::TooMany => return None,
-                Admission::Full => changed.await,
+                ConnectionAdmission::Admitted(connection) => return Some(connection),
+                ConnectionAdmission::TooMany => return None,
+                ConnectionAdmission::Full => changed.await,
             }
         }
     }
@@ -211,7 +211,7 @@ impl Connections {
         let mut open = self.open();
         let now = open.next();
         if let Some(entry) = open.by_number.get_mut(&number)
-            && entry.waits.take() == Some(Waits::Next)
+            && entry.waits.take() == Some(AwaitedMessage::Next)
         {
             entry.since = now;
         }
@@ -222,7 +222,7 @@ impl Connections {
         let mut open = self.open();
         let now = open.next();
         if let Some(entry) = open.by_number.get_mut(&number) {
-            (entry.waits, entry.since) = (Some(Waits::Next), now);
+            (entry.waits, entry.since) = (Some(AwaitedMessage::Next), now);
         }
         drop(open);
         self.changed.notify_one();
@@ -233,9 +233,9 @@ impl Connections {
     fn set_awaits_body(&self, number: u64, awaits: bool) {
         let mut open = self.open();
         if let Some(entry) = open.by_number.get_mut(&number)
-            && entry.waits != Some(Waits::Next)
+            && entry.waits != Some(AwaitedMessage::Next)
         {
-            entry.waits = awaits.then_some(Waits::Message);
+            entry.waits = awaits.then_some(AwaitedMessage::Message);
         }
         drop(open);
         if awaits {
@@ -244,7 +244,7 @@ impl Connections {
     }
 }
 
-impl Drop for Connection {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.all.open().by_number.remove(&self.number);
         self.all.changed.notify_one();
@@ -253,13 +253,13 @@ impl Drop for Connection {
 
 /// A request in progress, until its response is written.
 struct AtWork {
-    all: Arc<Connections>,
+    all: Arc<ConnectionTable>,
     number: u64,
     count: Arc<AtomicUsize>,
 }
 
 impl AtWork {
-    fn begin(connection: &Connection) -> Self {
+    fn begin(connection: &CountedConnection) -> Self {
         connection.at_work.fetch_add(1, Ordering::AcqRel);
         connection.all.set_at_work(connection.number);
         Self {
@@ -279,9 +279,9 @@ impl Drop for AtWork {
 }
 
 /// The body of a request that is being received.
-struct Arriving {
+struct ArrivingBody {
     body: Incoming,
-    all: Arc<Connections>,
+    all: Arc<ConnectionTable>,
     number: u64,
     awaits: Arc<AtomicBool>,
     time: Duration,
@@ -290,7 +290,7 @@ struct Arriving {
     is_late: Arc<AtomicBool>,
 }
 
-impl Arriving {
+impl ArrivingBody {
     fn go_on(&mut self) {
         if self.awaits.swap(false, Ordering::AcqRel) {
             self.all.set_awaits_body(self.number, false);
@@ -298,7 +298,7 @@ impl Arriving {
     }
 }
 
-impl HttpBody for Arriving {
+impl HttpBody for ArrivingBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -334,7 +334,7 @@ impl HttpBody for Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for ArrivingBody {
     fn drop(&mut self) {
         self.go_on();
     }
@@ -344,12 +344,12 @@ impl Drop for Arriving {
 const LATE: &str = "the body of this request took too long";
 
 /// The body of a response, whose connection counts as busy while it is written.
-struct Written {
+struct WrittenBody {
     body: Body,
     _at_work: AtWork,
 }
 
-impl HttpBody for Written {
+impl HttpBody for WrittenBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -379,7 +379,7 @@ pub async fn serve(
     bounds: ConnectionBounds,
     stop: impl Future<Output = ()>,
 ) {
-    let all = Arc::new(Connections::default());
+    let all = Arc::new(ConnectionTable::default());
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
@@ -423,7 +423,7 @@ async fn refuse_for_clock(mut stream: impl AsyncWrite + Unpin) {
     let _the_client_has_left = written.await;
 }
 
-async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
+async fn serve_one(stream: TcpStream, connection: CountedConnection, app: App) {
     // A short message must not wait for more data; a socket without this option still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
@@ -444,7 +444,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
         let app = app.clone();
         let is_late = Arc::new(AtomicBool::new(false));
         let request = request.map(|body| {
-            Body::new(Arriving {
+            Body::new(ArrivingBody {
                 body,
                 all: connection.all.clone(),
                 number: connection.number,
@@ -457,7 +457,7 @@ async fn serve_one(stream: TcpStream, connection: Connection, app: App) {
         async move {
             let response = app.respond(request, &is_late).await;
             Ok::<_, Infallible>(response.map(|body| {
-                Body::new(Written {
+                Body::new(WrittenBody {
                     body,
                     _at_work: at_work,
                 })
@@ -679,17 +679,17 @@ mod tests {
 
     #[test]
     fn a_connection_that_answered_makes_room_first_and_then_the_one_that_owes_most() {
-        let all = Arc::new(Connections::default());
+        let all = Arc::new(ConnectionTable::default());
         let bounds = ConnectionBounds {
             connections: 2,
             ..ConnectionBounds::default()
         };
         let admit = || match all.admit([127, 0, 0, 1].into(), &bounds) {
-            Admission::Admitted(connection) => Some(connection),
-            Admission::Full | Admission::TooMany => None,
+            ConnectionAdmission::Admitted(connection) => Some(connection),
+            ConnectionAdmission::Full | ConnectionAdmission::TooMany => None,
         };
         let is_open =
-            |connection: &Connection| all.open().by_number.contains_key(&connection.number);
+            |connection: &CountedConnection| all.open().by_number.contains_key(&connection.number);
         let (slow, kept) = (admit().unwrap(), admit().unwrap());
         let slow_at_work = AtWork::begin(&slow);
         all.set_awaits_body(slow.number, true);
@@ -743,7 +743,7 @@ mod tests {
 
     #[test]
     fn a_machine_has_so_many_connections_with_requests_at_work() {
-        let all = Arc::new(Connections::default());
+        let all = Arc::new(ConnectionTable::default());
         let bounds = ConnectionBounds {
             connections: 3,
             of_address: 1,
@@ -751,9 +751,9 @@ mod tests {
             ..ConnectionBounds::default()
         };
         let admit = |from: &str| match all.admit(from.parse().unwrap(), &bounds) {
-            Admission::Admitted(connection) => Ok(connection),
-            Admission::Full => Err("full"),
-            Admission::TooMany => Err("too many"),
+            ConnectionAdmission::Admitted(connection) => Ok(connection),
+            ConnectionAdmission::Full => Err("full"),
+            ConnectionAdmission::TooMany => Err("too many"),
         };
         let (far, here) = ("192.0.2.1", "127.0.0.1");
         let first = admit(far).ok().unwrap();

@@ -2,7 +2,7 @@
 
 /// The control of a field, and its value.
 #[derive(Clone, PartialEq)]
-pub(super) enum Entry {
+pub(super) enum FieldControl {
     /// One line of text; `kind` is the input's `type`.
     Line {
         kind: &'static str,
@@ -58,7 +58,7 @@ pub(super) struct FieldPart {
     pub about: Option<String>,
     pub limit: String,
     pub errors: Vec<String>,
-    pub entry: Entry,
+    pub entry: FieldControl,
 }
 
 /// The number of characters above which a description scrolls.

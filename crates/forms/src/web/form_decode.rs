@@ -7,7 +7,7 @@ use mcp_elicit_core::answer::{Draft, DraftValue};
 
 use crate::view::{Control, FieldView, date_time};
 
-pub(super) use crate::view::validation::{Wrong, answers};
+pub(super) use crate::view::validation::{FieldErrors, answers};
 
 /// The submitted controls of a page.
 #[derive(Default)]
@@ -188,7 +188,7 @@ mod tests {
         form.fields().iter().map(FieldView::from_field).collect()
     }
 
-    fn read(body: &str) -> Result<serde_json::Value, Wrong> {
+    fn read(body: &str) -> Result<serde_json::Value, FieldErrors> {
         let form = form();
         let fields = fields(&form);
         let draft = Posted::read(body.as_bytes()).draft(&fields);

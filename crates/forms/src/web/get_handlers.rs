@@ -11,18 +11,18 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::quoted;
 
-use super::form_decode::{self, Wrong};
-use super::markdown::Message;
+use super::form_decode::{self, FieldErrors};
+use super::markdown::MarkdownMessage;
 use super::page::{
-    Act, Asked, Leaving, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, Step,
-    TeamPart, ViewLink, VisitPage,
+    AskedParts, ButtonLinks, Leaving, NoticeLink, PageStep, Problem, QuestionPage, QueuePage,
+    ReviewPage, Shell, TeamPart, ViewLink, VisitPage,
 };
 use super::phrases::{self, Phrases};
 use super::question_store::{
     ListFilter, ListView, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
     QuestionSummary, StoredQuestion,
 };
-use super::router::{AppState, go, page, store_failed};
+use super::router::{PagesState, go, page, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
 use super::viewer::Viewer;
 use super::yes_no::YesNoPart;
@@ -41,7 +41,7 @@ const CARE_LINK: &str = "Be careful with this address";
 
 /// Shows the queue page.
 pub(super) async fn queue<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
     RawQuery(query): RawQuery,
 ) -> Response {
@@ -192,7 +192,7 @@ fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
 }
 
 /// A waiting question, with the data for each of its pages.
-struct Open<'a> {
+struct OpenedQuestion<'a> {
     site: &'a Site,
     shell: Shell,
     /// The session that forms are bound to.
@@ -207,30 +207,30 @@ struct Open<'a> {
     takes_reasons: bool,
 }
 
-impl Open<'_> {
+impl OpenedQuestion<'_> {
     fn shell(&self) -> Shell {
         self.shell.clone()
     }
 
-    fn links(&self) -> Links {
-        Links::of(&self.site.base, self.id.as_str())
+    fn links(&self) -> ButtonLinks {
+        ButtonLinks::of(&self.site.base, self.id.as_str())
     }
 
     /// Returns the parts that all its pages show.
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> AskedParts {
         let is_approval = self.team.as_ref().is_some_and(|team| team.is_approval);
         let (verb, care) = match self.question.ask() {
             QuestionBody::Form(_) => (Phrases::of(is_approval).verb, CARE_FORM),
             QuestionBody::Url(_) => ("asks you to visit a page", CARE_LINK),
         };
         let warnings = warnings(&self.question);
-        let mut message = Message::read(&self.question.message());
+        let mut message = MarkdownMessage::read(&self.question.message());
         let title = if is_approval {
             Vec::new()
         } else {
             message.take_title()
         };
-        Asked {
+        AskedParts {
             asker: page_model::asker(&self.question, self.asked, self.now, self.team.as_ref()),
             verb,
             left: page_model::left(self.question.deadline(), self.now),
@@ -249,8 +249,8 @@ impl Open<'_> {
             team: self.team.clone(),
             takes_reasons: self.takes_reasons,
             step: match self.question.as_form() {
-                Some(form) if form.fields().is_empty() => Step::Plain,
-                Some(_) | None => Step::Answer,
+                Some(form) if form.fields().is_empty() => PageStep::Plain,
+                Some(_) | None => PageStep::Answer,
             },
         }
     }
@@ -266,7 +266,7 @@ impl Open<'_> {
                 .err()
                 .unwrap_or_default()
         } else {
-            Wrong::new()
+            FieldErrors::new()
         };
         let zone = if self.site.loopback {
             zone_here()
@@ -313,11 +313,11 @@ impl Open<'_> {
 
 /// Returns a question for one of its pages, or the page that says why there is none.
 async fn open<'a, D: QuestionStore>(
-    app: &'a AppState<D>,
+    app: &'a PagesState<D>,
     viewer: &D::Viewer,
     id: String,
     late: bool,
-) -> Result<(Open<'a>, Option<Draft>), Response> {
+) -> Result<(OpenedQuestion<'a>, Option<Draft>), Response> {
     let site = &*app.site;
     let failed = |error: QuestionStoreError| store_failed(site, &error);
     let QuestionList {
@@ -367,7 +367,7 @@ async fn open<'a, D: QuestionStore>(
                 let reasons = reasons.map(|why| sanitize::line(why, sanitize::DESCRIPTION));
                 let reasons = reasons.map(|why| format!("Why: {}", quoted(&why)));
                 if team.good_for.is_some() && team.may_end_grant {
-                    ended.acts.push(Act {
+                    ended.acts.push(NoticeLink {
                         href: format!("{}/grants", site.base),
                         label: "Standing approvals".to_owned(),
                     });
@@ -405,7 +405,7 @@ async fn open<'a, D: QuestionStore>(
             let team = app.store.team(viewer, &id).await.map_err(failed)?;
             let team = team.map(|team| page_model::team(&question, team, now));
             Ok((
-                Open {
+                OpenedQuestion {
                     site,
                     shell: shell(site, viewer, pending_total),
                     session: viewer.session().map(str::to_owned),
@@ -426,7 +426,7 @@ async fn open<'a, D: QuestionStore>(
 
 /// Shows the page of a question.
 pub(super) async fn question<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -455,7 +455,7 @@ pub(super) async fn question<D: QuestionStore>(
 
 /// Shows the answers again before they are sent.
 pub(super) async fn review<D: QuestionStore>(
-    app: &AppState<D>,
+    app: &PagesState<D>,
     viewer: &D::Viewer,
     id: String,
     query: Option<&str>,
@@ -487,8 +487,8 @@ pub(super) async fn review<D: QuestionStore>(
     } else {
         None
     };
-    let asked = Asked {
-        step: Step::Review,
+    let asked = AskedParts {
+        step: PageStep::Review,
         ..open.asked()
     };
     page(

@@ -7,11 +7,11 @@ use axum::response::Response;
 
 use super::notices;
 use super::question_store::QuestionStore;
-use super::router::{AppState, go, other_method, page, posted};
+use super::router::{PagesState, go, other_method, page, posted};
 
 /// Exchanges the key for a session, once, and redirects to a page without the key in its address.
 pub(super) async fn enter<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
@@ -79,7 +79,7 @@ pub(super) async fn enter<D: QuestionStore>(
 /// Opens a login link in the browser of this machine, as the button of the sign-in page asks for. The response contains no
 /// secret: whoever sent the request is signed in only at that machine.
 pub(super) async fn open_on_desktop<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {

@@ -11,7 +11,7 @@ use crate::view::sanitize;
 
 /// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum MarkdownSpan {
     /// Plain text.
     Plain(String),
     /// Important text.
@@ -26,14 +26,14 @@ pub(super) struct Item {
     /// `true` if it belongs to a list within a list.
     pub deep: bool,
     /// Its mark.
-    pub mark: Mark,
+    pub mark: ListMark,
     /// Its text.
-    pub spans: Vec<Span>,
+    pub spans: Vec<MarkdownSpan>,
 }
 
 /// The mark before an entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum ListMark {
     /// A bullet.
     Bullet,
     /// A number as it was written, such as `0.` or `9)`, which a person may have to enter.
@@ -46,11 +46,11 @@ pub(super) enum Mark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// A paragraph.
-    Paragraph(Vec<Span>),
+    Paragraph(Vec<MarkdownSpan>),
     /// A heading of the message, which is not a heading of the page.
-    Heading(Vec<Span>),
+    Heading(Vec<MarkdownSpan>),
     /// A quotation.
-    Quote(Vec<Span>),
+    Quote(Vec<MarkdownSpan>),
     /// A block of code.
     Code(String),
     /// A list.
@@ -61,7 +61,7 @@ pub(super) enum Block {
 
 /// A message, ready to be laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct MarkdownMessage {
     /// Its blocks, top to bottom.
     pub blocks: Vec<Block>,
     /// `true` if it is so long that only its beginning is shown until the reader opens it.
@@ -74,14 +74,14 @@ const LONG: (usize, usize) = (1_800, 24);
 /// The longest first line, in characters, that becomes the title of a page.
 const TITLE: usize = 300;
 
-impl Message {
+impl MarkdownMessage {
     /// Parses `text`. The parser's output, with character references such as `&#x202e;` decoded, is made safe to show.
     pub(super) fn read(text: &str) -> Self {
         let events: Vec<_> = Parser::new_ext(text, Options::empty())
             .into_offset_iter()
             .collect();
         let blocks = if lossless::is_lossless(text, &events) {
-            let mut reader = Reader::default();
+            let mut reader = MarkdownReader::default();
             for (event, place) in events {
                 reader.take(event, &text[place]);
             }
@@ -96,7 +96,7 @@ impl Message {
 
     /// Takes the first line out of a message that begins with a paragraph or a heading, as the title of its page. Empty
     /// if the message begins otherwise, or if its first line is too long for a title.
-    pub(super) fn take_title(&mut self) -> Vec<Span> {
+    pub(super) fn take_title(&mut self) -> Vec<MarkdownSpan> {
         let Some(Block::Paragraph(spans) | Block::Heading(spans)) = self.blocks.first_mut() else {
             return Vec::new();
         };
@@ -151,7 +151,7 @@ fn as_sent(text: &str) -> Vec<Block> {
             lines.push(line.trim_end());
         } else if !lines.is_empty() {
             let text = harmless(&lines.join("\n"));
-            blocks.push(Block::Paragraph(vec![Span::Plain(text)]));
+            blocks.push(Block::Paragraph(vec![MarkdownSpan::Plain(text)]));
             lines.clear();
         }
     }
@@ -159,16 +159,16 @@ fn as_sent(text: &str) -> Vec<Block> {
 }
 
 /// Splits a paragraph after its first line. The line break itself is in neither part.
-fn split_line(spans: Vec<Span>) -> (Vec<Span>, Vec<Span>) {
+fn split_line(spans: Vec<MarkdownSpan>) -> (Vec<MarkdownSpan>, Vec<MarkdownSpan>) {
     let (mut line, mut rest) = (Vec::new(), Vec::new());
     for span in spans {
         match span {
-            Span::Plain(text) if rest.is_empty() => match text.split_once('\n') {
+            MarkdownSpan::Plain(text) if rest.is_empty() => match text.split_once('\n') {
                 Some((before, after)) => {
-                    line.push(Span::Plain(before.trim_end().to_owned()));
-                    rest.push(Span::Plain(after.to_owned()));
+                    line.push(MarkdownSpan::Plain(before.trim_end().to_owned()));
+                    rest.push(MarkdownSpan::Plain(after.to_owned()));
                 }
-                None => line.push(Span::Plain(text)),
+                None => line.push(MarkdownSpan::Plain(text)),
             },
             span if rest.is_empty() => line.push(span),
             span => rest.push(span),
@@ -177,31 +177,31 @@ fn split_line(spans: Vec<Span>) -> (Vec<Span>, Vec<Span>) {
     (line, rest)
 }
 
-fn joined(spans: &[Span]) -> String {
-    spans.iter().map(Span::text).collect()
+fn joined(spans: &[MarkdownSpan]) -> String {
+    spans.iter().map(MarkdownSpan::text).collect()
 }
 
 /// The data collected from parser events.
 #[derive(Default)]
-struct Reader {
+struct MarkdownReader {
     blocks: Vec<Block>,
-    spans: Vec<Span>,
+    spans: Vec<MarkdownSpan>,
     code: Option<String>,
     items: Vec<Item>,
     lists: usize,
     /// The mark of the entry that has begun.
-    mark: Option<Mark>,
+    mark: Option<ListMark>,
     strong: usize,
     quotes: usize,
 }
 
-impl Reader {
+impl MarkdownReader {
     /// Takes an event, and the text that it stands for.
     fn take(&mut self, event: Event<'_>, written: &str) {
         match event {
             Event::Start(tag) => self.start(&tag, written),
             Event::End(tag) => self.end(tag),
-            Event::Code(text) => self.spans.push(Span::Code(harmless(&text))),
+            Event::Code(text) => self.spans.push(MarkdownSpan::Code(harmless(&text))),
             // HTML is shown as text.
             Event::Text(text)
             | Event::Html(text)
@@ -232,7 +232,7 @@ impl Reader {
             Tag::Item => {
                 self.flush();
                 let number = lossless::number_of(written).map(str::to_owned);
-                self.mark = Some(number.map_or(Mark::Bullet, Mark::Number));
+                self.mark = Some(number.map_or(ListMark::Bullet, ListMark::Number));
             }
             Tag::Paragraph | Tag::Heading { .. } | Tag::HtmlBlock => {
                 if self.lists == 0 {
@@ -290,20 +290,21 @@ impl Reader {
             return;
         }
         let make = if self.strong > 0 {
-            Span::Strong
+            MarkdownSpan::Strong
         } else {
-            if let Some(Span::Plain(before)) = self.spans.last_mut() {
+            if let Some(MarkdownSpan::Plain(before)) = self.spans.last_mut() {
                 before.push_str(&text);
                 return;
             }
-            Span::Plain
+            MarkdownSpan::Plain
         };
         self.spans.push(make(text));
     }
 
     /// Ends the block being collected.
     fn flush(&mut self) {
-        while matches!(self.spans.last(), Some(Span::Plain(text)) if text.trim().is_empty()) {
+        while matches!(self.spans.last(), Some(MarkdownSpan::Plain(text)) if text.trim().is_empty())
+        {
             self.spans.pop();
         }
         if self.spans.is_empty() {
@@ -313,7 +314,7 @@ impl Reader {
         if self.lists > 0 {
             self.items.push(Item {
                 deep: self.lists > 1,
-                mark: self.mark.take().unwrap_or(Mark::None),
+                mark: self.mark.take().unwrap_or(ListMark::None),
                 spans,
             });
         } else if self.quotes > 0 {
@@ -340,7 +341,7 @@ impl Reader {
     }
 }
 
-impl Mark {
+impl ListMark {
     /// Returns `true` for a bullet.
     pub(super) fn is_bullet(&self) -> bool {
         *self == Self::Bullet
@@ -351,13 +352,13 @@ impl Item {
     /// Returns its text with its number.
     fn words(&self) -> String {
         match &self.mark {
-            Mark::Number(number) => format!("{number} {}", joined(&self.spans)),
-            Mark::Bullet | Mark::None => joined(&self.spans),
+            ListMark::Number(number) => format!("{number} {}", joined(&self.spans)),
+            ListMark::Bullet | ListMark::None => joined(&self.spans),
         }
     }
 }
 
-impl Span {
+impl MarkdownSpan {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Plain(text) | Self::Strong(text) | Self::Code(text) => text,
@@ -370,11 +371,11 @@ mod tests {
     use super::*;
 
     fn blocks(text: &str) -> Vec<Block> {
-        Message::read(text).blocks
+        MarkdownMessage::read(text).blocks
     }
 
-    fn plain(text: &str) -> Span {
-        Span::Plain(text.to_owned())
+    fn plain(text: &str) -> MarkdownSpan {
+        MarkdownSpan::Plain(text.to_owned())
     }
 
     #[test]
@@ -389,7 +390,7 @@ mod tests {
             disguised.to_owned(),
         ];
         for text in spelled {
-            let words = Message::read(&text).words();
+            let words = MarkdownMessage::read(&text).words();
             assert!(words.contains("&#x"), "as it was sent: {words}");
             let acts = |c: char| {
                 c.is_control()
@@ -426,7 +427,11 @@ mod tests {
             panic!("a paragraph")
         };
         assert_eq!(
-            spans.iter().map(Span::text).collect::<String>().trim_end(),
+            spans
+                .iter()
+                .map(MarkdownSpan::text)
+                .collect::<String>()
+                .trim_end(),
             "<script>alert(1)</script>"
         );
         assert_eq!(
@@ -438,7 +443,8 @@ mod tests {
     #[test]
     fn the_words_alone_are_one_line() {
         let words =
-            Message::read("# A\n\n**b** `c`\nd\n\n- e\n- f\n\n```\ng\n```\n---\n> h").words();
+            MarkdownMessage::read("# A\n\n**b** `c`\nd\n\n- e\n- f\n\n```\ng\n```\n---\n> h")
+                .words();
         assert_eq!(words, "A b c d e f g h");
     }
 
@@ -449,23 +455,27 @@ mod tests {
             [
                 Block::Heading(vec![plain("Plan")]),
                 Block::List(vec![
-                    item(false, Mark::Bullet, Span::Strong("first".into())),
-                    item(false, Mark::Bullet, plain("second")),
-                    item(true, Mark::Bullet, plain("deeper")),
+                    item(
+                        false,
+                        ListMark::Bullet,
+                        MarkdownSpan::Strong("first".into())
+                    ),
+                    item(false, ListMark::Bullet, plain("second")),
+                    item(true, ListMark::Bullet, plain("deeper")),
                 ]),
                 Block::Code("rm -rf x".into()),
             ]
         );
     }
 
-    fn item(deep: bool, mark: Mark, span: Span) -> Item {
+    fn item(deep: bool, mark: ListMark, span: MarkdownSpan) -> Item {
         let spans = vec![span];
         Item { deep, mark, spans }
     }
 
     #[test]
     fn numbers_stay_as_the_server_wrote_them() {
-        let number = |number: &str| Mark::Number(number.to_owned());
+        let number = |number: &str| ListMark::Number(number.to_owned());
         assert_eq!(
             blocks("Where?\n\n0. production\n1. staging"),
             [
@@ -480,7 +490,7 @@ mod tests {
             blocks("10) keep\n    - all\n9) delete"),
             [Block::List(vec![
                 item(false, number("10)"), plain("keep")),
-                item(true, Mark::Bullet, plain("all")),
+                item(true, ListMark::Bullet, plain("all")),
                 item(false, number("9)"), plain("delete")),
             ])]
         );
@@ -488,11 +498,11 @@ mod tests {
         assert_eq!(
             around_code[2],
             Block::List(vec![
-                item(false, Mark::None, plain("c")),
+                item(false, ListMark::None, plain("c")),
                 item(false, number("2."), plain("d")),
             ])
         );
-        let words = Message::read("Where?\n\n0. production\n1. staging").words();
+        let words = MarkdownMessage::read("Where?\n\n0. production\n1. staging").words();
         assert_eq!(words, "Where? 0. production 1. staging");
     }
 
@@ -552,7 +562,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_of_a_long_or_broken_message() {
         let long = "word ".repeat(4_000);
-        let message = Message::read(&long);
+        let message = MarkdownMessage::read(&long);
         assert!(message.long);
         let Block::Paragraph(spans) = &message.blocks[0] else {
             panic!("a paragraph")

@@ -20,7 +20,7 @@ use crate::view::{QuestionView, Submission, warnings};
 const REMEMBERED: usize = 200;
 
 /// A waiting question.
-struct Waiting {
+struct WaitingQuestion {
     question: Arc<QuestionView>,
     asked: SystemTime,
     draft: Option<Draft>,
@@ -29,7 +29,7 @@ struct Waiting {
     answer: oneshot::Sender<Submission>,
 }
 
-impl Waiting {
+impl WaitingQuestion {
     /// Sends the outcome to the caller, who ends the question before it stops listening, so that the outcome is not
     /// lost.
     fn hear(self, outcome: Outcome) -> SubmitResult {
@@ -50,13 +50,13 @@ impl Waiting {
 
 /// The questions of one person, in memory.
 pub(super) struct Questions {
-    lists: Mutex<Lists>,
+    lists: Mutex<QuestionLists>,
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Lists {
-    waiting: IndexMap<QuestionId, Waiting>,
+struct QuestionLists {
+    waiting: IndexMap<QuestionId, WaitingQuestion>,
     ended: VecDeque<QuestionSummary>,
 }
 
@@ -71,7 +71,7 @@ impl Default for Questions {
 
 impl Questions {
     /// Returns the lists; a panic elsewhere cannot have left them inconsistent, as each change is a single step.
-    fn lists(&self) -> MutexGuard<'_, Lists> {
+    fn lists(&self) -> MutexGuard<'_, QuestionLists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Questions {
         offers_from_now_on: bool,
     ) -> oneshot::Receiver<Submission> {
         let (answer, outcome) = oneshot::channel();
-        let waiting = Waiting {
+        let waiting = WaitingQuestion {
             question: Arc::new(question),
             asked: clock::now(),
             draft: None,
@@ -109,8 +109,13 @@ impl Questions {
     }
 }
 
-impl Lists {
-    fn close(&mut self, id: &QuestionId, how: EndKind, by: Option<&str>) -> Option<Waiting> {
+impl QuestionLists {
+    fn close(
+        &mut self,
+        id: &QuestionId,
+        how: EndKind,
+        by: Option<&str>,
+    ) -> Option<WaitingQuestion> {
         let waiting = self.waiting.shift_remove(id)?;
         let ended = Ended {
             how,

@@ -8,7 +8,7 @@
 //! - [`QuestionStore`]: the source of questions; [`StoredQuestion`], [`SubmitResult`], [`QuestionSummary`] and the rest
 //!   are the arguments and results of its methods, and [`Viewer`] is the reader
 //! - [`Site`]: the address of the pages and the access to them; [`SessionStore`]: the storage of its sessions
-//! - [`Browser`]: a store in memory with its own server, for programs that ask one person on this machine
+//! - [`BrowserFrontend`]: a store in memory with its own server, for programs that ask one person on this machine
 //! - [`serve`]: an HTTP server for an axum router, within [`ConnectionBounds`]
 //!
 //! The pages work without JavaScript. Their contents come from [`view`](crate::view), as in the terminal; a browser's
@@ -16,9 +16,9 @@
 //!
 //! ```no_run
 //! # async fn f(question: mcp_elicit_forms::view::QuestionView) -> Result<(), Box<dyn std::error::Error>> {
-//! use mcp_elicit_forms::web::Browser;
+//! use mcp_elicit_forms::web::BrowserFrontend;
 //!
-//! let browser = Browser::start().await?;
+//! let browser = BrowserFrontend::start().await?;
 //! eprintln!("answer at {}", browser.login_link()?);
 //! let outcome = browser.ask(question, std::future::pending()).await?;
 //! # Ok(()) }
@@ -56,9 +56,9 @@ mod write_timeout;
 mod yes_no;
 
 pub use audit_page::{
-    Audit, AuditChoice, AuditFilters, AuditLine, AuditQuestion, AuditRows, OutcomeTone, audit,
+    AuditChoice, AuditFilters, AuditLine, AuditPage, AuditQuestion, AuditRows, OutcomeTone, audit,
 };
-pub use browser::Browser;
+pub use browser::BrowserFrontend;
 pub use connections::{ConnectionBounds, serve};
 pub use desktop_sign_in::OpenedPage;
 pub use question_store::{
@@ -66,14 +66,14 @@ pub use question_store::{
     QuestionStoreError, QuestionSummary, StoredQuestion, SubmitResult,
 };
 pub use router::{router, with_headers};
-pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
+pub use sessions::{BrowserSession, MemorySessions, NewSession, SessionStore, SessionTable};
 pub use site::Site;
 pub use site_pages::{
-    Account, DeviceLine, GrantLine, Grants, Notice, PushAccount, SessionLine, account, grants,
+    Account, DeviceLine, GrantLine, Grants, PushAccount, SessionLine, SiteNotice, account, grants,
     not_taken, notice,
 };
 pub use streams::{EventStream, EventStreams, LoginCheck};
 pub use team::{
-    ClaimView, CommentView, EnteredView, HistoryLine, TeamAct, TeamResult, TeamView, ToolView,
+    ClaimView, CommentView, EnteredView, HistoryLine, MemberAct, TeamResult, TeamView, ToolView,
 };
 pub use viewer::{OnlyViewer, Viewer};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::page::{Act, ClosePart, NoticePage, Shell};
+use super::page::{ClosePart, NoticeLink, NoticePage, Shell};
 use super::page_model::without_session;
 use super::question_store::{EndKind, Ended, QuestionSummary};
 use super::site::Site;
@@ -12,7 +12,7 @@ use crate::view::sanitize;
 /// Builds a notice without links.
 fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     let acts = if shell.inside {
-        vec![Act {
+        vec![NoticeLink {
             href: format!("{}/", shell.base),
             label: "Questions for you".to_owned(),
         }]
@@ -76,7 +76,7 @@ pub(super) fn ended(
         page.lines.push(format!("{done} {by}{stop}"));
     }
     if let Some(next) = next {
-        let act = Act {
+        let act = NoticeLink {
             href: format!("{}/q/{}", page.shell.base, next.id),
             label: format!("Next question, from {}", next.server),
         };
@@ -95,7 +95,7 @@ pub(super) fn ended(
 const NEXT_QUESTION: Duration = Duration::from_secs(5);
 
 /// The text that a person typed for a refused action.
-pub(super) enum Words {
+pub(super) enum RefusedText {
     /// The action has no text.
     None,
     /// The form keeps the text.
@@ -105,20 +105,20 @@ pub(super) enum Words {
 }
 
 /// Builds the page for a refused action.
-pub(super) fn act_refused(shell: Shell, why: &str, here: &str, words: Words) -> NoticePage {
+pub(super) fn act_refused(shell: Shell, why: &str, here: &str, words: RefusedText) -> NoticePage {
     let mut page = notice(shell, Tone::Warn, "Not done", why);
     match words {
-        Words::None => {}
-        Words::Kept => page
+        RefusedText::None => {}
+        RefusedText::Kept => page
             .lines
             .push("Nothing was sent, and what you typed is kept.".to_owned()),
-        Words::Back(text) if text.trim().is_empty() => {}
-        Words::Back(text) => {
+        RefusedText::Back(text) if text.trim().is_empty() => {}
+        RefusedText::Back(text) => {
             page.lines.push("You wrote:".to_owned());
             page.lines.push(sanitize::text(&text, sanitize::ARGUMENTS));
         }
     }
-    let back = Act {
+    let back = NoticeLink {
         href: here.to_owned(),
         label: "Back to the question".to_owned(),
     };
@@ -239,8 +239,8 @@ pub(super) fn other_method(site: &Site) -> NoticePage {
 }
 
 /// Returns the link to the list, for a page without a session.
-fn questions(site: &Site) -> Act {
-    Act {
+fn questions(site: &Site) -> NoticeLink {
+    NoticeLink {
         href: format!("{}/", site.prefix),
         label: "Open the inbox".to_owned(),
     }
@@ -278,7 +278,7 @@ pub(super) fn desktop_page(site: &Site, head: &str, line: &str, meant: &str) -> 
     let mut page = notice(outside(site), Tone::Locked, head, line);
     page.lines
         .push("In a terminal of that computer, `mcp-elicit inbox open` does the same.".to_owned());
-    page.acts.push(Act {
+    page.acts.push(NoticeLink {
         href: format!("{}{meant}", site.prefix),
         label: "Back".to_owned(),
     });
@@ -298,7 +298,7 @@ fn outside(site: &Site) -> Shell {
 /// Builds the redirect after a login that another page started, because the cookie is sent only from here on.
 pub(super) fn forward(site: &Site, next: String) -> NoticePage {
     let mut page = notice(outside(site), Tone::Good, "Signed in", "One moment.");
-    page.acts.push(Act {
+    page.acts.push(NoticeLink {
         href: next.clone(),
         label: "Go on".to_owned(),
     });
@@ -315,7 +315,7 @@ pub(super) fn other_name(site: &Site) -> NoticePage {
     if !site.loopback {
         let address = site.address();
         page.lines.push(format!("Its address is {address}"));
-        page.acts.push(Act {
+        page.acts.push(NoticeLink {
             href: address,
             label: "Open it there".to_owned(),
         });

@@ -5,9 +5,9 @@
 use askama::Template;
 
 use super::clock::Moment;
-use super::field::{Entry, FieldPart};
-use super::markdown::{Block, Mark, Message, Span};
-use super::page_model::Words;
+use super::field::{FieldControl, FieldPart};
+use super::markdown::{Block, ListMark, MarkdownMessage, MarkdownSpan};
+use super::page_model::SubmitWords;
 use super::yes_no::YesNoPart;
 use crate::theme::{self, Tone};
 
@@ -26,7 +26,7 @@ pub(super) struct Shell {
 
 /// The remaining time.
 #[derive(Clone, Debug)]
-pub(super) struct Left {
+pub(super) struct TimeLeft {
     pub milliseconds: u128,
     pub words: String,
     pub short: bool,
@@ -69,7 +69,7 @@ pub(super) struct CallPart {
 
 /// The targets of a question's buttons.
 #[derive(Clone, Debug)]
-pub(super) struct Links {
+pub(super) struct ButtonLinks {
     pub here: String,
     pub review: String,
     pub step: String,
@@ -81,7 +81,7 @@ pub(super) struct Links {
     pub cancel: String,
 }
 
-impl Links {
+impl ButtonLinks {
     /// Creates the links of the question `id` under `base`.
     pub(super) fn of(base: &str, id: &str) -> Self {
         let here = format!("{base}/q/{id}");
@@ -110,14 +110,14 @@ pub(super) struct Problem {
 
 /// The parts that every page of one question shows.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct AskedParts {
     pub asker: Asker,
     pub verb: &'static str,
-    pub left: Option<Left>,
+    pub left: Option<TimeLeft>,
     /// The first line of the message, as the heading of the page; empty if the message begins otherwise.
-    pub title: Vec<Span>,
+    pub title: Vec<MarkdownSpan>,
     /// The message, without the title.
-    pub message: Message,
+    pub message: MarkdownMessage,
     /// A note besides the question's own text.
     pub note: Option<String>,
     /// The heading of the warnings.
@@ -125,7 +125,7 @@ pub(super) struct Asked {
     pub warnings: Vec<String>,
     /// `true` if the warnings must be confirmed before an answer is sent.
     pub must_allow: bool,
-    pub links: Links,
+    pub links: ButtonLinks,
     pub csrf: String,
     /// `true` if declining permanently is offered here.
     pub always: bool,
@@ -133,12 +133,12 @@ pub(super) struct Asked {
     pub team: Option<TeamPart>,
     /// `true` if a reason for a decline, and a comment on an approval, are passed on.
     pub takes_reasons: bool,
-    pub step: Step,
+    pub step: PageStep,
 }
 
 /// A page of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PageStep {
     /// A form, or a link to visit.
     Answer,
     /// A form without fields.
@@ -164,7 +164,7 @@ pub(super) struct Leaving {
 /// The number of characters above which a title is set smaller.
 const LONG_TITLE: usize = 90;
 
-impl Asked {
+impl AskedParts {
     /// Returns `true` if the title takes several lines.
     pub(super) fn title_is_long(&self) -> bool {
         let characters = self.title.iter().map(|span| span.text().chars().count());
@@ -260,7 +260,7 @@ pub(super) struct ToolPart {
 #[derive(Clone)]
 pub(super) struct ClaimPart {
     pub by: String,
-    pub left: Left,
+    pub left: TimeLeft,
     /// The remaining time in whole minutes, which the page does not update.
     pub minutes: String,
 }
@@ -296,7 +296,7 @@ pub(super) struct HistoryPart {
     pub key: String,
 }
 
-impl Asked {
+impl AskedParts {
     /// Returns `true` if the reader may answer.
     pub(super) fn may_answer(&self) -> bool {
         self.team.as_ref().is_none_or(|team| team.may_act)
@@ -360,25 +360,25 @@ impl Asked {
     }
 
     /// Returns the wording of the values to send.
-    pub(super) fn words(&self) -> Words {
+    pub(super) fn words(&self) -> SubmitWords {
         let is_approval = self.is_approval();
         if is_approval || self.others_needed() > 0 {
-            Words::for_others(is_approval)
+            SubmitWords::for_others(is_approval)
         } else {
-            Words::Own
+            SubmitWords::Own
         }
     }
 
     /// Returns `true` if this page is the review.
     pub(super) fn is_review(&self) -> bool {
-        self.step == Step::Review
+        self.step == PageStep::Review
     }
 
     /// Returns `true` if the reader confirms or declines beside the list of confirmations, since there is nothing to
     /// fill in.
     pub(super) fn decides_above(&self) -> bool {
         let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
-        self.step == Step::Plain
+        self.step == PageStep::Plain
             && entered.is_some_and(|entered| entered.may_confirm)
             && self.claim().is_none()
     }
@@ -389,7 +389,7 @@ impl Asked {
         let entered = self.team.as_ref().and_then(|team| team.entered.as_ref());
         self.has_agreed()
             || self.is_approval()
-                && self.step == Step::Answer
+                && self.step == PageStep::Answer
                 && entered.is_some_and(|entered| entered.may_confirm)
                 && self.claim().is_none()
     }
@@ -428,7 +428,7 @@ impl Asked {
 #[template(path = "question.html")]
 pub(super) struct QuestionPage {
     pub shell: Shell,
-    pub asked: Asked,
+    pub asked: AskedParts,
     pub typed: bool,
     /// The way to leave that has to be confirmed.
     pub leaving: Option<Leaving>,
@@ -457,7 +457,7 @@ pub(super) struct ReviewRow {
 #[template(path = "review.html")]
 pub(super) struct ReviewPage {
     pub shell: Shell,
-    pub asked: Asked,
+    pub asked: AskedParts,
     pub seen: String,
     pub unsure: Option<&'static str>,
     pub rows: Vec<ReviewRow>,
@@ -487,13 +487,13 @@ pub(super) struct HostPart {
 #[template(path = "visit.html")]
 pub(super) struct VisitPage {
     pub shell: Shell,
-    pub asked: Asked,
+    pub asked: AskedParts,
     pub host: HostPart,
 }
 
 /// The end of a question, on the queue page.
 #[derive(Clone, Debug)]
-pub(super) struct End {
+pub(super) struct EndLabel {
     pub word: &'static str,
     pub tone: &'static str,
     pub ago: String,
@@ -502,7 +502,7 @@ pub(super) struct End {
 
 /// One question on the queue page.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct QueueRow {
     pub id: String,
     pub href: String,
     pub initial: String,
@@ -513,8 +513,8 @@ pub(super) struct Row {
     pub excerpt: String,
     pub arguments: Option<String>,
     pub ago: Option<String>,
-    pub left: Option<Left>,
-    pub end: Option<End>,
+    pub left: Option<TimeLeft>,
+    pub end: Option<EndLabel>,
 }
 
 /// A view of the list.
@@ -546,8 +546,8 @@ pub(super) struct QueuePage {
     pub is_cut: bool,
     /// The address of a page with more questions, if there are any.
     pub longer: Option<String>,
-    pub pending: Vec<Row>,
-    pub recent: Vec<Row>,
+    pub pending: Vec<QueueRow>,
+    pub recent: Vec<QueueRow>,
 }
 
 impl QueuePage {
@@ -600,7 +600,7 @@ pub(super) struct ClosePart {
 
 /// A link at the foot of a notice.
 #[derive(Clone, Debug)]
-pub(super) struct Act {
+pub(super) struct NoticeLink {
     pub href: String,
     pub label: String,
 }
@@ -608,13 +608,13 @@ pub(super) struct Act {
 impl NoticePage {
     /// Returns a line with its commands, which stand between backticks, set as code. Pages for a signed-in reader quote
     /// servers and people, whose text stays as it is.
-    fn spans(&self, line: &str) -> Vec<Span> {
+    fn spans(&self, line: &str) -> Vec<MarkdownSpan> {
         if self.shell.inside {
-            return vec![Span::Plain(line.to_owned())];
+            return vec![MarkdownSpan::Plain(line.to_owned())];
         }
         let span = |(index, text): (usize, &str)| match index % 2 {
-            0 => Span::Plain(text.to_owned()),
-            _ => Span::Code(text.to_owned()),
+            0 => MarkdownSpan::Plain(text.to_owned()),
+            _ => MarkdownSpan::Code(text.to_owned()),
         };
         line.split('`').enumerate().map(span).collect()
     }
@@ -628,7 +628,7 @@ pub(super) struct NoticePage {
     pub tone: Tone,
     pub head: String,
     pub lines: Vec<String>,
-    pub acts: Vec<Act>,
+    pub acts: Vec<NoticeLink>,
     /// The last line, if nothing else waits for the reader.
     pub close: Option<ClosePart>,
     /// The address of an automatic redirect.

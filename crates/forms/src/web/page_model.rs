@@ -10,11 +10,11 @@ use mcp_elicit_core::pointer;
 use mcp_elicit_core::view::exact_argument;
 
 use super::clock::{ago, moment};
-use super::field::{Entry, FieldPart, OptionPart};
-use super::form_decode::{self, Wrong, key, moment_controls};
+use super::field::{FieldControl, FieldPart, OptionPart};
+use super::form_decode::{self, FieldErrors, key, moment_controls};
 use super::page::{
-    Asker, CallPart, ClaimPart, CommentPart, End, EnteredPart, HistoryPart, HostPart, Left,
-    Problem, ReviewRow, Row, TeamPart, ToolPart,
+    Asker, CallPart, ClaimPart, CommentPart, EndLabel, EnteredPart, HistoryPart, HostPart, Problem,
+    QueueRow, ReviewRow, TeamPart, TimeLeft, ToolPart,
 };
 use super::phrases::Phrases;
 use super::question_store::{EndKind, Ended, QuestionSummary};
@@ -131,9 +131,9 @@ fn initial(name: &str) -> String {
     letter.map_or_else(|| "?".to_owned(), |c| c.to_uppercase().to_string())
 }
 
-pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left> {
+pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<TimeLeft> {
     let remaining = deadline?.duration_since(now).unwrap_or(Duration::ZERO);
-    Some(Left {
+    Some(TimeLeft {
         milliseconds: remaining.as_millis(),
         words: countdown::left(remaining),
         short: countdown::is_short(remaining),
@@ -145,7 +145,7 @@ pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left
 pub(super) fn fields(
     views: &[FieldView],
     draft: &Draft,
-    wrong: &Wrong,
+    wrong: &FieldErrors,
     zone: &str,
     is_approval: bool,
 ) -> Vec<FieldPart> {
@@ -178,7 +178,7 @@ fn mark(views: &[FieldView], is_required: bool) -> Option<&'static str> {
     }
 }
 
-fn of(wrong: &Wrong, index: usize) -> impl Iterator<Item = String> {
+fn of(wrong: &FieldErrors, index: usize) -> impl Iterator<Item = String> {
     wrong
         .iter()
         .filter(move |(at, _)| *at == index)
@@ -209,12 +209,12 @@ fn hidden(typed: &DraftValue) -> Option<String> {
     (marked != *text).then(|| format!("with hidden characters marked: {marked}"))
 }
 
-fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) -> Entry {
+fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) -> FieldControl {
     let value = match typed {
         DraftValue::Text(text) => text.clone(),
         DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => String::new(),
     };
-    let line = |kind, inputmode, autocomplete, short| Entry::Line {
+    let line = |kind, inputmode, autocomplete, short| FieldControl::Line {
         kind,
         inputmode,
         autocomplete,
@@ -223,8 +223,8 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) ->
         grows: false,
     };
     match &view.control {
-        Control::Text { long } if *long || value.contains('\n') => Entry::Lines { value },
-        Control::Text { .. } => Entry::Line {
+        Control::Text { long } if *long || value.contains('\n') => FieldControl::Lines { value },
+        Control::Text { .. } => FieldControl::Line {
             kind: "text",
             inputmode: None,
             autocomplete: "off",
@@ -242,7 +242,7 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) ->
             } else {
                 said
             };
-            Entry::Moment { local, zone }
+            FieldControl::Moment { local, zone }
         }
         Control::Number {
             whole,
@@ -252,7 +252,7 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) ->
         } => {
             let text =
                 |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
-            Entry::Number {
+            FieldControl::Number {
                 value,
                 whole: *whole,
                 least: text(minimum),
@@ -260,7 +260,7 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) ->
                 step: text(step),
             }
         }
-        Control::YesNo => Entry::Picks {
+        Control::YesNo => FieldControl::Picks {
             kind: "radio",
             // An argument is written as in the list of arguments.
             options: [(true, "Yes", "true"), (false, "No", "false")]
@@ -281,7 +281,7 @@ fn entry(view: &FieldView, typed: &DraftValue, zone: &str, is_approval: bool) ->
     }
 }
 
-fn picks(view: &FieldView, typed: &DraftValue, kind: &'static str) -> Entry {
+fn picks(view: &FieldView, typed: &DraftValue, kind: &'static str) -> FieldControl {
     let picked: &[String] = match typed {
         DraftValue::Picked(values) => values,
         DraftValue::Nothing | DraftValue::Text(_) | DraftValue::Flag(_) => &[],
@@ -298,7 +298,7 @@ fn picks(view: &FieldView, typed: &DraftValue, kind: &'static str) -> Entry {
         })
         .collect();
     let one = kind == "radio";
-    Entry::Picks {
+    FieldControl::Picks {
         kind,
         row: one
             && options.len() <= SIDE_BY_SIDE
@@ -311,7 +311,7 @@ fn picks(view: &FieldView, typed: &DraftValue, kind: &'static str) -> Entry {
     }
 }
 
-pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
+pub(super) fn problems(views: &[FieldView], wrong: &FieldErrors) -> Vec<Problem> {
     wrong
         .iter()
         .map(|(index, message)| Problem {
@@ -330,7 +330,7 @@ pub(super) fn review(
     form: &Form,
     views: &[FieldView],
     draft: &Draft,
-    words: Words,
+    words: SubmitWords,
 ) -> Vec<ReviewRow> {
     views
         .iter()
@@ -353,7 +353,7 @@ pub(super) fn review(
 
 /// The wording of the values to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum SubmitWords {
     /// An answer of a single person.
     Own,
     /// An answer that others have to confirm: no other text looks the same.
@@ -362,7 +362,7 @@ pub(super) enum Words {
     Argument,
 }
 
-impl Words {
+impl SubmitWords {
     /// Returns the wording of values that others have to confirm.
     pub(super) const fn for_others(is_approval: bool) -> Self {
         if is_approval {
@@ -374,14 +374,14 @@ impl Words {
 }
 
 /// Returns a value in words.
-fn shown(view: &FieldView, value: &serde_json::Value, words: Words) -> Vec<String> {
+fn shown(view: &FieldView, value: &serde_json::Value, words: SubmitWords) -> Vec<String> {
     match (words, value) {
-        (Words::Argument, value)
+        (SubmitWords::Argument, value)
             if value.is_string() || value.is_number() || value.is_boolean() =>
         {
             vec![exact_argument(value)]
         }
-        (Words::ToConfirm, serde_json::Value::String(text))
+        (SubmitWords::ToConfirm, serde_json::Value::String(text))
             if !view.is_secret && view.control.options().is_empty() =>
         {
             vec![exact_text(text)]
@@ -412,10 +412,10 @@ fn before(
     field: Option<&Field>,
     view: &FieldView,
     value: Option<&serde_json::Value>,
-    words: Words,
+    words: SubmitWords,
 ) -> Vec<String> {
     let before = field
-        .filter(|_| words == Words::Argument)
+        .filter(|_| words == SubmitWords::Argument)
         .and_then(|field| changed_from(field, value));
     match before {
         Some(Original::Given(before)) => shown(view, &before, words),
@@ -428,7 +428,7 @@ fn before(
 pub(super) fn team(question: &QuestionView, team: TeamView, now: SystemTime) -> TeamPart {
     let name = |text: &str| sanitize::line(text, sanitize::LABEL);
     let fields = question.as_form().map(Form::fields).unwrap_or_default();
-    let words = Words::for_others(team.is_approval);
+    let words = SubmitWords::for_others(team.is_approval);
     let row = |content: &serde_json::Map<String, serde_json::Value>, field: &Field| {
         let (view, value) = (FieldView::from_field(field), content.get(field.name()));
         ReviewRow {
@@ -577,9 +577,9 @@ pub(super) fn host(link: &Link) -> HostPart {
     }
 }
 
-pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row {
+pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> QueueRow {
     let waits = summary.ended.is_none();
-    Row {
+    QueueRow {
         id: summary.id.to_string(),
         href: format!("{base}/q/{}", summary.id),
         initial: initial(&summary.server),
@@ -605,7 +605,7 @@ pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row
     }
 }
 
-fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
+fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> EndLabel {
     let (word, tone) = match &ended.how {
         EndKind::Answered if is_approval => ("approved", "good"),
         EndKind::Answered => ("answered", "good"),
@@ -616,7 +616,7 @@ fn end(ended: &Ended, now: SystemTime, is_approval: bool) -> End {
         EndKind::Withdrawn(_) => ("withdrawn", ""),
         EndKind::Failed(_) => ("failed", "bad"),
     };
-    End {
+    EndLabel {
         word,
         tone,
         ago: ago(ended.at, now),

@@ -1,6 +1,6 @@
 //! The texts of a question's page that differ between a server's question and a call that waits for approval.
 
-use super::page::Asked;
+use super::page::AskedParts;
 
 /// The texts of one of the two.
 pub(super) struct Phrases {
@@ -145,7 +145,7 @@ impl Phrases {
     }
 }
 
-impl Asked {
+impl AskedParts {
     /// Returns the texts of its page.
     pub(super) fn phrases(&self) -> &'static Phrases {
         Phrases::of(self.is_approval())

@@ -15,16 +15,16 @@ use serde_json::{Map, Value, json};
 
 use super::form_decode::{self, Posted, key};
 use super::get_handlers::shell;
-use super::notices::Words;
-use super::page::Links;
+use super::notices::RefusedText;
+use super::page::ButtonLinks;
 use super::question_store::{
     DraftResult, QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
 };
-use super::router::{self, AppState, go, page, posted, store_failed};
+use super::router::{self, PagesState, go, page, posted, store_failed};
 use super::site::{MacPurpose, Site, form_bytes};
 use super::stepper::{Direction, stepped};
 use super::streams::LoginCheck;
-use super::team::{TeamAct, TeamResult};
+use super::team::{MemberAct, TeamResult};
 use super::viewer::Viewer;
 use super::yes_no::only_field;
 use super::{notices, page_model};
@@ -32,7 +32,7 @@ use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 
 /// Handles a button of a question, or a save by our script.
 pub(super) async fn act<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
     login: Option<Extension<LoginCheck>>,
     Path((id, act)): Path<(String, String)>,
@@ -126,7 +126,10 @@ fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
     if act == "live" {
         return router::json(StatusCode::CONFLICT, &json!({"open": false}));
     }
-    go(&format!("{}?late", Links::of(&site.base, id.as_str()).here))
+    go(&format!(
+        "{}?late",
+        ButtonLinks::of(&site.base, id.as_str()).here
+    ))
 }
 
 /// Returns a tag of the reviewed answers, so that nothing else is sent.
@@ -140,7 +143,7 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
 
 /// One submitted form, with its context.
 struct Press<'a, D: QuestionStore> {
-    app: &'a AppState<D>,
+    app: &'a PagesState<D>,
     /// The person who submitted it.
     viewer: D::Viewer,
     id: QuestionId,
@@ -157,7 +160,7 @@ impl<D: QuestionStore> Press<'_, D> {
     fn here(&self, more: &str) -> Response {
         go(&format!(
             "{}{more}",
-            Links::of(&self.site().base, self.id.as_str()).here
+            ButtonLinks::of(&self.site().base, self.id.as_str()).here
         ))
     }
 
@@ -172,7 +175,7 @@ impl<D: QuestionStore> Press<'_, D> {
         let kept = self.app.store.keep(&self.viewer, &self.id, draft).await?;
         Ok(match kept {
             DraftResult::Done => None,
-            DraftResult::Refused(why) => Some(self.refused(&why, Words::None)),
+            DraftResult::Refused(why) => Some(self.refused(&why, RefusedText::None)),
         })
     }
 
@@ -386,7 +389,7 @@ impl<D: QuestionStore> Press<'_, D> {
             Some(line) => Ok(Some(line)),
             None => Err(Box::new(self.refused(
                 &format!("The text is too long: {MAX_REASON} characters at most."),
-                Words::Back(text.to_owned()),
+                RefusedText::Back(text.to_owned()),
             ))),
         }
     }
@@ -411,25 +414,25 @@ impl<D: QuestionStore> Press<'_, D> {
         let text = |name: &str| self.posted.get(name).unwrap_or_default().to_owned();
         let word = act;
         let act = match act {
-            "confirm" => TeamAct::Confirm {
+            "confirm" => MemberAct::Confirm {
                 digest: text("digest"),
                 comment: match self.reason("comment") {
                     Ok(comment) => comment,
                     Err(too_long) => return Ok(*too_long),
                 },
             },
-            "claim" => TeamAct::Claim,
-            "takeover" => TeamAct::TakeOver,
-            "delegate" => TeamAct::Delegate {
+            "claim" => MemberAct::Claim,
+            "takeover" => MemberAct::TakeOver,
+            "delegate" => MemberAct::Delegate {
                 to: text("to"),
                 note: text("note"),
             },
-            _ => TeamAct::Comment { text: text("text") },
+            _ => MemberAct::Comment { text: text("text") },
         };
         let words = match &act {
-            TeamAct::Confirm { .. } | TeamAct::Claim | TeamAct::TakeOver => Words::None,
-            TeamAct::Delegate { note: text, .. } | TeamAct::Comment { text } => {
-                Words::Back(text.clone())
+            MemberAct::Confirm { .. } | MemberAct::Claim | MemberAct::TakeOver => RefusedText::None,
+            MemberAct::Delegate { note: text, .. } | MemberAct::Comment { text } => {
+                RefusedText::Back(text.clone())
             }
         };
         let done = self.app.store.act(&self.viewer, &self.id, act).await?;
@@ -442,9 +445,9 @@ impl<D: QuestionStore> Press<'_, D> {
     }
 
     /// Returns the page of a refused action.
-    fn refused(&self, why: &str, words: Words) -> Response {
+    fn refused(&self, why: &str, words: RefusedText) -> Response {
         let shell = shell(self.site(), &self.viewer, 0);
-        let here = Links::of(&self.site().base, self.id.as_str()).here;
+        let here = ButtonLinks::of(&self.site().base, self.id.as_str()).here;
         page(
             StatusCode::CONFLICT,
             &notices::act_refused(shell, why, &here, words),
@@ -483,7 +486,7 @@ impl<D: QuestionStore> Press<'_, D> {
                 SubmitResult::Waits => self.here("?did=fill"),
                 SubmitResult::Late(_) => self.here("?late"),
                 SubmitResult::Gone => unknown(self.site(), &self.viewer),
-                SubmitResult::Refused(why) => self.refused(&why, Words::Kept),
+                SubmitResult::Refused(why) => self.refused(&why, RefusedText::Kept),
                 SubmitResult::LoginTooOld => self.log_in_again(),
             },
         )

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::watch;
 
-use super::markdown::Message;
-use super::team::{TeamAct, TeamResult, TeamView};
+use super::markdown::MarkdownMessage;
+use super::team::{MemberAct, TeamResult, TeamView};
 use super::viewer::Viewer;
 use crate::view::{CallView, QuestionView, sanitize};
 
@@ -126,7 +126,7 @@ impl QuestionSummary {
             .chars()
             .take(2 * Self::EXCERPT)
             .collect();
-        let excerpt = Message::read(&sanitize::text(&start, 2 * Self::EXCERPT)).words();
+        let excerpt = MarkdownMessage::read(&sanitize::text(&start, 2 * Self::EXCERPT)).words();
         Self {
             id,
             server: question.origin().name(),
@@ -424,7 +424,7 @@ pub trait QuestionStore: Send + Sync + 'static {
         &self,
         viewer: &Self::Viewer,
         id: &QuestionId,
-        act: TeamAct,
+        act: MemberAct,
     ) -> impl Future<Output = Result<TeamResult, QuestionStoreError>> + Send {
         let _ = (viewer, id, act);
         async { Ok(TeamResult::Gone) }

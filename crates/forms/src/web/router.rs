@@ -20,13 +20,13 @@ use super::{get_handlers, login, notices, post_handlers, sse};
 /// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// The state that all handlers share: the questions, and the site.
-pub(super) struct AppState<D> {
+pub(super) struct PagesState<D> {
     pub(super) store: Arc<D>,
     pub(super) site: Arc<Site>,
     pub(super) streams: EventStreams,
 }
 
-impl<D> Clone for AppState<D> {
+impl<D> Clone for PagesState<D> {
     fn clone(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
@@ -44,7 +44,7 @@ impl<D> Clone for AppState<D> {
 /// session to their pages. Below the site's secret path are `/`, `/q/{id}` and below, `/events`, `/state`.
 pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let (prefix, base) = (site.prefix.clone(), site.base.clone());
-    let app = AppState {
+    let app = PagesState {
         store,
         site: Arc::new(site),
         streams: EventStreams::default(),
@@ -80,7 +80,7 @@ pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
 
 /// Returns the pages of a site where people log in: at plain paths, or below the secret one, with everything that a login
 /// needs beside them.
-fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
+fn behind_logins<D: QuestionStore>(app: PagesState<D>) -> Router {
     let (prefix, base) = (app.site.prefix.clone(), app.site.base.clone());
     let inside = |path: &str| format!("{base}{path}");
     let mut pages = pages_of_people(inside);
@@ -110,7 +110,7 @@ fn behind_logins<D: QuestionStore>(app: AppState<D>) -> Router {
 }
 
 /// Returns the pages of signed-in people, at the paths that `inside` derives from theirs.
-fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<AppState<D>> {
+fn pages_of_people<D: QuestionStore>(inside: impl Fn(&str) -> String) -> Router<PagesState<D>> {
     Router::new()
         .route(&inside("/"), get(get_handlers::queue::<D>))
         .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
@@ -131,7 +131,7 @@ async fn queue_is_below(uri: Uri) -> Response {
 /// Accepts only requests that are meant for this site and come from its person, and sets the security headers of every
 /// response.
 async fn guard<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -214,7 +214,7 @@ pub fn with_headers(app: Router, site: &Site) -> Router {
 }
 
 /// Shows how to sign in; a script sends a signed-in browser to the page that was meant.
-async fn outside<D: QuestionStore>(State(app): State<AppState<D>>, uri: Uri) -> Response {
+async fn outside<D: QuestionStore>(State(app): State<PagesState<D>>, uri: Uri) -> Response {
     let path = uri.path();
     let meant = path
         .strip_prefix(app.site.prefix.as_str())
@@ -365,13 +365,13 @@ pub(super) fn other_method(site: &Site) -> Response {
 }
 
 /// Responds that the address does not accept the request.
-async fn not_taken<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+async fn not_taken<D: QuestionStore>(State(app): State<PagesState<D>>) -> Response {
     other_method(&app.site)
 }
 
 /// Serves styles, scripts, icons and the manifest, none of which is secret.
 async fn asset<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Path(name): Path<String>,
 ) -> Response {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -408,7 +408,7 @@ async fn asset<D: QuestionStore>(
 
 /// Serves the parts of a question that have their own addresses.
 async fn part<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
     Path((id, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
@@ -421,7 +421,7 @@ async fn part<D: QuestionStore>(
 }
 
 async fn nowhere<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     viewer: Option<Extension<D::Viewer>>,
 ) -> Response {
     let Some(Extension(viewer)) = viewer else {

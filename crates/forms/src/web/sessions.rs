@@ -62,21 +62,21 @@ fn seconds(at: SystemTime) -> u64 {
 
 /// A login key that has not been used yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Login {
+struct LoginKey {
     digest: String,
     until: u64,
 }
 
 /// A browser that is signed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct BrowserSession {
     digest: String,
     created: u64,
     used: u64,
     browser: String,
 }
 
-impl Session {
+impl BrowserSession {
     /// Returns its name, eight hexadecimal digits, which grants nothing.
     pub fn id(&self) -> &str {
         self.digest.get(..8).unwrap_or_default()
@@ -127,9 +127,9 @@ pub struct SessionTable {
     /// The key of the authentication tags in forms and reviews.
     key: String,
     #[serde(default)]
-    logins: Vec<Login>,
+    logins: Vec<LoginKey>,
     #[serde(default)]
-    sessions: Vec<Session>,
+    sessions: Vec<BrowserSession>,
 }
 
 impl fmt::Debug for SessionTable {
@@ -184,7 +184,7 @@ impl SessionTable {
         if self.logins.len() >= MOST_LOGINS {
             self.logins.remove(0);
         }
-        self.logins.push(Login {
+        self.logins.push(LoginKey {
             digest: digest(&key),
             until: now.saturating_add(life.as_secs()),
         });
@@ -232,7 +232,7 @@ impl SessionTable {
                 self.sessions.remove(at);
             }
         }
-        let session = Session {
+        let session = BrowserSession {
             digest: digest(&cookie),
             created: now,
             used: now,
@@ -244,7 +244,7 @@ impl SessionTable {
     }
 
     /// Returns the session of this cookie, unless it has ended.
-    pub fn find(&self, cookie: &str, now: SystemTime) -> Option<&Session> {
+    pub fn find(&self, cookie: &str, now: SystemTime) -> Option<&BrowserSession> {
         let (digest, now) = (digest(cookie), seconds(now));
         self.sessions
             .iter()
@@ -252,7 +252,7 @@ impl SessionTable {
     }
 
     /// Returns `true` if the session's recorded use is so old that this one should be recorded.
-    pub(super) fn is_due(session: &Session, now: SystemTime) -> bool {
+    pub(super) fn is_due(session: &BrowserSession, now: SystemTime) -> bool {
         seconds(now) >= session.used.saturating_add(NOTED_EVERY.as_secs())
     }
 
@@ -267,9 +267,9 @@ impl SessionTable {
     }
 
     /// Returns the live sessions, the most recently used first.
-    pub fn live(&self, now: SystemTime) -> Vec<&Session> {
+    pub fn live(&self, now: SystemTime) -> Vec<&BrowserSession> {
         let now = seconds(now);
-        let mut live: Vec<&Session> = self
+        let mut live: Vec<&BrowserSession> = self
             .sessions
             .iter()
             .filter(|session| session.is_live(now))

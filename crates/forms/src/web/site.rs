@@ -14,7 +14,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
 use super::desktop_sign_in::{DesktopSignIn, OPENED_LIFE, OpenedPage};
-use super::sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
+use super::sessions::{BrowserSession, MemorySessions, NewSession, SessionStore, SessionTable};
 
 /// The default lifetime of an unused login link.
 const LOGIN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -429,7 +429,7 @@ impl Site {
         table: &'t SessionTable,
         headers: &HeaderMap,
         now: SystemTime,
-    ) -> Option<&'t Session> {
+    ) -> Option<&'t BrowserSession> {
         headers
             .get_all(header::COOKIE)
             .iter()

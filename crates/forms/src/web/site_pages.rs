@@ -7,7 +7,7 @@ use axum::response::Response;
 use mcp_elicit_core::text::beginning;
 
 use super::clock::ago;
-use super::page::{Act, NoticePage, Shell};
+use super::page::{NoticeLink, NoticePage, Shell};
 use super::router::{other_method, page};
 use super::site::Site;
 use super::site_templates::{
@@ -19,7 +19,7 @@ use crate::view::{countdown, sanitize};
 
 /// A notice.
 #[derive(Clone, Debug, Default)]
-pub struct Notice {
+pub struct SiteNotice {
     /// The heading.
     pub head: String,
     /// Whole sentences.
@@ -33,7 +33,7 @@ pub struct Notice {
 }
 
 /// Returns a page of this site with a notice.
-pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
+pub fn notice(site: &Site, status: StatusCode, notice: SiteNotice) -> Response {
     let acts = notice.links.into_iter();
     let template = NoticePage {
         shell: Shell {
@@ -47,7 +47,9 @@ pub fn notice(site: &Site, status: StatusCode, notice: Notice) -> Response {
         },
         head: notice.head,
         lines: notice.lines,
-        acts: acts.map(|(href, label)| Act { href, label }).collect(),
+        acts: acts
+            .map(|(href, label)| NoticeLink { href, label })
+            .collect(),
         close: None,
         forward: notice.forward,
         enter: None,

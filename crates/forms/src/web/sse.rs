@@ -11,7 +11,7 @@ use futures::stream;
 use serde_json::json;
 
 use super::question_store::{ListFilter, ListView, QuestionId, QuestionStore, StoredQuestion};
-use super::router::{self, AppState, store_failed};
+use super::router::{self, PagesState, store_failed};
 use super::streams::{LOOK_AGAIN, LoginCheck};
 use super::viewer::Viewer as _;
 
@@ -24,7 +24,7 @@ const ALIVE: Duration = Duration::from_secs(20);
 /// Sends an event each time the store changes. An event says that something has changed, and not what. The stream ends
 /// with the login of its request, and when its viewer has too many.
 pub(super) async fn events<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
     login: Option<Extension<LoginCheck>>,
 ) -> Response {
@@ -69,7 +69,7 @@ pub(super) async fn events<D: QuestionStore>(
 
 /// Returns the number of waiting questions.
 pub(super) async fn state<D: QuestionStore>(
-    State(app): State<AppState<D>>,
+    State(app): State<PagesState<D>>,
     Extension(viewer): Extension<D::Viewer>,
 ) -> Response {
     match app
@@ -91,7 +91,7 @@ pub(super) async fn state<D: QuestionStore>(
 
 /// Returns the state of a question (`true` while it waits) and the number of waiting questions.
 pub(super) async fn question_state<D: QuestionStore>(
-    app: &AppState<D>,
+    app: &PagesState<D>,
     viewer: &D::Viewer,
     id: String,
 ) -> Response {

@@ -14,12 +14,12 @@ const PLACES: usize = 15;
 
 /// A decimal as a whole number of units, each a tenth to the power of `places`.
 #[derive(Clone, Copy)]
-struct Decimal {
+struct ScaledDecimal {
     units: i128,
     places: usize,
 }
 
-impl Decimal {
+impl ScaledDecimal {
     fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -65,13 +65,13 @@ pub(super) fn stepped(
         (true, false) => least,
         (true, true) => "0",
     };
-    let now = Decimal::read(start)?;
-    let by = Decimal::read(if step.is_empty() { "1" } else { step })?;
+    let now = ScaledDecimal::read(start)?;
+    let by = ScaledDecimal::read(if step.is_empty() { "1" } else { step })?;
     let bound = |text: &str| {
         if text.is_empty() {
             None
         } else {
-            Decimal::read(text)
+            ScaledDecimal::read(text)
         }
     };
     let (least, most) = (bound(least), bound(most));

@@ -46,10 +46,10 @@ impl fmt::Debug for LoginCheck {
 /// assert_eq!(one.holder(), "ada");
 /// ```
 #[derive(Clone, Default)]
-pub struct EventStreams(Arc<Mutex<Open>>);
+pub struct EventStreams(Arc<Mutex<OpenStreams>>);
 
 #[derive(Default)]
-struct Open {
+struct OpenStreams {
     last: u64,
     /// The open streams of each holder, the oldest first.
     by_holder: HashMap<String, VecDeque<(u64, Arc<Notify>)>>,
@@ -71,7 +71,7 @@ pub struct EventStream {
 }
 
 impl EventStreams {
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenStreams> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -139,7 +139,7 @@ pub struct HistoryLine {
 
 /// An action of a team member, other than answering and leaving.
 #[derive(Clone, PartialEq, Eq)]
-pub enum TeamAct {
+pub enum MemberAct {
     /// Confirm exactly the answers of this digest.
     Confirm {
         /// The digest.
@@ -165,7 +165,7 @@ pub enum TeamAct {
     },
 }
 
-impl fmt::Debug for TeamAct {
+impl fmt::Debug for MemberAct {
     /// Formats the name of the action only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

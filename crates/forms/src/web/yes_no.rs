@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::answer::DraftValue;
 
-use super::page::Asked;
+use super::page::AskedParts;
 use crate::view::{Control, FieldView};
 
 /// Labels that say nothing besides the question.
@@ -38,7 +38,7 @@ impl YesNoPart {
     /// Returns the buttons for a form with one yes or no. `None` for other forms, and where a press would not be the
     /// whole answer: others must agree to it, an approval changes an argument, a warning must be confirmed, or a text is so
     /// long that its end is out of sight.
-    pub(super) fn of(views: &[FieldView], asked: &Asked) -> Option<Self> {
+    pub(super) fn of(views: &[FieldView], asked: &AskedParts) -> Option<Self> {
         let view = only_field(views)?;
         // Nobody agrees with one press while the end of a text is out of sight.
         let about = view.description.as_deref().unwrap_or_default();

@@ -7,7 +7,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_forms::view::{CallView, FrontendError, Origin, QuestionView};
-use mcp_elicit_forms::web::Browser;
+use mcp_elicit_forms::web::BrowserFrontend;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -95,7 +95,7 @@ pub(crate) fn in_seconds(seconds: u64) -> SystemTime {
 
 /// A person's question store with its server, and the links of its questions as they are announced.
 pub(crate) struct Asking {
-    pub(crate) browser: Browser,
+    pub(crate) browser: BrowserFrontend,
     /// `true` to offer declining permanently.
     pub(crate) offers: bool,
     links: mpsc::UnboundedReceiver<String>,
@@ -111,7 +111,7 @@ pub(crate) struct Asked {
 impl Asking {
     pub(crate) async fn start() -> Self {
         let (tell, links) = mpsc::unbounded_channel();
-        let browser = Browser::start().await.expect("a free port");
+        let browser = BrowserFrontend::start().await.expect("a free port");
         let browser =
             browser.announcing(move |link| tell.send(link.to_owned()).expect("the test listens"));
         Self {

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
 use mcp_elicit_forms::web::{
-    self, Audit, AuditChoice, AuditFilters, AuditLine, AuditQuestion, AuditRows, Notice,
-    OutcomeTone,
+    self, AuditChoice, AuditFilters, AuditLine, AuditPage, AuditQuestion, AuditRows, OutcomeTone,
+    SiteNotice,
 };
 use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::audit::{self, AuditFilter, AuditedEvent, AuditedQuestion, Member};
@@ -121,14 +121,14 @@ fn reader<'v>(gate: &Gate, viewer: Option<&'v Viewer>) -> Result<&'v SignedIn, B
         return Ok(signed_in);
     }
     let line = "Only auditors and administrators read the audit.";
-    let notice = Notice {
+    let notice = SiteNotice {
         head: "Not yours to read".to_owned(),
         lines: vec![line.to_owned()],
         links: vec![(
             format!("{}/", gate.site.path()),
             "Questions for you".to_owned(),
         )],
-        ..Notice::default()
+        ..SiteNotice::default()
     };
     Err(Box::new(web::notice(
         &gate.site,
@@ -166,7 +166,7 @@ pub(super) async fn audit(
     let (rows, older) = found;
     web::audit(
         &gate.site,
-        Audit {
+        AuditPage {
             name: signed_in.name.clone(),
             rows,
             older: older

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_forms::web::{self, Account, DeviceLine, Notice, PushAccount, SessionLine};
+use mcp_elicit_forms::web::{self, Account, DeviceLine, PushAccount, SessionLine, SiteNotice};
 use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::outbox::Reached;
@@ -319,7 +319,7 @@ async fn log_out(
         Some(address) => web::notice(
             &gate.site,
             StatusCode::OK,
-            Notice {
+            SiteNotice {
                 head: "Logged out here".to_owned(),
                 lines: vec!["One moment: the provider is told, too.".to_owned()],
                 links: vec![(address.clone(), "Log out at the provider".to_owned())],
@@ -341,7 +341,7 @@ async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
     let by_proxy = "The proxy in front of this inbox still knows who you are: the next page that you open logs you in again.";
     let more = matches!(gate.settings.mode, LoginMode::Proxy(_)).then_some(by_proxy);
     let lines = std::iter::once(line).chain(more);
-    let notice = Notice {
+    let notice = SiteNotice {
         head: "Logged out".to_owned(),
         lines: lines.map(str::to_owned).collect(),
         links: vec![(

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_forms::web::{self, LoginCheck, Notice, Site};
+use mcp_elicit_forms::web::{self, LoginCheck, Site, SiteNotice};
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::{Details, Event};
@@ -351,11 +351,11 @@ impl Gate {
         if is_other_needed {
             links.reverse();
         }
-        let notice = Notice {
+        let notice = SiteNotice {
             head: "You cannot log in".to_owned(),
             lines: vec![line],
             links,
-            ..Notice::default()
+            ..SiteNotice::default()
         };
         web::notice(&self.site, StatusCode::FORBIDDEN, notice)
     }
@@ -363,11 +363,11 @@ impl Gate {
     /// Returns a page with the reason why there is no login, and links to another.
     #[cfg(feature = "teams")]
     pub(super) fn try_again(&self, status: StatusCode, head: &str, line: String) -> Response {
-        let notice = Notice {
+        let notice = SiteNotice {
             head: head.to_owned(),
             lines: vec![line],
             links: self.login_links(),
-            ..Notice::default()
+            ..SiteNotice::default()
         };
         web::notice(&self.site, status, notice)
     }
@@ -390,10 +390,10 @@ impl Gate {
 
     /// Returns a page with a notice.
     pub(super) fn notice(&self, status: StatusCode, head: &str, line: &str) -> Response {
-        let notice = Notice {
+        let notice = SiteNotice {
             head: head.to_owned(),
             lines: vec![line.to_owned()],
-            ..Notice::default()
+            ..SiteNotice::default()
         };
         web::notice(&self.site, status, notice)
     }

@@ -1,6 +1,6 @@
 //! `inbox sessions`: the browsers that are signed in, by a link or as a person, and how to end their sessions.
 
-use mcp_elicit_forms::web::{Session, SessionStore as _};
+use mcp_elicit_forms::web::{BrowserSession, SessionStore as _};
 use mcp_elicit_inbox::direct_record::ON_COMMAND_LINE;
 use mcp_elicit_inbox::login::table::{EndedLogins, LoginSession};
 use mcp_elicit_inbox::state_folder::StateFolder;
@@ -58,7 +58,7 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn line(session: &Session) -> String {
+fn line(session: &BrowserSession) -> String {
     format!(
         "{}  signed in {}  last used {}  {}",
         session.id(),

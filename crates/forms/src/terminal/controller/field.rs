@@ -5,28 +5,28 @@ use mcp_elicit_core::answer::DraftValue;
 
 use super::{CHOOSE, Controller, FieldInput, NO_MATCH, SEND_NO, SEND_YES};
 use crate::terminal::editor::Editor;
-use crate::view::{Control, Effect, Event, Stage, date_time};
+use crate::view::{AnswerEvent, AnswerStage, Control, EventEffect, date_time};
 
 /// Shown when the zone was proposed.
 const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
 
 impl Controller {
-    pub(super) fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+    pub(super) fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> EventEffect {
         match key.code {
             KeyCode::Tab if self.wide => self.forth(index),
             KeyCode::BackTab if self.wide => self.fro(index),
-            KeyCode::Tab => self.state.handle(Event::Next),
-            KeyCode::BackTab => self.state.handle(Event::Back),
-            KeyCode::Char('s') if control => self.state.handle(Event::Review),
+            KeyCode::Tab => self.state.handle(AnswerEvent::Next),
+            KeyCode::BackTab => self.state.handle(AnswerEvent::Back),
+            KeyCode::Char('s') if control => self.state.handle(AnswerEvent::Review),
             _ => match self.inputs.get(index) {
                 Some(FieldInput::Editor(_)) => self.at_editor(index, key, control),
                 Some(FieldInput::Picker(_)) => self.at_picker(index, key, control),
-                None => Effect::Show,
+                None => EventEffect::Show,
             },
         }
     }
 
-    fn at_editor(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+    fn at_editor(&mut self, index: usize, key: KeyEvent, control: bool) -> EventEffect {
         let lines = self
             .state
             .fields()
@@ -36,7 +36,7 @@ impl Controller {
             .modifiers
             .intersects(KeyModifiers::ALT | KeyModifiers::SHIFT);
         let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index) else {
-            return Effect::Show;
+            return EventEffect::Show;
         };
         if !matches!(key.code, KeyCode::Char(_) | KeyCode::Enter) {
             editor.keep();
@@ -48,7 +48,7 @@ impl Controller {
                 if self.propose_zone(index) {
                     return self.typed(index);
                 }
-                return self.state.handle(Event::Next);
+                return self.state.handle(AnswerEvent::Next);
             }
             KeyCode::Left if word => editor.word_left(),
             KeyCode::Right if word => editor.word_right(),
@@ -105,7 +105,7 @@ impl Controller {
     }
 
     /// Counts up or down in a whole number; does nothing in other fields.
-    fn step(&mut self, index: usize, up: bool) -> Effect {
+    fn step(&mut self, index: usize, up: bool) -> EventEffect {
         if let Some(field) = self.state.fields().get(index)
             && let Control::Number {
                 whole: true,
@@ -140,53 +140,56 @@ impl Controller {
     }
 
     /// Updates the answer state with the field's current value.
-    pub(super) fn typed(&mut self, index: usize) -> Effect {
+    pub(super) fn typed(&mut self, index: usize) -> EventEffect {
         let typed = match self.inputs.get(index) {
             Some(FieldInput::Editor(editor)) if editor.text().is_empty() => DraftValue::Nothing,
             Some(FieldInput::Editor(editor)) => DraftValue::Text(editor.text().to_owned()),
             Some(FieldInput::Picker(picker)) => picker.chosen(),
             None => DraftValue::Nothing,
         };
-        self.state.handle(Event::Edit(index, typed))
+        self.state.handle(AnswerEvent::Edit(index, typed))
     }
 
     /// Moves to the next field, or to the buttons after the last.
-    fn forth(&mut self, index: usize) -> Effect {
+    fn forth(&mut self, index: usize) -> EventEffect {
         let last = index + 1 == self.state.fields().len();
         self.state.handle(if last {
-            Event::Review
+            AnswerEvent::Review
         } else {
-            Event::Goto(index + 1)
+            AnswerEvent::Goto(index + 1)
         })
     }
 
     /// Moves to the previous field.
-    fn fro(&mut self, index: usize) -> Effect {
-        self.state.handle(Event::Goto(index.saturating_sub(1)))
+    fn fro(&mut self, index: usize) -> EventEffect {
+        self.state
+            .handle(AnswerEvent::Goto(index.saturating_sub(1)))
     }
 
     /// Sends the choice of a form that only asks yes or no.
-    fn send_choice(&mut self, index: usize) -> Effect {
+    fn send_choice(&mut self, index: usize) -> EventEffect {
         let Some(FieldInput::Picker(picker)) = self.inputs.get_mut(index) else {
-            return Effect::Show;
+            return EventEffect::Show;
         };
         if !picker.is_somewhere() {
             self.notice = Some(CHOOSE);
-            return Effect::Show;
+            return EventEffect::Show;
         }
         picker.press();
         self.typed(index);
-        self.state.handle(Event::Next);
+        self.state.handle(AnswerEvent::Next);
         match self.state.stage() {
-            Stage::Review => self.state.handle(Event::Accept),
-            Stage::Warnings | Stage::Field(_) | Stage::Confirm => Effect::Show,
+            AnswerStage::Review => self.state.handle(AnswerEvent::Accept),
+            AnswerStage::Warnings | AnswerStage::Field(_) | AnswerStage::Confirm => {
+                EventEffect::Show
+            }
         }
     }
 
-    fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+    fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> EventEffect {
         let sends = self.sends_at_once();
         let Some(FieldInput::Picker(picker)) = self.inputs.get_mut(index) else {
-            return Effect::Show;
+            return EventEffect::Show;
         };
         match key.code {
             KeyCode::Enter if sends => return self.send_choice(index),
@@ -219,13 +222,13 @@ impl Controller {
                 }
                 picker.clear();
                 self.typed(index);
-                return self.state.handle(Event::Next);
+                return self.state.handle(AnswerEvent::Next);
             }
             KeyCode::Char(c) if !control && !picker.type_ahead(c) => {
                 self.notice = Some(NO_MATCH);
             }
             _ => {}
         }
-        Effect::Show
+        EventEffect::Show
     }
 }

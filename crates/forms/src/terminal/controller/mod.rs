@@ -7,9 +7,9 @@ use mcp_elicit_core::answer::DraftValue;
 
 use super::charset::Charset;
 use super::editor::Editor;
-use super::page::Frame;
+use super::page::ScreenFrame;
 use super::picker::Picker;
-use crate::view::{AnswerState, Control, Effect, Event, PendingView, Stage};
+use crate::view::{AnswerEvent, AnswerStage, AnswerState, Control, EventEffect, PendingView};
 
 /// The input of a field.
 pub(super) enum FieldInput {
@@ -21,7 +21,7 @@ pub(super) enum FieldInput {
 #[derive(Debug)]
 pub(super) struct Button {
     pub(super) label: &'static str,
-    pub(super) does: Event,
+    pub(super) does: AnswerEvent,
 }
 
 /// An answer state, the inputs of its fields, and the position of the cursor.
@@ -75,11 +75,11 @@ impl Confirmation {
         }
     }
 
-    fn event(self) -> Event {
+    fn event(self) -> AnswerEvent {
         match self {
-            Self::Cancel => Event::Cancel,
-            Self::Decline => Event::Decline,
-            Self::DeclineFromNowOn => Event::DeclineFromNowOn,
+            Self::Cancel => AnswerEvent::Cancel,
+            Self::Decline => AnswerEvent::Decline,
+            Self::DeclineFromNowOn => AnswerEvent::DeclineFromNowOn,
         }
     }
 }
@@ -161,34 +161,34 @@ impl Controller {
         let button = |label, does| Button { label, does };
         let link = self.state.question().as_link().is_some();
         match self.state.stage() {
-            Stage::Field(_) if !self.wide => Vec::new(),
-            Stage::Warnings => vec![
-                button("Answer anyway", Event::AllowCredentials),
-                button("Decline", Event::Decline),
-                button("Cancel", Event::Cancel),
+            AnswerStage::Field(_) if !self.wide => Vec::new(),
+            AnswerStage::Warnings => vec![
+                button("Answer anyway", AnswerEvent::AllowCredentials),
+                button("Decline", AnswerEvent::Decline),
+                button("Cancel", AnswerEvent::Cancel),
             ],
-            Stage::Confirm if link => vec![
-                button("Yes, open it", Event::Accept),
-                button("No, decline", Event::Decline),
-                button("Cancel", Event::Cancel),
+            AnswerStage::Confirm if link => vec![
+                button("Yes, open it", AnswerEvent::Accept),
+                button("No, decline", AnswerEvent::Decline),
+                button("Cancel", AnswerEvent::Cancel),
             ],
-            Stage::Confirm => {
+            AnswerStage::Confirm => {
                 vec![
-                    button("Yes", Event::Accept),
-                    button("No", Event::Decline),
-                    button("Cancel", Event::Cancel),
+                    button("Yes", AnswerEvent::Accept),
+                    button("No", AnswerEvent::Decline),
+                    button("Cancel", AnswerEvent::Cancel),
                 ]
             }
-            Stage::Field(_) | Stage::Review => vec![
-                button("Send", Event::Accept),
-                button("Decline", Event::Decline),
-                button("Cancel", Event::Cancel),
+            AnswerStage::Field(_) | AnswerStage::Review => vec![
+                button("Send", AnswerEvent::Accept),
+                button("Decline", AnswerEvent::Decline),
+                button("Cancel", AnswerEvent::Cancel),
             ],
         }
     }
 
     /// Handles one key.
-    pub(super) fn press(&mut self, mut key: KeyEvent) -> Effect {
+    pub(super) fn press(&mut self, mut key: KeyEvent) -> EventEffect {
         // The code that typing programs send for Enter.
         if key.code == KeyCode::Char('j') && key.modifiers == KeyModifiers::CONTROL {
             key = KeyEvent::from(KeyCode::Enter);
@@ -197,7 +197,7 @@ impl Controller {
         let decides = key.modifiers.contains(KeyModifiers::CONTROL)
             || matches!(key.code, KeyCode::Enter | KeyCode::Esc);
         if key.kind == KeyEventKind::Repeat && decides {
-            return Effect::Show;
+            return EventEffect::Show;
         }
         self.notice = None;
         let before = self.state.stage();
@@ -209,8 +209,8 @@ impl Controller {
     }
 
     /// Records the visible part of the page: a link can be accepted only after all of it was visible.
-    pub(super) fn looked_at(&mut self, frame: &Frame, width: usize) {
-        if self.state.stage() != Stage::Confirm || self.reading.is_some() {
+    pub(super) fn looked_at(&mut self, frame: &ScreenFrame, width: usize) {
+        if self.state.stage() != AnswerStage::Confirm || self.reading.is_some() {
             return;
         }
         let looked = &mut self.looked;
@@ -228,32 +228,32 @@ impl Controller {
     }
 
     /// Inserts pasted text, which never presses a button.
-    pub(super) fn paste(&mut self, text: &str) -> Effect {
+    pub(super) fn paste(&mut self, text: &str) -> EventEffect {
         self.notice = None;
         self.unsure = None;
-        if let Stage::Field(index) = self.state.stage()
+        if let AnswerStage::Field(index) = self.state.stage()
             && let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index)
         {
             editor.insert(text);
             return self.typed(index);
         }
-        Effect::Show
+        EventEffect::Show
     }
 
-    fn understand(&mut self, key: KeyEvent) -> Effect {
+    fn understand(&mut self, key: KeyEvent) -> EventEffect {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
-            return self.state.handle(Event::Interrupt);
+            return self.state.handle(AnswerEvent::Interrupt);
         }
         if self.reading.is_some() {
             self.read_on(key, control);
-            return Effect::Show;
+            return EventEffect::Show;
         }
         if let Some(unsure) = self.unsure.take() {
             match key.code {
                 KeyCode::Char('y' | 'Y') if !control => return self.state.handle(unsure.event()),
                 KeyCode::Char('n' | 'N' | 'r' | 'x') | KeyCode::Esc | KeyCode::Enter => {
-                    return Effect::Show;
+                    return EventEffect::Show;
                 }
                 _ => {}
             }
@@ -267,23 +267,23 @@ impl Controller {
             KeyCode::Char('x') if control => self.ask_about(Confirmation::Decline),
             KeyCode::Char('o') if control => {
                 self.reading = Some(0);
-                Effect::Show
+                EventEffect::Show
             }
             KeyCode::Char('d') if control && !self.is_editing_text() => {
-                self.state.handle(Event::End)
+                self.state.handle(AnswerEvent::End)
             }
             _ => match self.state.stage() {
-                Stage::Field(index) => self.at_field(index, key, control),
-                Stage::Review => self.at_review(key),
-                Stage::Confirm | Stage::Warnings => self.at_buttons(key),
+                AnswerStage::Field(index) => self.at_field(index, key, control),
+                AnswerStage::Review => self.at_review(key),
+                AnswerStage::Confirm | AnswerStage::Warnings => self.at_buttons(key),
             },
         }
     }
 
-    fn ask_about(&mut self, unsure: Confirmation) -> Effect {
+    fn ask_about(&mut self, unsure: Confirmation) -> EventEffect {
         self.unsure = Some(unsure);
         self.notice = Some(unsure.question(self.state.is_touched()));
-        Effect::Show
+        EventEffect::Show
     }
 
     fn read_on(&mut self, key: KeyEvent, control: bool) {
@@ -303,28 +303,30 @@ impl Controller {
     }
 
     fn is_editing_text(&self) -> bool {
-        matches!(self.state.stage(), Stage::Field(index)
+        matches!(self.state.stage(), AnswerStage::Field(index)
             if matches!(self.inputs.get(index), Some(FieldInput::Editor(editor)) if !editor.text().is_empty()))
     }
 
-    fn at_review(&mut self, key: KeyEvent) -> Effect {
+    fn at_review(&mut self, key: KeyEvent) -> EventEffect {
         let fields = self.state.fields().len();
         let last = fields + self.buttons().len() - 1;
         if self.wide && matches!(key.code, KeyCode::Up | KeyCode::BackTab) {
-            return self.state.handle(Event::Goto(fields.saturating_sub(1)));
+            return self
+                .state
+                .handle(AnswerEvent::Goto(fields.saturating_sub(1)));
         }
         self.at = match (key.code, self.at) {
             (KeyCode::Char('y' | 'Y'), _) => {
                 self.notice = Some(PRESS);
                 Some(fields)
             }
-            (KeyCode::BackTab, _) => return self.state.handle(Event::Back),
+            (KeyCode::BackTab, _) => return self.state.handle(AnswerEvent::Back),
             (KeyCode::Enter, None) => {
                 self.notice = Some(CHOOSE_SEND);
                 None
             }
             (KeyCode::Enter, Some(at)) if at < fields => {
-                return self.state.handle(Event::Goto(at));
+                return self.state.handle(AnswerEvent::Goto(at));
             }
             (KeyCode::Enter, Some(at)) => return self.push(at - fields),
             (KeyCode::Up, None) => Some(fields.saturating_sub(1)),
@@ -334,12 +336,12 @@ impl Controller {
             (KeyCode::Down | KeyCode::Right | KeyCode::Tab, Some(at)) => Some((at + 1).min(last)),
             (_, at) => at,
         };
-        Effect::Show
+        EventEffect::Show
     }
 
-    fn at_buttons(&mut self, key: KeyEvent) -> Effect {
+    fn at_buttons(&mut self, key: KeyEvent) -> EventEffect {
         let count = self.buttons().len();
-        let confirm = self.state.stage() == Stage::Confirm;
+        let confirm = self.state.stage() == AnswerStage::Confirm;
         let scrolls = self.scrolls();
         match (key.code, self.at) {
             (KeyCode::Char('y' | 'Y'), _) | (KeyCode::Enter | KeyCode::Char(' '), Some(0))
@@ -373,12 +375,12 @@ impl Controller {
             }
             _ => {}
         }
-        Effect::Show
+        EventEffect::Show
     }
 
     /// Returns `true` if the page is a link's and longer than the screen, so that arrow keys scroll it.
     pub(super) fn scrolls(&self) -> bool {
-        self.state.stage() == Stage::Confirm
+        self.state.stage() == AnswerStage::Confirm
             && self.state.question().as_link().is_some()
             && self.looked.longer
     }
@@ -388,10 +390,10 @@ impl Controller {
         self.state.question().as_link().is_some() && !self.looked.whole
     }
 
-    fn push(&mut self, button: usize) -> Effect {
+    fn push(&mut self, button: usize) -> EventEffect {
         match self.buttons().into_iter().nth(button) {
             Some(button) => self.state.handle(button.does),
-            None => Effect::Show,
+            None => EventEffect::Show,
         }
     }
 
@@ -399,8 +401,11 @@ impl Controller {
     /// since Enter may still be held down.
     fn reset_focus(&mut self, key: Option<KeyCode>) {
         self.at = match self.state.stage() {
-            Stage::Review if key != Some(KeyCode::Enter) => Some(self.state.fields().len()),
-            Stage::Review | Stage::Confirm | Stage::Warnings | Stage::Field(_) => None,
+            AnswerStage::Review if key != Some(KeyCode::Enter) => Some(self.state.fields().len()),
+            AnswerStage::Review
+            | AnswerStage::Confirm
+            | AnswerStage::Warnings
+            | AnswerStage::Field(_) => None,
         };
     }
 }

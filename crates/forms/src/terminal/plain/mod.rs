@@ -12,10 +12,10 @@ use mcp_elicit_core::answer::{DraftValue, Outcome};
 use self::parse_line::ParsedLine;
 use super::echo::{Echo, Hidden};
 use super::handle::QuestionHandle;
-use super::lines::{Lines, Waited};
+use super::lines::{TimedLines, Waited};
 use crate::view::{
-    AnswerState, Control, Effect, Event, FieldView, FrontendError, QuestionView, Stage, Submission,
-    date_time, phrases,
+    AnswerEvent, AnswerStage, AnswerState, Control, EventEffect, FieldView, FrontendError,
+    QuestionView, Submission, date_time, phrases,
 };
 
 /// The interval at which the handle and the deadline are checked while a line is awaited.
@@ -37,7 +37,7 @@ pub(super) const EARLY: &str = "! That came before you could read this: type it 
 
 /// The settings of line mode.
 pub(super) struct Plain<'a> {
-    pub(super) lines: &'a mut Lines,
+    pub(super) lines: &'a mut TimedLines,
     pub(super) out: &'a mut (dyn Write + Send),
     /// Hides secrets while they are typed.
     pub(super) echo: &'a Echo,
@@ -56,13 +56,13 @@ pub(super) struct Plain<'a> {
 }
 
 /// The result of waiting for a line.
-enum Read {
+enum LineRead {
     /// The line.
     Line(String),
     /// A line that came too early.
     Early,
     /// The event that came first.
-    Event(Event),
+    Event(AnswerEvent),
 }
 
 impl Plain<'_> {
@@ -87,33 +87,33 @@ impl Plain<'_> {
             }
             let before = state.stage();
             let effect = match self.line(question)? {
-                Read::Line(line) => self.hear(&mut state, &line)?,
-                Read::Early => {
+                LineRead::Line(line) => self.hear(&mut state, &line)?,
+                LineRead::Early => {
                     self.indented(EARLY)?;
                     self.discard_typed();
                     fresh = false;
                     continue;
                 }
-                Read::Event(Event::End) if self.may_end_here(&state) => {
+                LineRead::Event(AnswerEvent::End) if self.may_end_here(&state) => {
                     writeln!(self.out)?;
-                    state.handle(Event::Review)
+                    state.handle(AnswerEvent::Review)
                 }
-                Read::Event(event) => state.handle(event),
+                LineRead::Event(event) => state.handle(event),
             };
             match effect {
-                Effect::Show => {}
-                Effect::Done(outcome) => {
+                EventEffect::Show => {}
+                EventEffect::Done(outcome) => {
                     self.done(question, &outcome)?;
                     return Ok(state.submission(outcome));
                 }
-                Effect::Over(why) => {
+                EventEffect::Over(why) => {
                     writeln!(self.out)?;
                     self.say(&phrases::over(&why))?;
                     return Err(why);
                 }
             }
             fresh = state.stage() != before;
-            unread = fresh && !matches!(state.stage(), Stage::Field(_));
+            unread = fresh && !matches!(state.stage(), AnswerStage::Field(_));
             tries = if fresh { 0 } else { tries + 1 };
             if tries == TRIES && !self.person {
                 return Err(FrontendError::Refused {
@@ -121,9 +121,9 @@ impl Plain<'_> {
                     field: state.field_name(),
                 });
             }
-            if state.stage() == Stage::Review && !self.person {
+            if state.stage() == AnswerStage::Review && !self.person {
                 self.review(&state)?;
-                if let Effect::Done(outcome) = state.handle(Event::Accept) {
+                if let EventEffect::Done(outcome) = state.handle(AnswerEvent::Accept) {
                     return Ok(state.submission(outcome));
                 }
             }
@@ -133,7 +133,7 @@ impl Plain<'_> {
     /// Returns `true` if the end of a pipe may complete the answer: something was answered, and only optional fields
     /// are left, which an empty line would skip.
     fn may_end_here(&self, state: &AnswerState) -> bool {
-        let Stage::Field(here) = state.stage() else {
+        let AnswerStage::Field(here) = state.stage() else {
             return false;
         };
         let fields = state.fields().iter().enumerate();
@@ -146,7 +146,7 @@ impl Plain<'_> {
 
     /// Hides typed text in a field that asks for a credential, and says so.
     fn hide(&mut self, state: &AnswerState) -> io::Result<Option<Hidden>> {
-        let Stage::Field(index) = state.stage() else {
+        let AnswerStage::Field(index) = state.stage() else {
             return Ok(None);
         };
         let is_secret = state
@@ -223,17 +223,17 @@ impl Plain<'_> {
 
     fn prompt(&mut self, state: &AnswerState, fresh: bool) -> io::Result<()> {
         // The lines of fields may be typed ahead: the review comes after them.
-        if fresh && matches!(state.stage(), Stage::Warnings | Stage::Confirm) {
+        if fresh && matches!(state.stage(), AnswerStage::Warnings | AnswerStage::Confirm) {
             self.discard_typed();
         }
         match state.stage() {
-            Stage::Warnings => write!(self.out, "Type allow to answer anyway: ")?,
-            Stage::Confirm => write!(
+            AnswerStage::Warnings => write!(self.out, "Type allow to answer anyway: ")?,
+            AnswerStage::Confirm => write!(
                 self.out,
                 "{} (yes, no): ",
                 phrases::confirm(state.question())
             )?,
-            Stage::Review => {
+            AnswerStage::Review => {
                 if fresh {
                     self.review(state)?;
                     self.discard_typed();
@@ -243,7 +243,7 @@ impl Plain<'_> {
                     "Send this? (yes, or a number to change that answer): "
                 )?;
             }
-            Stage::Field(index) => self.prompt_field(state, index, fresh)?,
+            AnswerStage::Field(index) => self.prompt_field(state, index, fresh)?,
         }
         self.out.flush()
     }
@@ -316,58 +316,58 @@ impl Plain<'_> {
     }
 
     /// Reads a line, or returns the event that came first.
-    fn line(&mut self, question: &QuestionView) -> Result<Read, FrontendError> {
+    fn line(&mut self, question: &QuestionView) -> Result<LineRead, FrontendError> {
         loop {
             let waited = self.lines.next(TICK)?;
             if let Some(why) = self.handle.withdrawn() {
-                return Ok(Read::Event(Event::Withdrawn(why)));
+                return Ok(LineRead::Event(AnswerEvent::Withdrawn(why)));
             }
             let now = (self.clock)();
             if question.is_over(now) {
-                return Ok(Read::Event(Event::Time(now)));
+                return Ok(LineRead::Event(AnswerEvent::Time(now)));
             }
             match waited {
                 Waited::Cut(_) if !self.person => {
                     self.answered = false;
                     writeln!(self.out)?;
                     self.say(CUT)?;
-                    return Ok(Read::Event(Event::End));
+                    return Ok(LineRead::Event(AnswerEvent::End));
                 }
                 Waited::Line(line) | Waited::Cut(line) => {
                     // Input that was not typed was not echoed either, so the prompt's line is still open.
                     if !self.person {
                         writeln!(self.out)?;
                     }
-                    return Ok(Read::Line(line));
+                    return Ok(LineRead::Line(line));
                 }
-                Waited::Early => return Ok(Read::Early),
-                Waited::End => return Ok(Read::Event(Event::End)),
+                Waited::Early => return Ok(LineRead::Early),
+                Waited::End => return Ok(LineRead::Event(AnswerEvent::End)),
                 Waited::NotYet => {}
             }
         }
     }
 
-    fn hear(&mut self, state: &mut AnswerState, line: &str) -> io::Result<Effect> {
+    fn hear(&mut self, state: &mut AnswerState, line: &str) -> io::Result<EventEffect> {
         Ok(match parse_line::parse(state, line) {
             ParsedLine::Event(event) => state.handle(event),
             ParsedLine::Answer(index, typed) => {
                 if let Some(proposal) = self.with_zone(state, index, &typed) {
                     self.indented("! Is this the time zone you mean? An empty line takes it.")?;
-                    return Ok(state.handle(Event::Edit(index, proposal)));
+                    return Ok(state.handle(AnswerEvent::Edit(index, proposal)));
                 }
                 let said = !line.trim().is_empty() && !matches!(typed, DraftValue::Nothing);
-                state.handle(Event::Edit(index, typed));
-                let effect = state.handle(Event::Next);
-                self.answered |= said && state.stage() != Stage::Field(index);
+                state.handle(AnswerEvent::Edit(index, typed));
+                let effect = state.handle(AnswerEvent::Next);
+                self.answered |= said && state.stage() != AnswerStage::Field(index);
                 effect
             }
             ParsedLine::Help => {
                 self.help(state)?;
-                Effect::Show
+                EventEffect::Show
             }
             ParsedLine::Unclear(why) => {
                 self.indented(&format!("! {why}"))?;
-                Effect::Show
+                EventEffect::Show
             }
         })
     }
@@ -389,7 +389,7 @@ impl Plain<'_> {
     }
 
     fn help(&mut self, state: &AnswerState) -> io::Result<()> {
-        if let Stage::Field(index) = state.stage()
+        if let AnswerStage::Field(index) = state.stage()
             && let Some(field) = state.fields().get(index)
         {
             self.describe(state, index, field)?;

@@ -2,13 +2,13 @@
 
 use mcp_elicit_core::answer::DraftValue;
 
-use crate::view::{AnswerState, Control, Event, FieldView, Pick, Stage};
+use crate::view::{AnswerEvent, AnswerStage, AnswerState, Control, FieldView, Pick};
 
 /// The meaning of a line.
 #[derive(Debug)]
 pub(super) enum ParsedLine {
     /// An event of the question.
-    Event(Event),
+    Event(AnswerEvent),
     /// The field with this index was answered; if the answer is valid, the next one follows.
     Answer(usize, DraftValue),
     /// A request for an explanation of the choices.
@@ -22,19 +22,19 @@ pub(super) fn parse(state: &AnswerState, line: &str) -> ParsedLine {
     let line = line.trim();
     match line {
         "?" | ":?" | ":help" => return ParsedLine::Help,
-        ":back" => return ParsedLine::Event(Event::Back),
-        ":decline" => return ParsedLine::Event(Event::Decline),
-        ":cancel" => return ParsedLine::Event(Event::Cancel),
+        ":back" => return ParsedLine::Event(AnswerEvent::Back),
+        ":decline" => return ParsedLine::Event(AnswerEvent::Decline),
+        ":cancel" => return ParsedLine::Event(AnswerEvent::Cancel),
         ":never" if state.offers_from_now_on() => {
-            return ParsedLine::Event(Event::DeclineFromNowOn);
+            return ParsedLine::Event(AnswerEvent::DeclineFromNowOn);
         }
         _ => {}
     }
     match state.stage() {
-        Stage::Warnings => allow_credentials(line),
-        Stage::Confirm => yes_or_no(line, Event::Accept),
-        Stage::Review => review(state, line),
-        Stage::Field(index) => match state.fields().get(index) {
+        AnswerStage::Warnings => allow_credentials(line),
+        AnswerStage::Confirm => yes_or_no(line, AnswerEvent::Accept),
+        AnswerStage::Review => review(state, line),
+        AnswerStage::Field(index) => match state.fields().get(index) {
             Some(field) => {
                 let right = state.problems(index).is_empty();
                 answer(
@@ -48,14 +48,14 @@ pub(super) fn parse(state: &AnswerState, line: &str) -> ParsedLine {
                     line,
                 )
             }
-            None => ParsedLine::Event(Event::Review),
+            None => ParsedLine::Event(AnswerEvent::Review),
         },
     }
 }
 
 fn allow_credentials(line: &str) -> ParsedLine {
     if line.eq_ignore_ascii_case("allow") {
-        ParsedLine::Event(Event::AllowCredentials)
+        ParsedLine::Event(AnswerEvent::AllowCredentials)
     } else {
         ParsedLine::Unclear(
             "Type allow to answer anyway, :decline to say no, or :cancel to leave.".to_owned(),
@@ -63,10 +63,10 @@ fn allow_credentials(line: &str) -> ParsedLine {
     }
 }
 
-fn yes_or_no(line: &str, yes: Event) -> ParsedLine {
+fn yes_or_no(line: &str, yes: AnswerEvent) -> ParsedLine {
     match line.to_ascii_lowercase().as_str() {
         "y" | "yes" => ParsedLine::Event(yes),
-        "n" | "no" => ParsedLine::Event(Event::Decline),
+        "n" | "no" => ParsedLine::Event(AnswerEvent::Decline),
         _ => {
             ParsedLine::Unclear("Type yes or no, or :cancel to leave without choosing.".to_owned())
         }
@@ -76,14 +76,14 @@ fn yes_or_no(line: &str, yes: Event) -> ParsedLine {
 fn review(state: &AnswerState, line: &str) -> ParsedLine {
     match line.parse::<usize>() {
         Ok(number) if (1..=state.fields().len()).contains(&number) => {
-            ParsedLine::Event(Event::Goto(number - 1))
+            ParsedLine::Event(AnswerEvent::Goto(number - 1))
         }
         Ok(_) => ParsedLine::Unclear(format!(
             "There are {} answers to change.",
             state.fields().len()
         )),
         Err(_) => match line.to_ascii_lowercase().as_str() {
-            "y" | "yes" | "send" => ParsedLine::Event(Event::Accept),
+            "y" | "yes" | "send" => ParsedLine::Event(AnswerEvent::Accept),
             "n" | "no" => ParsedLine::Unclear(
                 "Nothing is sent yet. Type a number to change that answer, :decline or :cancel."
                     .to_owned(),

@@ -36,9 +36,9 @@ fn text(text: &str) -> DraftValue {
     DraftValue::Text(text.to_owned())
 }
 
-fn content(effect: &Effect) -> serde_json::Value {
+fn content(effect: &EventEffect) -> serde_json::Value {
     match effect {
-        Effect::Done(Outcome::Accept(answers)) => answers.to_value(),
+        EventEffect::Done(Outcome::Accept(answers)) => answers.to_value(),
         other => panic!("not accepted: {other:?}"),
     }
 }
@@ -46,13 +46,13 @@ fn content(effect: &Effect) -> serde_json::Value {
 #[test]
 fn from_the_first_field_to_the_answer() {
     let mut state = state(DEPLOY);
-    assert_eq!(state.stage(), Stage::Field(0));
-    state.handle(Event::Edit(0, picked("production")));
+    assert_eq!(state.stage(), AnswerStage::Field(0));
+    state.handle(AnswerEvent::Edit(0, picked("production")));
     for _ in 0..3 {
-        state.handle(Event::Next);
+        state.handle(AnswerEvent::Next);
     }
-    assert_eq!(state.stage(), Stage::Review);
-    let effect = state.handle(Event::Accept);
+    assert_eq!(state.stage(), AnswerStage::Review);
+    let effect = state.handle(AnswerEvent::Accept);
     assert_eq!(
         content(&effect),
         json!({"environment": "production", "replicas": 2})
@@ -62,17 +62,17 @@ fn from_the_first_field_to_the_answer() {
 #[test]
 fn a_wrong_field_is_not_left_forwards_but_is_left_backwards() {
     let mut state = state(DEPLOY);
-    state.handle(Event::Next);
-    assert_eq!(state.stage(), Stage::Field(0));
+    state.handle(AnswerEvent::Next);
+    assert_eq!(state.stage(), AnswerStage::Field(0));
     assert_eq!(state.errors(0).len(), 1);
-    state.handle(Event::Edit(0, picked("staging")));
+    state.handle(AnswerEvent::Edit(0, picked("staging")));
     assert!(state.errors(0).is_empty());
-    state.handle(Event::Next);
-    state.handle(Event::Edit(1, text("99")));
-    state.handle(Event::Next);
-    assert_eq!(state.stage(), Stage::Field(1));
-    state.handle(Event::Back);
-    assert_eq!(state.stage(), Stage::Field(0));
+    state.handle(AnswerEvent::Next);
+    state.handle(AnswerEvent::Edit(1, text("99")));
+    state.handle(AnswerEvent::Next);
+    assert_eq!(state.stage(), AnswerStage::Field(1));
+    state.handle(AnswerEvent::Back);
+    assert_eq!(state.stage(), AnswerStage::Field(0));
     assert_eq!(
         state.shown(1).as_deref(),
         Some("99"),
@@ -85,7 +85,7 @@ fn nothing_is_called_wrong_before_it_was_touched_or_tried() {
     let mut state = state(DEPLOY);
     assert!(state.errors(0).is_empty());
     assert_eq!(state.problems(0).len(), 1);
-    state.handle(Event::Edit(2, text("too long")));
+    state.handle(AnswerEvent::Edit(2, text("too long")));
     assert!(
         !state.errors(2).is_empty(),
         "typing is checked as it happens"
@@ -96,27 +96,27 @@ fn nothing_is_called_wrong_before_it_was_touched_or_tried() {
 #[test]
 fn the_review_is_not_reached_past_a_wrong_field() {
     let mut state = state(DEPLOY);
-    state.handle(Event::Edit(0, picked("staging")));
-    state.handle(Event::Edit(2, text("too long")));
-    state.handle(Event::Review);
-    assert_eq!(state.stage(), Stage::Field(2));
+    state.handle(AnswerEvent::Edit(0, picked("staging")));
+    state.handle(AnswerEvent::Edit(2, text("too long")));
+    state.handle(AnswerEvent::Review);
+    assert_eq!(state.stage(), AnswerStage::Field(2));
     assert!(
-        matches!(state.handle(Event::Accept), Effect::Show),
+        matches!(state.handle(AnswerEvent::Accept), EventEffect::Show),
         "and nothing wrong is sent"
     );
-    assert_eq!(state.stage(), Stage::Field(2));
+    assert_eq!(state.stage(), AnswerStage::Field(2));
 }
 
 #[test]
 fn a_change_from_the_review_leads_back_to_it() {
     let mut state = state(DEPLOY);
-    state.handle(Event::Edit(0, picked("staging")));
-    state.handle(Event::Review);
-    state.handle(Event::Goto(1));
-    state.handle(Event::Edit(1, text("3")));
-    state.handle(Event::Next);
-    assert_eq!(state.stage(), Stage::Review);
-    let effect = state.handle(Event::Accept);
+    state.handle(AnswerEvent::Edit(0, picked("staging")));
+    state.handle(AnswerEvent::Review);
+    state.handle(AnswerEvent::Goto(1));
+    state.handle(AnswerEvent::Edit(1, text("3")));
+    state.handle(AnswerEvent::Next);
+    assert_eq!(state.stage(), AnswerStage::Review);
+    let effect = state.handle(AnswerEvent::Accept);
     assert_eq!(
         content(&effect),
         json!({"environment": "staging", "replicas": 3})
@@ -125,21 +125,24 @@ fn a_change_from_the_review_leads_back_to_it() {
 
 #[test]
 fn only_the_person_declines_or_cancels() {
-    let ends = |event: Event| state(DEPLOY).handle(event);
+    let ends = |event: AnswerEvent| state(DEPLOY).handle(event);
     assert!(matches!(
-        ends(Event::Decline),
-        Effect::Done(Outcome::Decline)
-    ));
-    assert!(matches!(ends(Event::Cancel), Effect::Done(Outcome::Cancel)));
-    assert!(matches!(
-        ends(Event::Interrupt),
-        Effect::Over(FrontendError::Interrupted)
+        ends(AnswerEvent::Decline),
+        EventEffect::Done(Outcome::Decline)
     ));
     assert!(matches!(
-        ends(Event::Withdrawn("x".into())),
-        Effect::Over(FrontendError::Withdrawn { .. })
+        ends(AnswerEvent::Cancel),
+        EventEffect::Done(Outcome::Cancel)
     ));
-    let Effect::Over(FrontendError::EndOfInput { field }) = ends(Event::End) else {
+    assert!(matches!(
+        ends(AnswerEvent::Interrupt),
+        EventEffect::Over(FrontendError::Interrupted)
+    ));
+    assert!(matches!(
+        ends(AnswerEvent::Withdrawn("x".into())),
+        EventEffect::Over(FrontendError::Withdrawn { .. })
+    ));
+    let EventEffect::Over(FrontendError::EndOfInput { field }) = ends(AnswerEvent::End) else {
         panic!()
     };
     assert_eq!(field.as_deref(), Some("environment"));
@@ -151,31 +154,34 @@ fn time_runs_out_at_the_deadline_and_not_before() {
     let form = Form::parse(DEPLOY).unwrap();
     let mut state = AnswerState::new(QuestionView::form(Origin::new("demo"), "?", form).until(end));
     let before = end - Duration::from_millis(1);
-    assert!(matches!(state.handle(Event::Time(before)), Effect::Show));
     assert!(matches!(
-        state.handle(Event::Time(end)),
-        Effect::Over(FrontendError::Expired)
+        state.handle(AnswerEvent::Time(before)),
+        EventEffect::Show
+    ));
+    assert!(matches!(
+        state.handle(AnswerEvent::Time(end)),
+        EventEffect::Over(FrontendError::Expired)
     ));
 }
 
 #[test]
 fn a_form_without_fields_is_a_plain_confirmation() {
     let mut state = state(r#"{"type":"object","properties":{}}"#);
-    assert_eq!(state.stage(), Stage::Confirm);
+    assert_eq!(state.stage(), AnswerStage::Confirm);
     assert!(
-        matches!(state.handle(Event::Next), Effect::Show),
+        matches!(state.handle(AnswerEvent::Next), EventEffect::Show),
         "going on is not agreeing"
     );
-    assert_eq!(content(&state.handle(Event::Accept)), json!({}));
+    assert_eq!(content(&state.handle(AnswerEvent::Accept)), json!({}));
 }
 
 #[test]
 fn agreeing_to_a_link_is_a_visit() {
     let mut state = link();
-    assert_eq!(state.stage(), Stage::Confirm);
+    assert_eq!(state.stage(), AnswerStage::Confirm);
     assert!(matches!(
-        state.handle(Event::Accept),
-        Effect::Done(Outcome::Visit)
+        state.handle(AnswerEvent::Accept),
+        EventEffect::Done(Outcome::Visit)
     ));
 }
 
@@ -186,7 +192,7 @@ fn what_will_be_sent_is_told_apart_from_what_was_typed() {
         "t":{"type":"string","format":"date-time"},"c":{"type":"string","oneOf":[{"const":"a","title":"Apple"}]},"b":{"type":"boolean"}}}"#,
     );
     let mut told = |index: usize, typed: DraftValue| {
-        state.handle(Event::Edit(index, typed));
+        state.handle(AnswerEvent::Edit(index, typed));
         (
             state.sent(index).map(|sent| sent.concat()),
             state.understood(index),
@@ -221,21 +227,21 @@ fn what_will_be_sent_is_told_apart_from_what_was_typed() {
 #[test]
 fn events_for_fields_that_are_none_do_nothing() {
     let mut state = state(DEPLOY);
-    state.handle(Event::Edit(99, text("x")));
-    state.handle(Event::Goto(99));
-    assert_eq!(state.stage(), Stage::Field(0));
+    state.handle(AnswerEvent::Edit(99, text("x")));
+    state.handle(AnswerEvent::Goto(99));
+    assert_eq!(state.stage(), AnswerStage::Field(0));
     assert!(!state.is_touched());
     let mut link = link();
-    link.handle(Event::Goto(0));
-    link.handle(Event::Review);
-    link.handle(Event::Back);
-    assert_eq!(link.stage(), Stage::Confirm);
+    link.handle(AnswerEvent::Goto(0));
+    link.handle(AnswerEvent::Review);
+    link.handle(AnswerEvent::Back);
+    assert_eq!(link.stage(), AnswerStage::Confirm);
 }
 
 #[test]
 fn declining_from_now_on_is_only_said_where_it_was_offered() {
     let said = |mut state: AnswerState| {
-        let Effect::Done(outcome) = state.handle(Event::DeclineFromNowOn) else {
+        let EventEffect::Done(outcome) = state.handle(AnswerEvent::DeclineFromNowOn) else {
             panic!()
         };
         let reply = state.submission(outcome);
@@ -249,18 +255,21 @@ fn declining_from_now_on_is_only_said_where_it_was_offered() {
 #[test]
 fn a_form_that_wants_a_secret_is_not_sent_until_the_person_insists() {
     let mut state = state(r#"{"type":"object","properties":{"password":{"type":"string"}}}"#);
-    assert_eq!(state.stage(), Stage::Warnings);
-    state.handle(Event::Goto(0));
-    state.handle(Event::Edit(0, text("hunter2")));
-    assert!(matches!(state.handle(Event::Accept), Effect::Show));
-    assert_eq!(state.stage(), Stage::Warnings);
-    state.handle(Event::AllowCredentials);
-    state.handle(Event::Edit(0, text("hunter2")));
+    assert_eq!(state.stage(), AnswerStage::Warnings);
+    state.handle(AnswerEvent::Goto(0));
+    state.handle(AnswerEvent::Edit(0, text("hunter2")));
+    assert!(matches!(
+        state.handle(AnswerEvent::Accept),
+        EventEffect::Show
+    ));
+    assert_eq!(state.stage(), AnswerStage::Warnings);
+    state.handle(AnswerEvent::AllowCredentials);
+    state.handle(AnswerEvent::Edit(0, text("hunter2")));
     assert!(state.fields()[0].is_secret);
     assert_eq!(state.shown(0).as_deref(), Some("(hidden)"));
     assert_eq!(state.sent(0), Some(vec!["(hidden)".to_owned()]));
-    state.handle(Event::Review);
-    let Effect::Done(outcome) = state.handle(Event::Accept) else {
+    state.handle(AnswerEvent::Review);
+    let EventEffect::Done(outcome) = state.handle(AnswerEvent::Accept) else {
         panic!()
     };
     assert!(state.submission(outcome).allows_credentials);

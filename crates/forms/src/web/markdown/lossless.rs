@@ -55,7 +55,7 @@ const MARKS: &str = "#>-+*_`[]()<=~!.\n\r\t ";
 
 /// Returns `true` if the events of a message, with their places in it, show all of it.
 pub(super) fn is_lossless(text: &str, events: &[(Event<'_>, Range<usize>)]) -> bool {
-    let mut check = Check {
+    let mut check = LosslessCheck {
         text,
         is_shown: vec![false; text.len()],
     };
@@ -92,13 +92,13 @@ fn hides_a_number(text: &str, events: &[(Event<'_>, Range<usize>)]) -> bool {
     })
 }
 
-struct Check<'t> {
+struct LosslessCheck<'t> {
     text: &'t str,
     /// By byte.
     is_shown: Vec<bool>,
 }
 
-impl Check<'_> {
+impl LosslessCheck<'_> {
     fn take(&mut self, event: &Event<'_>, place: Range<usize>) -> bool {
         let written = &self.text[place.clone()];
         match event {
