@@ -32,11 +32,11 @@ pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 /// println!("{:?}", audit.counters());
 /// ```
 pub struct AuditLog<W> {
-    shared: Arc<Shared<W>>,
+    shared: Arc<SharedAudit<W>>,
 }
 
 /// The parts that clones of an audit share.
-struct Shared<W> {
+struct SharedAudit<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
     counters: Mutex<AuditCounters>,
@@ -61,7 +61,7 @@ impl<W: Write + Send + 'static> AuditLog<W> {
     /// ```
     pub fn new(out: W) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedAudit {
                 out: Mutex::new(out),
                 open: Mutex::default(),
                 counters: Mutex::default(),

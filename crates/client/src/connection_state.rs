@@ -16,14 +16,14 @@ use crate::dispatch::QuestionError;
 /// The state of one connection. Cloned handles share it.
 #[derive(Clone, Default)]
 pub(crate) struct ConnectionState {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ConnectionFacts>>,
     /// The number of the server's messages, to distinguish silence from work.
     signs_of_life: Arc<watch::Sender<u64>>,
-    visits: Arc<watch::Sender<Visits>>,
+    visits: Arc<watch::Sender<UrlQuestions>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionFacts {
     /// The revision requested in the handshake; `None` while the era is being detected.
     pinned: Option<Revision>,
     spoken: Option<Revision>,
@@ -80,13 +80,13 @@ impl Interruption {
 
 /// The url questions of this connection (2025-11-25), by `elicitationId`.
 #[derive(Default)]
-struct Visits {
+struct UrlQuestions {
     known: BTreeSet<String>,
     done: BTreeSet<String>,
 }
 
 impl ConnectionState {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionFacts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -201,9 +201,9 @@ impl ConnectionState {
     }
 
     /// Records that a question is open, so that the person's time does not count as the server's silence.
-    pub(crate) fn question_opens(&self) -> Open {
+    pub(crate) fn question_opens(&self) -> OpenQuestion {
         self.lock().open_questions += 1;
-        Open { line: self.clone() }
+        OpenQuestion { line: self.clone() }
     }
 
     pub(crate) fn has_open_questions(&self) -> bool {
@@ -255,11 +255,11 @@ impl Drop for ActiveCall {
 }
 
 /// An open question.
-pub(crate) struct Open {
+pub(crate) struct OpenQuestion {
     line: ConnectionState,
 }
 
-impl Drop for Open {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut state = self.line.lock();
         state.open_questions = state.open_questions.saturating_sub(1);

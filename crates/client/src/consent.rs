@@ -25,7 +25,7 @@ use mcp_elicit_core::wire::{Capability, Mode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::dispatch::Limits;
+use crate::dispatch::QuestionLimits;
 
 /// A person's permissions for every server.
 ///
@@ -42,20 +42,20 @@ use crate::dispatch::Limits;
 #[serde(deny_unknown_fields)]
 pub struct Consent {
     /// The rule for the parts that a server's own rule omits.
-    #[serde(default, skip_serializing_if = "Rule::is_empty")]
-    pub default: Rule,
+    #[serde(default, skip_serializing_if = "ConsentRule::is_empty")]
+    pub default: ConsentRule,
     /// The rules of servers, by the name that the client gave each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub server: BTreeMap<String, Rule>,
+    pub server: BTreeMap<String, ConsentRule>,
 }
 
 /// A person's permissions for one server; absent parts come from the default rule.
 ///
 /// ```
-/// use mcp_elicit_client::consent::{AllowedMode, Credentials, Rule};
+/// use mcp_elicit_client::consent::{AllowedMode, Credentials, ConsentRule};
 /// use mcp_elicit_client::core::link::Link;
 ///
-/// let mut rule = Rule::default();
+/// let mut rule = ConsentRule::default();
 /// rule.modes = Some(vec![AllowedMode::Url]);
 /// rule.hosts = Some(vec!["example.com".to_owned()]);
 /// rule.credentials = Some(Credentials::Refuse);
@@ -66,7 +66,7 @@ pub struct Consent {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct Rule {
+pub struct ConsentRule {
     /// A standing answer in place of asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<StandingAnswer>,
@@ -175,10 +175,10 @@ pub enum ConsentError {
 /// The part of a question that a rule forbids.
 ///
 /// ```
-/// use mcp_elicit_client::consent::{PolicyViolation, Rule};
+/// use mcp_elicit_client::consent::{PolicyViolation, ConsentRule};
 /// use mcp_elicit_client::core::form::{FieldBuilder, Form};
 ///
-/// let mut rule = Rule::default();
+/// let mut rule = ConsentRule::default();
 /// rule.fields = Some(vec!["name".to_owned()]);
 /// let form = Form::builder().field("age", FieldBuilder::integer()).build()?;
 /// assert_eq!(rule.allows_form(&form, &[]), Err(PolicyViolation::Fields(vec!["age".to_owned()])));
@@ -249,7 +249,7 @@ impl Consent {
     /// assert_eq!((rule.per_minute, rule.pending), (Some(5), Some(4)));
     /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
     /// ```
-    pub fn rule(&self, name: &str) -> Rule {
+    pub fn rule(&self, name: &str) -> ConsentRule {
         match self.server.get(name) {
             Some(own) => own.clone().over(&self.default),
             None => self.default.clone(),
@@ -271,7 +271,7 @@ impl Consent {
     }
 }
 
-impl Rule {
+impl ConsentRule {
     /// Returns `true` if the rule sets nothing.
     fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -292,15 +292,15 @@ impl Rule {
     /// Returns the limits on the rate and the number of the server's questions.
     ///
     /// ```
-    /// use mcp_elicit_client::consent::Rule;
+    /// use mcp_elicit_client::consent::ConsentRule;
     ///
-    /// let mut rule = Rule::default();
+    /// let mut rule = ConsentRule::default();
     /// rule.pending = Some(2);
     /// assert_eq!(rule.limits().pending, 2);
     /// ```
-    pub fn limits(&self) -> Limits {
-        let usual = Limits::default();
-        Limits {
+    pub fn limits(&self) -> QuestionLimits {
+        let usual = QuestionLimits::default();
+        QuestionLimits {
             per_minute: self.per_minute.unwrap_or(usual.per_minute),
             pending: self.pending.unwrap_or(usual.pending),
         }
@@ -309,9 +309,9 @@ impl Rule {
     /// Returns the modes that the server may ask in.
     ///
     /// ```
-    /// use mcp_elicit_client::consent::{AllowedMode, Rule};
+    /// use mcp_elicit_client::consent::{AllowedMode, ConsentRule};
     ///
-    /// let mut rule = Rule::default();
+    /// let mut rule = ConsentRule::default();
     /// rule.modes = Some(vec![AllowedMode::Form]);
     /// assert!(rule.modes().form && !rule.modes().url);
     /// ```
@@ -328,11 +328,11 @@ impl Rule {
     /// Checks that the form may be shown. `suspicious` names the fields that seem to ask for a credential.
     ///
     /// ```
-    /// use mcp_elicit_client::consent::Rule;
+    /// use mcp_elicit_client::consent::ConsentRule;
     /// use mcp_elicit_client::core::form::{FieldBuilder, Form};
     ///
     /// let form = Form::builder().field("age", FieldBuilder::integer()).build()?;
-    /// assert!(Rule::default().allows_form(&form, &[]).is_ok());
+    /// assert!(ConsentRule::default().allows_form(&form, &[]).is_ok());
     /// # Ok::<(), mcp_elicit_client::core::form::Defects>(())
     /// ```
     pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), PolicyViolation> {
@@ -360,10 +360,10 @@ impl Rule {
     /// Checks that the link may be shown.
     ///
     /// ```
-    /// use mcp_elicit_client::consent::Rule;
+    /// use mcp_elicit_client::consent::ConsentRule;
     /// use mcp_elicit_client::core::link::Link;
     ///
-    /// let mut rule = Rule::default();
+    /// let mut rule = ConsentRule::default();
     /// rule.hosts = Some(vec!["example.com".to_owned()]);
     /// assert!(rule.allows_link(&Link::parse("https://pay.example.com/")?).is_ok());
     /// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
@@ -437,13 +437,13 @@ mod tests {
 
     #[test]
     fn hosts_count_with_what_is_below_them() {
-        let rule = Rule {
+        let rule = ConsentRule {
             hosts: Some(vec![
                 "Example.com".to_owned(),
                 "Bücher.example".to_owned(),
                 "dotted.example.".to_owned(),
             ]),
-            ..Rule::default()
+            ..ConsentRule::default()
         };
         for (url, allowed) in [
             // The dot of the root may end a name, in a URL and in a policy.

@@ -46,7 +46,7 @@ pub struct Question {
     pub(crate) suspicions: Vec<Suspicion>,
     /// The violations of the previous answer.
     pub(crate) violations: Violations,
-    pub(crate) withdrawal: Withdrawal,
+    pub(crate) withdrawal: WithdrawHandle,
     pub(crate) queue: QuestionQueue,
 }
 
@@ -82,12 +82,12 @@ impl Question {
         request: ElicitRequest,
         revision: Revision,
         queue: QuestionQueue,
-    ) -> (Self, Withdrawal) {
+    ) -> (Self, WithdrawHandle) {
         let suspicions = match shown.as_form() {
             Some(form) => secrecy::inspect(form, request.message()),
             None => Vec::new(),
         };
-        let withdrawal = Withdrawal::default();
+        let withdrawal = WithdrawHandle::default();
         let question = Self {
             id: number(),
             shown,
@@ -404,24 +404,24 @@ impl fmt::Debug for Question {
 /// A handle that withdraws a question.
 ///
 /// ```
-/// use mcp_elicit_client::question::Withdrawal;
+/// use mcp_elicit_client::question::WithdrawHandle;
 ///
-/// let withdrawal = Withdrawal::default();
+/// let withdrawal = WithdrawHandle::default();
 /// withdrawal.withdraw("answered elsewhere");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Withdrawal {
+pub struct WithdrawHandle {
     token: CancellationToken,
     reason: Arc<OnceLock<String>>,
 }
 
-impl Withdrawal {
+impl WithdrawHandle {
     /// Withdraws the question. The first reason is kept.
     ///
     /// ```
-    /// use mcp_elicit_client::question::Withdrawal;
+    /// use mcp_elicit_client::question::WithdrawHandle;
     ///
-    /// fn answered_elsewhere(withdrawal: &Withdrawal) {
+    /// fn answered_elsewhere(withdrawal: &WithdrawHandle) {
     ///     withdrawal.withdraw("answered elsewhere");
     /// }
     /// ```

@@ -31,10 +31,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use error::{CallError, CallErrorKind};
 pub use received::Received;
-use received::Reply;
+use received::RequestReply;
 use request::CallRequest;
-use rounds::Rounds;
-use visits::Visits;
+use rounds::RoundsSoFar;
+use visits::CallVisits;
 
 use crate::connection::Connection;
 use crate::connection_state::Interruption;
@@ -152,7 +152,11 @@ impl<H: ClientHandler> Connection<H> {
         reply.strictly(ResultKind::Resource, self.health())
     }
 
-    async fn drive(&self, wanted: CallRequest, options: &CallOptions) -> Result<Reply, CallError> {
+    async fn drive(
+        &self,
+        wanted: CallRequest,
+        options: &CallOptions,
+    ) -> Result<RequestReply, CallError> {
         let context = CallContext {
             call: wanted.call(),
             over: CancellationToken::new(),
@@ -171,12 +175,12 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         mut wanted: CallRequest,
         context: &CallContext<'_>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<RequestReply, CallError> {
         // Withdraws the call's questions when it is over, also when this future is dropped.
         let _over = context.over.clone().drop_guard();
         let limit = self.eliciting().dispatcher().rounds();
-        let mut rounds = Rounds::new(limit);
-        let mut visits = Visits::new(limit);
+        let mut rounds = RoundsSoFar::new(limit);
+        let mut visits = CallVisits::new(limit);
         loop {
             match self.attempt(&wanted, context).await {
                 Ok(reply) => match reply.result {
@@ -186,7 +190,7 @@ impl<H: ClientHandler> Connection<H> {
                     }
                     ServerResult::CreateTaskResult(created) => {
                         let followed = tasks::follow(self, created.task, context).await;
-                        return followed.map(Reply::from);
+                        return followed.map(RequestReply::from);
                     }
                     _ => return Ok(reply),
                 },
@@ -204,7 +208,7 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         wanted: &CallRequest,
         context: &CallContext<'_>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<RequestReply, CallError> {
         let revision = self.eliciting().line().revision();
         match wanted {
             CallRequest::Tool(params) if pushed_tasks::are_used(revision, context) => {

@@ -11,7 +11,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::tasks::pause;
-use super::{CallContext, CallError, Reply};
+use super::{CallContext, CallError, RequestReply};
 use crate::connection::Connection;
 
 /// The time that a server has to notice that its task was cancelled.
@@ -27,7 +27,7 @@ pub(super) async fn run<H: ClientHandler>(
     connection: &Connection<H>,
     params: &CallToolRequestParams,
     context: &CallContext<'_>,
-) -> Result<Reply, CallError> {
+) -> Result<RequestReply, CallError> {
     let asked = json!({ "name": params.name, "arguments": params.arguments, "task": {} });
     let created = value_of(
         &connection
@@ -58,7 +58,7 @@ async fn to_end<H: ClientHandler>(
     id: &str,
     poll: Duration,
     context: &CallContext<'_>,
-) -> Result<Reply, CallError> {
+) -> Result<RequestReply, CallError> {
     let wanted = request("tasks/result", json!({ "taskId": id }));
     let mut result = std::pin::pin!(connection.once_as_received(wanted, context));
     let mut looking = std::pin::pin!(look_after(connection, id, poll, context));

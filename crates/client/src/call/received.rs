@@ -67,7 +67,7 @@ impl<T> Received<T> {
 }
 
 impl<T: DeserializeOwned> Received<T> {
-    fn read(kind: ResultKind, reply: Reply, health: &Health) -> Result<Self, CallError> {
+    fn read(kind: ResultKind, reply: RequestReply, health: &Health) -> Result<Self, CallError> {
         let mut received = Self::read_reply(kind, reply).map_err(|error| error.masked(health))?;
         for misfit in &mut received.misfits {
             *misfit = misfit.clone().with_texts(|text| health.masked(text));
@@ -75,7 +75,7 @@ impl<T: DeserializeOwned> Received<T> {
         Ok(received)
     }
 
-    fn read_reply(kind: ResultKind, reply: Reply) -> Result<Self, CallError> {
+    fn read_reply(kind: ResultKind, reply: RequestReply) -> Result<Self, CallError> {
         let raw = reply.into_raw()?;
         // A request for input that could not be read is no result.
         let result_type = LenientMembers::read(raw.get()).and_then(|members| {
@@ -104,18 +104,18 @@ impl<T: DeserializeOwned> Received<T> {
 }
 
 /// The response to one request: rmcp's reading of it, which may be wrong, and its text if it was kept.
-pub(super) struct Reply {
+pub(super) struct RequestReply {
     pub(super) result: ServerResult,
     pub(super) raw: Option<Box<RawValue>>,
 }
 
-impl From<ServerResult> for Reply {
+impl From<ServerResult> for RequestReply {
     fn from(result: ServerResult) -> Self {
         Self { result, raw: None }
     }
 }
 
-impl Reply {
+impl RequestReply {
     fn into_raw(self) -> Result<Box<RawValue>, CallError> {
         match self.raw {
             Some(raw) => Ok(raw),
@@ -303,7 +303,7 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         request: ClientRequest,
         options: &CallOptions,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<RequestReply, CallError> {
         let no_call = |_: &RequestId| ();
         self.exchange(request, options, no_call, std::future::pending())
             .await

@@ -23,14 +23,14 @@ use crate::raw_params;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The rounds of one call so far.
-pub(super) struct Rounds {
+pub(super) struct RoundsSoFar {
     limit: usize,
     done: usize,
     without_questions: u32,
     last: Option<String>,
 }
 
-impl Rounds {
+impl RoundsSoFar {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,

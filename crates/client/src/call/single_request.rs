@@ -9,7 +9,7 @@ use rmcp::service::{PeerRequestOptions, RequestHandle};
 use rmcp::{RoleClient, model::CancelledNotificationParam};
 use tokio::sync::watch;
 
-use super::{CallContext, CallError, CallOptions, Reply};
+use super::{CallContext, CallError, CallOptions, RequestReply};
 use crate::connection::{Connection, ResultSlot, TransportError};
 use crate::connection_state::ConnectionState;
 
@@ -29,7 +29,7 @@ impl<H: ClientHandler> Connection<H> {
         &self,
         request: ClientRequest,
         context: &CallContext<'_>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<RequestReply, CallError> {
         let begin = |id: &RequestId| {
             self.eliciting().line().begin(
                 id,
@@ -50,7 +50,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
         begin: impl FnOnce(&RequestId) -> A,
         interrupted: impl Future<Output = ()>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<RequestReply, CallError> {
         let slot = ResultSlot::default();
         request.extensions_mut().insert(slot.clone());
         let handle = self
@@ -59,17 +59,17 @@ impl<H: ClientHandler> Connection<H> {
             .await
             .map_err(|error| CallError::from_rmcp(error, self.health()))?;
         let _active = begin(&handle.id);
-        let sent = Sent::new(handle);
+        let sent = SentRequest::new(handle);
         let result = watched(self, sent, options, interrupted).await?;
         let raw = slot.take();
-        Ok(Reply { result, raw })
+        Ok(RequestReply { result, raw })
     }
 }
 
 /// Waits for the response to a request. Every early end notifies the server.
 pub(super) async fn watched<H: ClientHandler>(
     connection: &Connection<H>,
-    mut sent: Sent,
+    mut sent: SentRequest,
     options: &CallOptions,
     interrupted: impl Future<Output = ()>,
 ) -> Result<ServerResult, CallError> {
@@ -97,11 +97,11 @@ pub(super) async fn watched<H: ClientHandler>(
 }
 
 /// A request that waits for its response. If it is dropped before, it cancels the request at the server.
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     handle: Option<RequestHandle<RoleClient>>,
 }
 
-impl Sent {
+impl SentRequest {
     pub(super) fn new(handle: RequestHandle<RoleClient>) -> Self {
         Self {
             handle: Some(handle),
@@ -114,7 +114,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for SentRequest {
     fn drop(&mut self) {
         let (Some(handle), Ok(runtime)) =
             (self.handle.take(), tokio::runtime::Handle::try_current())

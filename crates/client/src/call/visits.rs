@@ -23,13 +23,13 @@ pub(super) fn are_required(error: &ErrorData) -> bool {
 }
 
 /// The visits of one call so far.
-pub(super) struct Visits {
+pub(super) struct CallVisits {
     limit: usize,
     times: usize,
     done: BTreeSet<String>,
 }
 
-impl Visits {
+impl CallVisits {
     /// Creates the count for a call, in which a server may require at most `limit` visits.
     pub(super) fn new(limit: usize) -> Self {
         Self {

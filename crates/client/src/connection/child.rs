@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
-use super::stdio::Lines;
+use super::stdio::LineTransport;
 use super::transport_error::{Health, TransportError};
 
 /// The time that a server has to exit after its stdin closed, and again after SIGTERM.
@@ -88,7 +88,7 @@ impl Stderr {
 
 /// The transport over a child's stdin and stdout.
 pub(crate) struct Child {
-    lines: Lines<ChildStdout, ChildStdin>,
+    lines: LineTransport<ChildStdout, ChildStdin>,
     process: Box<dyn ChildWrapper>,
     health: Health,
     ended: bool,
@@ -123,7 +123,7 @@ impl Child {
         let stderr = process.stderr().take().ok_or_else(|| taken("stderr"))?;
         let kept = Stderr::default();
         tokio::spawn(keep_stderr(stderr, kept.clone()));
-        let lines = Lines::new(stdout, stdin, limit, health.clone());
+        let lines = LineTransport::new(stdout, stdin, limit, health.clone());
         Ok((
             Self {
                 lines,

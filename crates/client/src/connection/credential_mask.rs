@@ -6,7 +6,7 @@ use std::fmt;
 use http::{HeaderName, HeaderValue};
 use mcp_elicit_core::secret::SecretText;
 
-type Headers = HashMap<HeaderName, HeaderValue>;
+type MaskedHeaders = HashMap<HeaderName, HeaderValue>;
 
 /// The largest number of credentials that are kept; the oldest is forgotten first.
 const MOST: usize = 64;
@@ -24,7 +24,7 @@ impl fmt::Debug for CredentialMask {
 
 impl CredentialMask {
     /// Adds the credentials of a request.
-    pub(super) fn add(&mut self, token: Option<&str>, headers: &Headers) {
+    pub(super) fn add(&mut self, token: Option<&str>, headers: &MaskedHeaders) {
         let values = headers.values().filter(|value| value.is_sensitive());
         let values = values.filter_map(|value| value.to_str().ok());
         let all = token.into_iter().chain(values);
@@ -65,7 +65,7 @@ mod tests {
     fn a_server_that_repeats_a_credential_does_not_get_it_shown() {
         let mut key = HeaderValue::from_static("hunter2");
         key.set_sensitive(true);
-        let headers = Headers::from([
+        let headers = MaskedHeaders::from([
             (HeaderName::from_static("x-key"), key),
             (
                 HeaderName::from_static("mcp-method"),
@@ -83,7 +83,7 @@ mod tests {
         assert!(!format!("{sent:?}").contains("hunter2"));
         let mut bearer = HeaderValue::from_static("Bearer hunter3");
         bearer.set_sensitive(true);
-        let headers = Headers::from([(http::header::AUTHORIZATION, bearer)]);
+        let headers = MaskedHeaders::from([(http::header::AUTHORIZATION, bearer)]);
         sent.add(None, &headers);
         assert_eq!(sent.apply_to("hunter3 has ended"), "*** has ended");
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
             "*** and ***"
         );
         let mut empty = CredentialMask::default();
-        empty.add(Some(""), &Headers::new());
+        empty.add(Some(""), &MaskedHeaders::new());
         assert_eq!(empty.apply_to("x"), "x");
     }
 }

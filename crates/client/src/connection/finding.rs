@@ -16,13 +16,13 @@ use mcp_elicit_core::misfit::Misfit;
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ProtocolFinding {
     of: Option<String>,
     pointer: Option<String>,
     text: String,
 }
 
-impl Finding {
+impl ProtocolFinding {
     pub(super) fn misfit(of: String, misfit: &Misfit) -> Self {
         Self {
             of: Some(of),
@@ -55,7 +55,7 @@ impl Finding {
 }
 
 /// Writes the finding as one line, which may contain text of the server.
-impl fmt::Display for Finding {
+impl fmt::Display for ProtocolFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.of {
             Some(of) => write!(f, "{of}: {}", self.text),

@@ -21,11 +21,11 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::finding::Finding;
-use super::incoming::{Heard, Messages};
+use super::finding::ProtocolFinding;
+use super::incoming::{Heard, PendingMessages};
 use super::stdio::UNREAD;
 use super::transport_error::{Health, TransportError};
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredRequests;
 use super::{ConnectError, ConnectOptions};
 
 const EVENTS: &str = "text/event-stream";
@@ -41,9 +41,9 @@ const LONGEST_TYPE: usize = 100;
 /// The longest kept message of a refusal, in bytes.
 const LONGEST_REASON: usize = 2_000;
 
-type Headers = HashMap<HeaderName, HeaderValue>;
+type ExtraHeaders = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The HTTP side of one connection, for [`Connection::open_wrapped`](super::Connection::open_wrapped).
 ///
@@ -60,9 +60,9 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 pub struct Http {
     client: reqwest::Client,
     health: Health,
-    messages: Messages,
+    messages: PendingMessages,
     /// The server's requests whose answers are not posted yet.
-    unanswered: Unanswered,
+    unanswered: UnansweredRequests,
     limit: usize,
 }
 
@@ -92,8 +92,8 @@ impl Http {
     pub(crate) fn new(client: reqwest::Client, limit: usize, health: Health) -> Self {
         Self {
             client,
-            messages: Messages::new(health.clone()),
-            unanswered: Unanswered::default(),
+            messages: PendingMessages::new(health.clone()),
+            unanswered: UnansweredRequests::default(),
             health,
             limit,
         }
@@ -105,7 +105,7 @@ impl Http {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         token: Option<String>,
-        headers: Headers,
+        headers: ExtraHeaders,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let _until_posted = self.unanswered.answered_by(&message);
         self.health.sends(token.as_deref(), &headers);
@@ -165,7 +165,7 @@ impl Http {
                     ));
                 };
                 let found = shown_type(kind.as_deref());
-                self.health.found(Finding::general(format!(
+                self.health.found(ProtocolFinding::general(format!(
                     "the media type of a response is {found}; it must be application/json or text/event-stream"
                 )));
                 Ok(StreamableHttpPostResponse::Json(*message, session))
@@ -279,8 +279,8 @@ impl Http {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         token: Option<String>,
-        headers: Headers,
-    ) -> Result<Events, Failed> {
+        headers: ExtraHeaders,
+    ) -> Result<SseEvents, Failed> {
         self.health.sends(token.as_deref(), &headers);
         let mut request = self.client.get(uri.as_ref()).header(ACCEPT, EVENTS);
         for (name, value) in headers {
@@ -331,7 +331,7 @@ impl Http {
     }
 
     /// Returns the events of a response, each within the limit and with its questions preserved.
-    fn events(&self, response: Response) -> Events {
+    fn events(&self, response: Response) -> SseEvents {
         let limit = self.limit;
         let health = self.health.clone();
         let mut since_event = 0_usize;
@@ -394,7 +394,12 @@ enum EventFailed {
 
 /// Puts into an event what rmcp can read of it, and nothing if it is no message. rmcp skips an event that it cannot read,
 /// and its call would wait forever, so a response that is not JSON is recorded here.
-fn preserve(mut event: Sse, health: &Health, messages: &Messages, unanswered: &Unanswered) -> Sse {
+fn preserve(
+    mut event: Sse,
+    health: &Health,
+    messages: &PendingMessages,
+    unanswered: &UnansweredRequests,
+) -> Sse {
     let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
@@ -488,7 +493,7 @@ impl StreamableHttpClient for Http {
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
-        custom_headers: Headers,
+        custom_headers: ExtraHeaders,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         self.post(uri, message, session_id, auth_header, custom_headers)
             .await
@@ -499,7 +504,7 @@ impl StreamableHttpClient for Http {
         uri: Arc<str>,
         session_id: Arc<str>,
         auth_header: Option<String>,
-        custom_headers: Headers,
+        custom_headers: ExtraHeaders,
     ) -> Result<(), Failed> {
         self.client
             .delete_session(uri, session_id, auth_header, custom_headers)
@@ -512,8 +517,8 @@ impl StreamableHttpClient for Http {
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
         auth_header: Option<String>,
-        custom_headers: Headers,
-    ) -> Result<Events, Failed> {
+        custom_headers: ExtraHeaders,
+    ) -> Result<SseEvents, Failed> {
         self.events_of_server(uri, session_id, last_event_id, auth_header, custom_headers)
             .await
     }

@@ -3,7 +3,7 @@
 //! rmcp refuses a message as soon as one member has another type than it expects. Here such a message is read as far as
 //! it can be: a line that is no message is passed over, text that is almost JSON is mended, the result of a handshake is
 //! fitted ([`misfit`](mcp_elicit_core::misfit)), and an id that rmcp cannot hold is replaced and written back in the
-//! response. Everything that was not as the protocol has it is reported as a [`Finding`]. The result of a request that
+//! response. Everything that was not as the protocol has it is reported as a [`ProtocolFinding`]. The result of a request that
 //! has a [`ResultSlot`] is kept as it was written.
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::finding::Finding;
+use super::finding::ProtocolFinding;
 use super::transport_error::Health;
 use crate::{exact_content, raw_params};
 
@@ -67,14 +67,14 @@ pub(super) enum Heard {
 
 /// Both directions of one connection: which responses are awaited, and which ids were replaced.
 #[derive(Debug, Clone)]
-pub(super) struct Messages {
-    state: Arc<Mutex<State>>,
+pub(super) struct PendingMessages {
+    state: Arc<Mutex<IncomingState>>,
     health: Health,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Waiting>,
+struct IncomingState {
+    waiting: VecDeque<AwaitedRequest>,
     /// The ids of the server's requests that rmcp cannot hold, by those in their place.
     replaced: BTreeMap<String, Box<RawValue>>,
     numbered: u64,
@@ -82,20 +82,20 @@ struct State {
 
 /// A request whose response is awaited.
 #[derive(Debug)]
-struct Waiting {
+struct AwaitedRequest {
     id: RequestId,
-    handshake: Option<Handshake>,
+    handshake: Option<HandshakeRequest>,
     slot: Option<ResultSlot>,
 }
 
 /// A request whose result rmcp must be able to read.
 #[derive(Debug)]
-enum Handshake {
+enum HandshakeRequest {
     Initialize { asked: String },
     Discover,
 }
 
-impl Messages {
+impl PendingMessages {
     pub(super) fn new(health: Health) -> Self {
         Self {
             state: Arc::default(),
@@ -103,7 +103,7 @@ impl Messages {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, IncomingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,13 +113,13 @@ impl Messages {
             return;
         };
         let handshake = match &request.request {
-            ClientRequest::InitializeRequest(initialize) => Some(Handshake::Initialize {
+            ClientRequest::InitializeRequest(initialize) => Some(HandshakeRequest::Initialize {
                 asked: initialize.params.protocol_version.to_string(),
             }),
-            ClientRequest::DiscoverRequest(_) => Some(Handshake::Discover),
+            ClientRequest::DiscoverRequest(_) => Some(HandshakeRequest::Discover),
             _ => None,
         };
-        let waiting = Waiting {
+        let waiting = AwaitedRequest {
             id: request.id.clone(),
             handshake,
             slot: request.request.extensions().get::<ResultSlot>().cloned(),
@@ -155,7 +155,7 @@ impl Messages {
         state.waiting.iter().any(|waiting| is_same(&waiting.id, id))
     }
 
-    fn take(&self, id: &RequestId) -> Option<Waiting> {
+    fn take(&self, id: &RequestId) -> Option<AwaitedRequest> {
         let mut state = self.lock();
         let at = state
             .waiting
@@ -206,19 +206,19 @@ impl Messages {
     /// cannot read.
     fn result_came(
         &self,
-        waiting: Waiting,
+        waiting: AwaitedRequest,
         read: &ServerResult,
         result: Option<Box<RawValue>>,
     ) -> Option<Heard> {
         let result = result?;
         let fitted = match (&waiting.handshake, read) {
-            (Some(Handshake::Initialize { .. }), ServerResult::InitializeResult(_))
-            | (Some(Handshake::Discover), ServerResult::DiscoverResult(_))
+            (Some(HandshakeRequest::Initialize { .. }), ServerResult::InitializeResult(_))
+            | (Some(HandshakeRequest::Discover), ServerResult::DiscoverResult(_))
             | (None, _) => None,
-            (Some(Handshake::Initialize { asked }), _) => {
+            (Some(HandshakeRequest::Initialize { asked }), _) => {
                 Some(self.initialized(&waiting.id, asked, &result))
             }
-            (Some(Handshake::Discover), _) => Some(self.discovered(&waiting.id, &result)),
+            (Some(HandshakeRequest::Discover), _) => Some(self.discovered(&waiting.id, &result)),
         };
         if let Some(slot) = waiting.slot {
             // A second response to one request is not awaited, so the slot is empty.
@@ -255,14 +255,14 @@ impl Messages {
     fn found_in(&self, method: &str, misfits: &[mcp_elicit_core::misfit::Misfit]) {
         for misfit in misfits {
             let of = format!("the server's answer to {method}");
-            self.health.found(Finding::misfit(of, misfit));
+            self.health.found(ProtocolFinding::misfit(of, misfit));
         }
     }
 
     fn unasked(&self, id: &str) -> Heard {
         let id = self.health.masked(id);
         let id = beginning(&id, LONGEST_ID);
-        self.health.found(Finding::general(format!(
+        self.health.found(ProtocolFinding::general(format!(
             "the server answered the request {id:?}, which was not made or has its answer already"
         )));
         Heard::Stray
@@ -273,7 +273,7 @@ impl Messages {
         let text = match json_of(text) {
             Ok((text, why)) => {
                 for why in why {
-                    self.health.found(Finding::general(format!(
+                    self.health.found(ProtocolFinding::general(format!(
                         "the server sent a message that is not JSON: {why}"
                     )));
                 }
@@ -333,7 +333,7 @@ impl Messages {
         if let Some(id) = id.filter(|id| serde_json::from_str::<RequestId>(id.get()).is_err()) {
             let shown = self.health.masked(id.get());
             let shown = beginning(&shown, LONGEST_ID);
-            self.health.found(Finding::general(format!(
+            self.health.found(ProtocolFinding::general(format!(
                 "the server asked with the id {shown}, which is neither a string nor a whole number of 64 bits"
             )));
             let own = self.replace_id(id);
@@ -419,7 +419,7 @@ impl Messages {
         for misfit in &fitted.misfits {
             let of = "an error of the server".to_owned();
             let misfit = misfit.clone().within("error");
-            self.health.found(Finding::misfit(of, &misfit));
+            self.health.found(ProtocolFinding::misfit(of, &misfit));
         }
         let frame = match id {
             Value::Null => json!({"jsonrpc": "2.0", "error": fitted.value}),
@@ -434,7 +434,7 @@ impl Messages {
 
     fn wrong_version(&self, version: Option<&RawValue>) {
         let found = version.map_or("missing", |version| beginning(version.get(), LONGEST_ID));
-        self.health.found(Finding::general(format!(
+        self.health.found(ProtocolFinding::general(format!(
             "the member jsonrpc of a message is {found}; it must be \"2.0\""
         )));
     }

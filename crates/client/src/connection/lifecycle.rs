@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::TransportError;
 use super::error::shortened;
 use super::pushed_first::PushedFirst;
-use super::stdio::Lines;
+use super::stdio::LineTransport;
 use super::{ConnectError, ConnectOptions, Connection, Health};
 use crate::eliciting::ElicitingClient;
 
@@ -69,7 +69,7 @@ pub(super) async fn open_child<H: ClientHandler>(
         let health = Health::default();
         let (child, stderr) = started(&health)?;
         let heard = health.clone();
-        let opening = Opening::of(revision, options.first_era);
+        let opening = OpeningMode::of(revision, options.first_era);
         match begin(
             LateAnswers::new(pushed_first(child, &eliciting, opening)),
             eliciting.clone(),
@@ -150,17 +150,17 @@ where
     let client = wrap(http);
     let transport = || StreamableHttpClientTransport::with_client(client.clone(), config.clone());
     if (options.revision, options.first_era) != (None, Era::Pushed) {
-        let opening = Opening::negotiated(options.revision);
+        let opening = OpeningMode::negotiated(options.revision);
         return Box::pin(begin(transport(), eliciting, opening, options, health)).await;
     }
     let in_session = begin(
         transport(),
         eliciting.clone(),
-        Opening::Session,
+        OpeningMode::Session,
         options,
         health.clone(),
     );
-    let rounds = Opening::Only(Revision::V2026_07_28);
+    let rounds = OpeningMode::Only(Revision::V2026_07_28);
     match Box::pin(in_session).await {
         Ok(session) => {
             let cannot_push = !health.has_session_id();
@@ -194,7 +194,7 @@ where
 
 /// The way in which a connection is opened.
 #[derive(Clone, Copy)]
-enum Opening {
+enum OpeningMode {
     /// `server/discover` first, then `initialize`.
     Auto,
     /// `initialize` first, then `server/discover`, on the same connection.
@@ -206,7 +206,7 @@ enum Opening {
     Only(Revision),
 }
 
-impl Opening {
+impl OpeningMode {
     #[cfg(feature = "http")]
     fn negotiated(revision: Option<Revision>) -> Self {
         revision.map_or(Self::Auto, Self::Only)
@@ -252,8 +252,8 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let health = Health::default();
-    let lines = Lines::new(read, write, options.frame_limit, health.clone());
-    let opening = Opening::of(options.revision, options.first_era);
+    let lines = LineTransport::new(read, write, options.frame_limit, health.clone());
+    let opening = OpeningMode::of(options.revision, options.first_era);
     let transport = LateAnswers::new(pushed_first(lines, &eliciting, opening));
     begin(transport, eliciting, opening, options, health).await
 }
@@ -262,9 +262,9 @@ where
 fn pushed_first<H: ClientHandler, T>(
     transport: T,
     eliciting: &ElicitingClient<H>,
-    opening: Opening,
+    opening: OpeningMode,
 ) -> PushedFirst<T> {
-    let initialize = matches!(opening, Opening::PushedFirst).then(|| {
+    let initialize = matches!(opening, OpeningMode::PushedFirst).then(|| {
         let mut info = rmcp::service::Service::<RoleClient>::get_info(eliciting);
         info.protocol_version = OLDER;
         info
@@ -275,7 +275,7 @@ fn pushed_first<H: ClientHandler, T>(
 async fn begin<H, T>(
     transport: T,
     eliciting: ElicitingClient<H>,
-    opening: Opening,
+    opening: OpeningMode,
     options: &ConnectOptions,
     health: Health,
 ) -> Result<Connection<H>, ConnectError>

@@ -36,7 +36,7 @@ pub(crate) use credential_mask::masked;
 #[cfg(feature = "http")]
 pub(crate) use error::challenge;
 pub use error::{ConnectError, ConnectErrorKind};
-pub use finding::Finding;
+pub use finding::ProtocolFinding;
 #[cfg(feature = "http")]
 pub use http::Http;
 pub(crate) use incoming::ResultSlot;
@@ -484,7 +484,7 @@ impl<H: ClientHandler> Connection<H> {
     ///     connection.findings().is_empty()
     /// }
     /// ```
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<ProtocolFinding> {
         self.health.findings()
     }
 

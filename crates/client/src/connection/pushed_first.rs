@@ -32,13 +32,13 @@ pub(super) struct PushedFirst<T> {
     inner: T,
     /// The params of `initialize`; `None` to pass everything on.
     initialize: Option<InitializeRequestParams>,
-    step: Step,
+    step: OpeningStep,
     /// Messages for rmcp that are not the server's own.
     ready: VecDeque<ServerJsonRpcMessage>,
 }
 
 /// The state of the opening.
-enum Step {
+enum OpeningStep {
     /// Everything is passed on.
     Passing,
     /// The server is asked for a session, in place of this `server/discover` of rmcp.
@@ -63,7 +63,7 @@ impl<T> PushedFirst<T> {
         Self {
             inner,
             initialize,
-            step: Step::Passing,
+            step: OpeningStep::Passing,
             ready: VecDeque::new(),
         }
     }
@@ -75,11 +75,11 @@ impl<T> PushedFirst<T> {
         };
         let id = request.id.clone();
         match (&request.request, &mut self.step) {
-            (ClientRequest::DiscoverRequest(_), Step::Passing) => {
+            (ClientRequest::DiscoverRequest(_), OpeningStep::Passing) => {
                 let Some(params) = self.initialize.take() else {
                     return Some(message);
                 };
-                self.step = Step::Opening {
+                self.step = OpeningStep::Opening {
                     discover: Box::new(message),
                     probe: id,
                     initialize: None,
@@ -90,22 +90,22 @@ impl<T> PushedFirst<T> {
                     OWN_ID,
                 ))
             }
-            (ClientRequest::InitializeRequest(_), Step::Opening { initialize, .. }) => {
+            (ClientRequest::InitializeRequest(_), OpeningStep::Opening { initialize, .. }) => {
                 *initialize = Some(id);
                 None
             }
             (
                 ClientRequest::InitializeRequest(_),
-                Step::Opened(_)
-                | Step::Discovering {
+                OpeningStep::Opened(_)
+                | OpeningStep::Discovering {
                     session: Some(_), ..
                 },
             ) => {
-                if let Step::Opened(result)
-                | Step::Discovering {
+                if let OpeningStep::Opened(result)
+                | OpeningStep::Discovering {
                     session: Some(result),
                     ..
-                } = std::mem::replace(&mut self.step, Step::Passing)
+                } = std::mem::replace(&mut self.step, OpeningStep::Passing)
                 {
                     self.ready.push_back(opened(*result, id));
                 }
@@ -147,8 +147,8 @@ impl<T: Transport<RoleClient>> PushedFirst<T> {
     ) -> Result<Option<ServerJsonRpcMessage>, T::Error> {
         let own = OWN_ID;
         let id = answers(&message).cloned();
-        match std::mem::replace(&mut self.step, Step::Passing) {
-            Step::Opening {
+        match std::mem::replace(&mut self.step, OpeningStep::Passing) {
+            OpeningStep::Opening {
                 discover,
                 probe,
                 initialize,
@@ -170,11 +170,11 @@ impl<T: Transport<RoleClient>> PushedFirst<T> {
                         Ok(Some(ServerJsonRpcMessage::error(error.error, Some(id))))
                     }
                     (Some(result), None, _) if is_wanted => {
-                        self.step = Step::Opened(Box::new(result));
+                        self.step = OpeningStep::Opened(Box::new(result));
                         Ok(Some(no_discover(probe)))
                     }
                     (session, _, _) => {
-                        self.step = Step::Discovering {
+                        self.step = OpeningStep::Discovering {
                             probe,
                             session: session.map(Box::new),
                         };
@@ -183,10 +183,10 @@ impl<T: Transport<RoleClient>> PushedFirst<T> {
                     }
                 }
             }
-            Step::Discovering { probe, session } if id.as_ref() == Some(&probe) => {
+            OpeningStep::Discovering { probe, session } if id.as_ref() == Some(&probe) => {
                 match (session, &message) {
                     (Some(session), ServerJsonRpcMessage::Error(_)) => {
-                        self.step = Step::Opened(session);
+                        self.step = OpeningStep::Opened(session);
                         Ok(Some(no_discover(probe)))
                     }
                     _ => Ok(Some(message)),

@@ -18,7 +18,7 @@ use tokio::time::Sleep;
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
 use tokio_util::sync::CancellationToken;
 
-use super::incoming::{Heard, Messages};
+use super::incoming::{Heard, PendingMessages};
 use super::transport_error::{Health, TransportError};
 
 /// The most bytes that may wait for a server to read them, including each message's overhead.
@@ -39,11 +39,11 @@ struct BrokenResponse {
 }
 
 /// A client's transport over a pair of byte streams.
-pub(crate) struct Lines<R, W> {
+pub(crate) struct LineTransport<R, W> {
     read: FramedRead<R, AnyDelimiterCodec>,
     write: Arc<Mutex<Option<W>>>,
     health: Health,
-    messages: Messages,
+    messages: PendingMessages,
     /// The rest of a batch.
     batch: VecDeque<ServerJsonRpcMessage>,
     broken: Option<BrokenResponse>,
@@ -58,12 +58,12 @@ pub(crate) struct Lines<R, W> {
 }
 
 /// A message that waits for the server to read it, counted until it is dropped.
-struct Unread {
+struct UnreadMessage {
     bytes: usize,
     of: Arc<AtomicUsize>,
 }
 
-impl Unread {
+impl UnreadMessage {
     /// Counts a message; `None` if too much waits before it. A single message may have any length.
     fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Self> {
         let bytes = bytes + EACH;
@@ -74,20 +74,20 @@ impl Unread {
     }
 }
 
-impl Drop for Unread {
+impl Drop for UnreadMessage {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
-impl<R: AsyncRead, W> Lines<R, W> {
+impl<R: AsyncRead, W> LineTransport<R, W> {
     /// Creates a transport for frames of at most `limit` bytes.
     pub(crate) fn new(read: R, write: W, limit: usize, health: Health) -> Self {
         let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), limit);
         Self {
             read: FramedRead::new(read, codec),
             write: Arc::new(Mutex::new(Some(write))),
-            messages: Messages::new(health.clone()),
+            messages: PendingMessages::new(health.clone()),
             batch: VecDeque::new(),
             broken: None,
             health,
@@ -186,7 +186,7 @@ async fn no_second_try(broken: &mut Option<BrokenResponse>) -> String {
     }
 }
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
+impl<R, W> Transport<RoleClient> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -208,7 +208,7 @@ where
             }
             let mut line = line?;
             line.push(b'\n');
-            let Some(_unread) = Unread::count(line.len(), &unread) else {
+            let Some(_unread) = UnreadMessage::count(line.len(), &unread) else {
                 overfull.cancel();
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
@@ -261,7 +261,7 @@ mod tests {
 
     async fn trouble_of(bytes: &[u8], limit: usize) -> Option<TransportError> {
         let health = Health::default();
-        let mut lines = Lines::new(bytes, tokio::io::sink(), limit, health.clone());
+        let mut lines = LineTransport::new(bytes, tokio::io::sink(), limit, health.clone());
         while lines.receive().await.is_some() {}
         assert!(health.ended().is_cancelled());
         health.transport_error()
@@ -286,7 +286,7 @@ mod tests {
         let (near, _far) = tokio::io::duplex(1_000);
         let (read, write) = tokio::io::split(near);
         let health = Health::default();
-        let mut lines = Lines::new(read, write, 1_000, health.clone());
+        let mut lines = LineTransport::new(read, write, 1_000, health.clone());
         let waiting = tokio::spawn(lines.send(reply()));
         tokio::task::yield_now().await;
         assert!(!lines.close_soon().await);
@@ -294,7 +294,7 @@ mod tests {
 
         let (near, _far) = tokio::io::duplex(1_000);
         let (read, write) = tokio::io::split(near);
-        let mut lines = Lines::new(read, write, 1_000, health.clone());
+        let mut lines = LineTransport::new(read, write, 1_000, health.clone());
         let replies: Vec<_> = (0..20).map(|_| tokio::spawn(lines.send(reply()))).collect();
         assert!(lines.receive().await.is_none());
         let unread = TransportError::Unread { limit: UNREAD };
@@ -307,7 +307,7 @@ mod tests {
     #[tokio::test]
     async fn noise_is_passed_over() {
         let text = b"Server ready\n\r\n{\"level\":30}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"resu\n[1,2]\nnull\n\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n";
-        let mut lines = Lines::new(&text[..], tokio::io::sink(), 1000, Health::default());
+        let mut lines = LineTransport::new(&text[..], tokio::io::sink(), 1000, Health::default());
         assert!(matches!(
             lines.receive().await,
             Some(ServerJsonRpcMessage::Request(_))

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
 use super::credential_mask::CredentialMask;
-use super::finding::Finding;
+use super::finding::ProtocolFinding;
 
 /// The reason why a connection can no longer be used. Contains nothing that was sent over it.
 ///
@@ -78,7 +78,7 @@ pub(crate) struct Health {
     ended: CancellationToken,
     stray_lines: Arc<AtomicUsize>,
     first_stray_line: Arc<OnceLock<String>>,
-    findings: Arc<Mutex<Vec<Finding>>>,
+    findings: Arc<Mutex<Vec<ProtocolFinding>>>,
     #[cfg(feature = "http")]
     refusal: Arc<Mutex<Option<String>>>,
     /// The credentials that were sent, which no text of the server shows.
@@ -134,7 +134,7 @@ impl Health {
     }
 
     /// Records a breach of the protocol that the connection survives, once.
-    pub(super) fn found(&self, finding: Finding) {
+    pub(super) fn found(&self, finding: ProtocolFinding) {
         let finding = finding.with_texts(|text| self.masked(text));
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         if findings.len() < FINDINGS && !findings.contains(&finding) {
@@ -143,7 +143,7 @@ impl Health {
     }
 
     /// Returns the findings, oldest first.
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+    pub(crate) fn findings(&self) -> Vec<ProtocolFinding> {
         self.findings
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

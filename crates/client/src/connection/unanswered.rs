@@ -11,7 +11,7 @@ use super::stdio::{EACH, UNREAD};
 
 /// The requests of one server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredRequests {
     requests: Arc<Mutex<Requests>>,
     are_too_many: Arc<AtomicBool>,
 }
@@ -29,7 +29,7 @@ pub(super) struct UntilPosted {
     requests: Arc<Mutex<Requests>>,
 }
 
-impl Unanswered {
+impl UnansweredRequests {
     /// Counts a request of this many bytes; `false` if too many wait for their answers. A single request may have any
     /// length. A request that its server cancels stays counted until its answer is posted, since it may be under way.
     pub(super) fn asked(&self, id: &RequestId, bytes: usize) -> bool {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn requests_are_counted_until_their_answers_are_posted() {
-        let unanswered = Unanswered::default();
+        let unanswered = UnansweredRequests::default();
         let id = |number: i64| RequestId::Number(number);
         for number in 0..15 {
             assert!(unanswered.asked(&id(number), 1024 * 1024));
@@ -104,7 +104,7 @@ mod tests {
         assert!(!unanswered.asked(&id(20), 2 * 1024 * 1024));
         assert!(unanswered.are_too_many());
 
-        let unanswered = Unanswered::default();
+        let unanswered = UnansweredRequests::default();
         let most = UNREAD / EACH;
         let count = (0..).take_while(|number| unanswered.asked(&id(*number), 0));
         assert_eq!(count.count(), most);

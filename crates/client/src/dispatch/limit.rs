@@ -9,21 +9,21 @@ use tokio::time::Instant;
 /// Limits on a server's questions.
 ///
 /// ```
-/// use mcp_elicit_client::dispatch::Limits;
+/// use mcp_elicit_client::dispatch::QuestionLimits;
 ///
-/// let usual = Limits::default();
+/// let usual = QuestionLimits::default();
 /// assert_eq!((usual.per_minute, usual.pending), (30, 16));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct QuestionLimits {
     /// The most questions in any minute.
     pub per_minute: usize,
     /// The most questions that wait at once.
     pub pending: usize,
 }
 
-impl Default for Limits {
+impl Default for QuestionLimits {
     fn default() -> Self {
         Self {
             per_minute: 30,
@@ -66,11 +66,11 @@ pub enum LimitReached {
 /// The rate limiter of one server's questions.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
-    state: Mutex<State>,
+    state: Mutex<LimitState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LimitState {
     asked: RateWindow<Instant>,
     pending: usize,
 }
@@ -78,7 +78,11 @@ struct State {
 impl RateLimiter {
     /// Admits a question at `now`, or returns the limit that it exceeds. It counts as pending until the permit is
     /// dropped.
-    pub(crate) fn admit(&self, limits: Limits, now: Instant) -> Result<Permit<'_>, LimitReached> {
+    pub(crate) fn admit(
+        &self,
+        limits: QuestionLimits,
+        now: Instant,
+    ) -> Result<QuestionPermit<'_>, LimitReached> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.pending >= limits.pending {
             return Err(LimitReached::Pending {
@@ -93,17 +97,17 @@ impl RateLimiter {
                 retry_after,
             })?;
         state.pending += 1;
-        Ok(Permit { limiter: self })
+        Ok(QuestionPermit { limiter: self })
     }
 }
 
 /// An admitted question.
 #[derive(Debug)]
-pub(crate) struct Permit<'m> {
+pub(crate) struct QuestionPermit<'m> {
     limiter: &'m RateLimiter,
 }
 
-impl Drop for Permit<'_> {
+impl Drop for QuestionPermit<'_> {
     fn drop(&mut self) {
         let mut state = self
             .limiter
@@ -118,7 +122,7 @@ impl Drop for Permit<'_> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: QuestionLimits = QuestionLimits {
         per_minute: 2,
         pending: 1,
     };

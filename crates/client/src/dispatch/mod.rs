@@ -21,15 +21,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use error::{Blame, QuestionError};
-pub use limit::{LimitReached, Limits};
+pub use limit::{LimitReached, QuestionLimits};
 pub use observer::Observer;
 pub use queue::{Pending, QuestionQueue, QueueEntry};
 pub use settings::ClientSettings;
 
 use crate::answer::{Answer, AnswerMisfit};
 use crate::connection_state::ConnectionState;
-use crate::consent::{Consent, Rule, StandingAnswer};
-use crate::question::{self, Question, Withdrawal};
+use crate::consent::{Consent, ConsentRule, StandingAnswer};
+use crate::question::{self, Question, WithdrawHandle};
 use crate::responder::ResponderError;
 use limit::RateLimiter;
 
@@ -86,7 +86,7 @@ impl Dispatcher {
         }
     }
 
-    fn rule(&self) -> Rule {
+    fn rule(&self) -> ConsentRule {
         let mut rule = self.settings.consent.rule(&self.server);
         if self.settings.queue.has_declined(&self.server) {
             rule.answer = Some(StandingAnswer::Decline);
@@ -103,7 +103,7 @@ impl Dispatcher {
                 return Err(refusal);
             }
         };
-        let mut unfinished = Unfinished {
+        let mut unfinished = UnfinishedQuestion {
             dispatcher: self,
             question: &question,
             ended: false,
@@ -171,7 +171,7 @@ impl Dispatcher {
             revision,
             suspicions,
             violations: Violations::default(),
-            withdrawal: Withdrawal::default(),
+            withdrawal: WithdrawHandle::default(),
             queue: self.settings.queue.clone(),
         })
     }
@@ -309,7 +309,7 @@ impl Dispatcher {
     }
 }
 
-impl Rule {
+impl ConsentRule {
     /// Returns the answer that the person's policy gives, if any.
     fn standing_answer(&self) -> Option<Answer> {
         (self.answer == Some(StandingAnswer::Decline))
@@ -317,7 +317,7 @@ impl Rule {
     }
 }
 
-struct TakeBack<'q>(&'q Withdrawal);
+struct TakeBack<'q>(&'q WithdrawHandle);
 
 impl Drop for TakeBack<'_> {
     fn drop(&mut self) {
@@ -327,13 +327,13 @@ impl Drop for TakeBack<'_> {
 
 /// A question whose end has not been reported. If its answer is no longer waited for, as when another question of its
 /// round got none, the observers are still notified of its withdrawal.
-struct Unfinished<'d> {
+struct UnfinishedQuestion<'d> {
     dispatcher: &'d Dispatcher,
     question: &'d Question,
     ended: bool,
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for UnfinishedQuestion<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let why = CALL_OVER.to_owned();

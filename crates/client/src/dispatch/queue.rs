@@ -25,7 +25,7 @@ use crate::question::Question;
 #[derive(Debug, Clone)]
 pub struct QuestionQueue {
     turn: Arc<Semaphore>,
-    pending: Arc<Mutex<BTreeMap<u64, Entry>>>,
+    pending: Arc<Mutex<BTreeMap<u64, QueuedQuestion>>>,
     count: Arc<watch::Sender<usize>>,
     declined: Arc<Mutex<BTreeSet<String>>>,
     /// Held while a policy with a new decline is passed on, so that the last one passed on is the newest.
@@ -60,7 +60,7 @@ pub struct Pending {
 
 /// A queued question, in the list and in the view that a frontend shows behind another question.
 #[derive(Debug)]
-struct Entry {
+struct QueuedQuestion {
     pending: Pending,
     next: view::PendingView,
 }
@@ -146,7 +146,7 @@ impl QuestionQueue {
     /// ```
     pub fn enter(&self, question: &Question) -> QueueEntry<'_> {
         let shown = question.shown();
-        let entry = Entry {
+        let entry = QueuedQuestion {
             pending: Pending {
                 id: question.id(),
                 server: shown.origin().title(),
@@ -173,13 +173,13 @@ impl QuestionQueue {
             .collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, Entry>)) {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, QueuedQuestion>)) {
         let mut pending = self.lock();
         change(&mut pending);
         self.count.send_replace(pending.len());
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, QueuedQuestion>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

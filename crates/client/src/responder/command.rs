@@ -9,7 +9,7 @@ use mcp_elicit_core::wire::Capability;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::program::{Program, answer_of};
+use super::program::{QuestionProgram, answer_of};
 use super::{RespondFuture, Responder, ResponderError};
 use crate::question::Question;
 
@@ -104,7 +104,7 @@ impl fmt::Debug for Command {
     }
 }
 
-impl Program for Command {
+impl QuestionProgram for Command {
     async fn exchange(&self, line: &str) -> Result<String, ResponderError> {
         let failed = |error: std::io::Error| {
             ResponderError::failed(format!("cannot run the program ({})", error.kind()))
@@ -121,7 +121,7 @@ impl Program for Command {
         });
         #[cfg(unix)]
         command.wrap(process_wrap::tokio::ProcessGroup::leader());
-        let mut running = Running(command.spawn().map_err(failed)?);
+        let mut running = RunningProgram(command.spawn().map_err(failed)?);
         let (stdin, stdout) = (running.0.stdin().take(), running.0.stdout().take());
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(ResponderError::failed(
@@ -150,9 +150,9 @@ impl Program for Command {
 }
 
 /// A running program, killed with all its children when its answer is no longer waited for.
-struct Running(Box<dyn ChildWrapper>);
+struct RunningProgram(Box<dyn ChildWrapper>);
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _nobody_left = self.0.start_kill();
     }

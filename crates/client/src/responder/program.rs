@@ -18,7 +18,7 @@ use crate::question::Question;
 const ATTEMPTS: u32 = 3;
 
 /// A program that reads a question as one line of JSON and answers in JSON.
-pub(super) trait Program: Sync {
+pub(super) trait QuestionProgram: Sync {
     /// Sends one question and returns the answer as it was written.
     fn exchange(&self, line: &str) -> impl Future<Output = Result<String, ResponderError>> + Send;
 }
@@ -26,15 +26,15 @@ pub(super) trait Program: Sync {
 /// Returns the program's answer. Invalid content, such as a field that the form does not have, is returned to it with
 /// every violation, so that it can correct itself.
 pub(super) async fn answer_of(
-    program: &impl Program,
+    program: &impl QuestionProgram,
     question: &Question,
 ) -> Result<Answer, ResponderError> {
     let mut violations = Violations::default();
     for attempt in 1..=ATTEMPTS {
-        let line = Asked::new(question, attempt, &violations).to_json()?;
+        let line = ProgramQuestion::new(question, attempt, &violations).to_json()?;
         match read(question, &program.exchange(&line).await?)? {
-            Read::Answer(answer) => return Ok(answer),
-            Read::Wrong(wrong) => violations = wrong,
+            ProgramRead::Answer(answer) => return Ok(answer),
+            ProgramRead::Wrong(wrong) => violations = wrong,
         }
     }
     Err(ResponderError::Refused { violations })
@@ -43,7 +43,7 @@ pub(super) async fn answer_of(
 /// A question as a program reads it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked<'q> {
+struct ProgramQuestion<'q> {
     id: u64,
     mode: &'static str,
     /// The server's name, as the client knows it.
@@ -74,7 +74,7 @@ struct Asked<'q> {
     violations: &'q Violations,
 }
 
-impl<'q> Asked<'q> {
+impl<'q> ProgramQuestion<'q> {
     fn new(question: &'q Question, attempt: u32, violations: &'q Violations) -> Self {
         let shown = question.shown();
         let warnings = mcp_elicit_core::view::warnings(shown);
@@ -123,14 +123,14 @@ struct ProgramAnswer {
 }
 
 /// The result of reading a program's answer.
-enum Read {
+enum ProgramRead {
     Answer(Answer),
     /// The content breaks the form's rules; the program may try again.
     Wrong(Violations),
 }
 
 /// Reads a program's answer. An empty one means that it cannot show the question.
-fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
+fn read(question: &Question, text: &str) -> Result<ProgramRead, ResponderError> {
     let text = str_without_mark(text);
     if text.trim().is_empty() {
         return Err(ResponderError::cannot_show("the program gave no answer"));
@@ -154,7 +154,7 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
             ) {
                 Ok(answer) if answer_given.allow_credentials => answer.allow_credentials(),
                 Ok(answer) => answer,
-                Err(violations) => return Ok(Read::Wrong(violations)),
+                Err(violations) => return Ok(ProgramRead::Wrong(violations)),
             }
         }
         Action::Decline => match answer_given.reason {
@@ -163,5 +163,5 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
         },
         Action::Cancel => answer::cancel(),
     };
-    Ok(Read::Answer(answer))
+    Ok(ProgramRead::Answer(answer))
 }

@@ -34,21 +34,21 @@ use crate::question::Question;
 /// # Ok::<(), mcp_elicit_client::responder::ScriptError>(())
 /// ```
 pub struct Script {
-    source: Source,
+    source: AnswerSource,
     allow_credentials: bool,
 }
 
-enum Source {
-    InOrder(InOrder),
+enum AnswerSource {
+    InOrder(AnswersInOrder),
     ByName(ByName),
     Always(Action),
 }
 
-struct InOrder {
-    left: Mutex<VecDeque<Prepared>>,
+struct AnswersInOrder {
+    left: Mutex<VecDeque<NumberedAnswer>>,
 }
 
-struct Prepared {
+struct NumberedAnswer {
     /// The position in the list, from 1.
     location: usize,
     action: Action,
@@ -103,7 +103,7 @@ pub enum ScriptError {
 }
 
 impl Script {
-    fn new(source: Source) -> Self {
+    fn new(source: AnswerSource) -> Self {
         Self {
             source,
             allow_credentials: false,
@@ -129,7 +129,7 @@ impl Script {
             .into_iter()
             .zip(1..)
             .map(|(written, location)| prepared(written, location));
-        Ok(Self::new(Source::InOrder(InOrder {
+        Ok(Self::new(AnswerSource::InOrder(AnswersInOrder {
             left: Mutex::new(prepared.collect::<Result<_, _>>()?),
         })))
     }
@@ -144,7 +144,7 @@ impl Script {
     /// assert_eq!(script.unused(), ["environment"]);
     /// ```
     pub fn by_name(values: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self::new(Source::ByName(ByName {
+        Self::new(AnswerSource::ByName(ByName {
             typed: values.into_iter().collect(),
             over_defaults: false,
             used: Mutex::default(),
@@ -160,7 +160,7 @@ impl Script {
     /// # let _ = script;
     /// ```
     pub fn over_defaults(values: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self::new(Source::ByName(ByName {
+        Self::new(AnswerSource::ByName(ByName {
             typed: values.into_iter().collect(),
             over_defaults: true,
             used: Mutex::default(),
@@ -176,7 +176,7 @@ impl Script {
     /// let settings = ClientSettings::default().responder(Script::decline());
     /// ```
     pub fn decline() -> Self {
-        Self::new(Source::Always(Action::Decline))
+        Self::new(AnswerSource::Always(Action::Decline))
     }
 
     /// Creates a script that cancels every question, as the person decided beforehand.
@@ -188,7 +188,7 @@ impl Script {
     /// let settings = ClientSettings::default().responder(Script::cancel());
     /// ```
     pub fn cancel() -> Self {
-        Self::new(Source::Always(Action::Cancel))
+        Self::new(AnswerSource::Always(Action::Cancel))
     }
 
     /// Allows answers to forms that seem to ask for a credential.
@@ -214,8 +214,8 @@ impl Script {
     /// ```
     pub fn left(&self) -> usize {
         match &self.source {
-            Source::InOrder(in_order) => in_order.left().len(),
-            Source::ByName(_) | Source::Always(_) => 0,
+            AnswerSource::InOrder(in_order) => in_order.left().len(),
+            AnswerSource::ByName(_) | AnswerSource::Always(_) => 0,
         }
     }
 
@@ -230,7 +230,7 @@ impl Script {
     /// ```
     pub fn unused(&self) -> Vec<String> {
         match &self.source {
-            Source::ByName(by_name) => {
+            AnswerSource::ByName(by_name) => {
                 let used = by_name.used.lock().unwrap_or_else(PoisonError::into_inner);
                 by_name
                     .typed
@@ -239,15 +239,15 @@ impl Script {
                     .cloned()
                     .collect()
             }
-            Source::InOrder(_) | Source::Always(_) => Vec::new(),
+            AnswerSource::InOrder(_) | AnswerSource::Always(_) => Vec::new(),
         }
     }
 
     fn answer(&self, question: &Question) -> Result<Answer, ResponderError> {
         match &self.source {
-            Source::Always(action) => act(question, *action, None),
-            Source::InOrder(in_order) => in_order.answer(question),
-            Source::ByName(by_name) => match question.form() {
+            AnswerSource::Always(action) => act(question, *action, None),
+            AnswerSource::InOrder(in_order) => in_order.answer(question),
+            AnswerSource::ByName(by_name) => match question.form() {
                 Some(form) => by_name.answer(form),
                 None => Err(ResponderError::cannot_show(
                     "values by name answer forms, not URLs",
@@ -258,7 +258,10 @@ impl Script {
 }
 
 /// Reads the answer at this position of a list.
-fn prepared(mut written: Map<String, Value>, location: usize) -> Result<Prepared, ScriptError> {
+fn prepared(
+    mut written: Map<String, Value>,
+    location: usize,
+) -> Result<NumberedAnswer, ScriptError> {
     let action = written.remove("action");
     let content = written
         .remove("content")
@@ -271,7 +274,7 @@ fn prepared(mut written: Map<String, Value>, location: usize) -> Result<Prepared
     let action = action.and_then(|action| action.parse::<Action>().ok());
     let action = action.ok_or(ScriptError::Action { location })?;
     match (action, &content) {
-        (_, None) | (Action::Accept, Some(Value::Object(_))) => Ok(Prepared {
+        (_, None) | (Action::Accept, Some(Value::Object(_))) => Ok(NumberedAnswer {
             location,
             action,
             content,
@@ -297,8 +300,8 @@ fn act(
     }
 }
 
-impl InOrder {
-    fn left(&self) -> MutexGuard<'_, VecDeque<Prepared>> {
+impl AnswersInOrder {
+    fn left(&self) -> MutexGuard<'_, VecDeque<NumberedAnswer>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -445,12 +448,12 @@ fn no_such_option(name: &str, options: &[String]) -> String {
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.source {
-            Source::InOrder(_) => f.write_str("Script(in order)"),
-            Source::ByName(by_name) => f
+            AnswerSource::InOrder(_) => f.write_str("Script(in order)"),
+            AnswerSource::ByName(by_name) => f
                 .debug_tuple("Script")
                 .field(&by_name.typed.keys())
                 .finish(),
-            Source::Always(action) => f.debug_tuple("Script").field(action).finish(),
+            AnswerSource::Always(action) => f.debug_tuple("Script").field(action).finish(),
         }
     }
 }
@@ -462,8 +465,8 @@ impl Responder for Script {
 
     fn modes(&self) -> Capability {
         match &self.source {
-            Source::InOrder(_) | Source::Always(_) => Capability::BOTH,
-            Source::ByName(_) => Capability::FORM,
+            AnswerSource::InOrder(_) | AnswerSource::Always(_) => Capability::BOTH,
+            AnswerSource::ByName(_) => Capability::FORM,
         }
     }
 

@@ -14,7 +14,7 @@ use mcp_elicit_core::wire::Capability;
 use sha2::Sha256;
 use thiserror::Error;
 
-use super::program::{Program, answer_of};
+use super::program::{QuestionProgram, answer_of};
 use super::{RespondFuture, Responder, ResponderError};
 use crate::question::Question;
 
@@ -145,7 +145,7 @@ impl Webhook {
     }
 }
 
-impl Program for Webhook {
+impl QuestionProgram for Webhook {
     async fn exchange(&self, body: &str) -> Result<String, ResponderError> {
         let id = message_id()?;
         loop {

@@ -28,18 +28,18 @@ pub(super) enum CameBack {
 }
 
 /// The page, before the browser returns.
-pub(super) struct Callback {
+pub(super) struct CallbackPage {
     listener: TcpListener,
     at: SocketAddr,
 }
 
-struct Expected {
+struct ExpectedCallback {
     base: String,
     state: String,
     tell: Mutex<Option<oneshot::Sender<CameBack>>>,
 }
 
-impl Callback {
+impl CallbackPage {
     /// Listens on this port of the loopback address; 0 picks a free one.
     pub(super) async fn listen(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
@@ -56,7 +56,7 @@ impl Callback {
     pub(super) async fn wait(self, link: &str) -> CameBack {
         let (tell, told) = oneshot::channel();
         let query = link.split_once('?').map_or("", |(_, query)| query);
-        let expected = Arc::new(Expected {
+        let expected = Arc::new(ExpectedCallback {
             base: self.address(),
             state: parameter(query, "state").unwrap_or_default(),
             tell: Mutex::new(Some(tell)),
@@ -80,7 +80,10 @@ impl Callback {
     }
 }
 
-async fn come_back(State(expected): State<Arc<Expected>>, RawQuery(query): RawQuery) -> Response {
+async fn come_back(
+    State(expected): State<Arc<ExpectedCallback>>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let query = query.unwrap_or_default();
     let state = parameter(&query, "state");
     if expected.state.is_empty() || state.as_deref() != Some(&*expected.state) {

@@ -32,7 +32,7 @@ pub(super) async fn published(
         issuer: issuer.clone(),
         source,
     };
-    let networks = Networks::of(server);
+    let networks = MetadataNetworks::of(server);
     let identifier = Url::parse(&issuer).map_err(|error| unreadable(error.into()))?;
     networks.check(&identifier).map_err(unreadable)?;
     let client = client(networks).map_err(|error| unreadable(error.into()))?;
@@ -91,7 +91,7 @@ fn well_known(issuer: &Url) -> Vec<Url> {
 }
 
 /// Returns a client that reaches these networks, and follows redirects within an origin only.
-fn client(networks: Networks) -> reqwest::Result<reqwest::Client> {
+fn client(networks: MetadataNetworks) -> reqwest::Result<reqwest::Client> {
     let redirects = reqwest::redirect::Policy::custom(|attempt| {
         let from = attempt.previous().last().map(Url::origin);
         let is_within = from.is_some_and(|from| from == attempt.url().origin());
@@ -136,7 +136,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// The networks that may be reached for the metadata of an issuer: the public one, and this machine or private ones only if
 /// the server's own URL is an address there. These are the rules of rmcp's discovery.
 #[derive(Debug, Clone)]
-struct Networks {
+struct MetadataNetworks {
     own: Network,
     /// The hosts of proxies, which resolve the other names.
     proxies: Vec<String>,
@@ -151,7 +151,7 @@ enum Network {
     Reserved,
 }
 
-impl Networks {
+impl MetadataNetworks {
     fn of(server: &str) -> Self {
         let url = Url::parse(server).ok();
         let proxies = PROXIES.iter().filter_map(|name| {
@@ -201,7 +201,7 @@ const PROXIES: [&str; 6] = [
 
 const NOT_ALLOWED: &str = "its address is in a network that this server may not name";
 
-impl Resolve for Networks {
+impl Resolve for MetadataNetworks {
     fn resolve(&self, name: Name) -> Resolving {
         let this = self.clone();
         Box::pin(async move {
@@ -305,7 +305,7 @@ mod tests {
     fn a_public_server_names_no_issuer_of_this_machine_or_a_private_network() {
         let allows = |server: &str, issuer: &str| {
             let issuer = Url::parse(issuer).expect("an issuer");
-            Networks::of(server).check(&issuer).is_ok()
+            MetadataNetworks::of(server).check(&issuer).is_ok()
         };
         let inner = [
             "http://127.0.0.1:9/",
@@ -346,7 +346,7 @@ mod tests {
     async fn a_name_of_this_machine_is_resolved_only_for_a_server_there() {
         let resolves = async |server: &str| {
             let name = "localhost".parse().expect("a name");
-            Networks::of(server).resolve(name).await.is_ok()
+            MetadataNetworks::of(server).resolve(name).await.is_ok()
         };
         assert!(resolves("http://127.0.0.1:1/mcp").await);
         assert!(!resolves("https://s.example/mcp").await);

@@ -32,7 +32,7 @@ use rmcp::transport::auth::{
 };
 
 use crate::connection::{BearerToken, masked};
-use callback::{Callback, CameBack};
+use callback::{CallbackPage, CameBack};
 pub use page::PageError;
 use registrations::{NotBound, Registrations};
 use store::FileStore;
@@ -265,10 +265,10 @@ fn as_sent(secret: &str) -> [String; 2] {
 /// ```
 #[derive(Clone)]
 pub struct SignIn {
-    inner: Arc<Inner>,
+    inner: Arc<SignInParts>,
 }
 
-struct Inner {
+struct SignInParts {
     url: String,
     options: SignInOptions,
     store: FileStore,
@@ -289,7 +289,7 @@ impl SignIn {
     /// read.
     pub fn new(url: &str, options: SignInOptions, folder: &Path) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SignInParts {
                 url: url.to_owned(),
                 options,
                 store: FileStore::new(folder, url),
@@ -441,7 +441,7 @@ impl SignIn {
     /// If the server or its authorization server cannot be used, or must not be trusted with this sign-in.
     pub async fn begin(&self, more: &[String]) -> Result<PendingSignIn, SignInError> {
         let options = &self.inner.options;
-        let callback = Callback::listen(options.callback_port)
+        let callback = CallbackPage::listen(options.callback_port)
             .await
             .map_err(SignInError::Listen)?;
         let mut manager = self.manager().await?;
@@ -625,7 +625,7 @@ fn check_addresses(metadata: &AuthorizationMetadata) -> Result<(), SignInError> 
 /// ```
 pub struct PendingSignIn {
     session: AuthorizationSession,
-    callback: Callback,
+    callback: CallbackPage,
     link: Link,
     issuer: String,
     secrets: Vec<String>,

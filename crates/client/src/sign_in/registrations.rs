@@ -20,7 +20,7 @@ pub(super) struct Registrations {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Saved {
+struct SavedRegistrations {
     clients: Issuers,
 }
 
@@ -85,9 +85,11 @@ impl Registrations {
         lock(&self.folder.join("clients.lock"))
     }
 
-    fn read(&self) -> io::Result<Saved> {
+    fn read(&self) -> io::Result<SavedRegistrations> {
         match fs::read(self.file()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Saved::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(SavedRegistrations::default())
+            }
             text => Ok(serde_json::from_slice(&text?)?),
         }
     }

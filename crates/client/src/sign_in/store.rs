@@ -18,18 +18,18 @@ use super::{SignInError, is_same_issuer};
 pub(super) struct FileStore {
     folder: PathBuf,
     url: String,
-    bound: Option<Origin>,
+    bound: Option<TokenIssuer>,
 }
 
 /// The authorization server that issues tokens: its issuer, and its token endpoint, which alone identifies a server
 /// without metadata.
 #[derive(Debug, Clone)]
-struct Origin {
+struct TokenIssuer {
     issuer: Option<String>,
     token_endpoint: String,
 }
 
-impl Origin {
+impl TokenIssuer {
     fn of(saved: SavedTokens) -> Self {
         // Tokens without an issuer that an earlier version kept are those of a server of 2025-03-26 without metadata.
         let token_endpoint = saved.token_endpoint.unwrap_or_else(|| {
@@ -78,7 +78,7 @@ impl FileStore {
 
     /// Returns the same store, which gives out the tokens of this authorization server only.
     pub(super) fn bound_to(&self, metadata: &AuthorizationMetadata) -> Self {
-        let bound = Origin {
+        let bound = TokenIssuer {
             issuer: metadata.issuer.clone(),
             token_endpoint: metadata.token_endpoint.clone(),
         };
@@ -97,7 +97,7 @@ impl FileStore {
         let (Some(saved), Some(bound)) = (saved, &self.bound) else {
             return Ok(());
         };
-        let origin = Origin::of(saved);
+        let origin = TokenIssuer::of(saved);
         if origin.is_same(bound) {
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl FileStore {
         Ok(match &self.bound {
             None => Some(credentials),
             // rmcp compares issuers byte by byte.
-            Some(bound) if Origin::of(saved).is_same(bound) => {
+            Some(bound) if TokenIssuer::of(saved).is_same(bound) => {
                 Some(credentials.with_issuer(bound.issuer.clone()))
             }
             Some(_) => None,

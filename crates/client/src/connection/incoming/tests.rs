@@ -3,9 +3,9 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use super::*;
 
 /// Returns the reader of a connection on which a tool's call with the id 7 is awaited.
-fn awaiting() -> (Messages, Health, ResultSlot) {
+fn awaiting() -> (PendingMessages, Health, ResultSlot) {
     let health = Health::default();
-    let messages = Messages::new(health.clone());
+    let messages = PendingMessages::new(health.clone());
     let slot = ResultSlot::default();
     let mut call = CallToolRequest::new(CallToolRequestParams::new("t"));
     call.extensions.insert(slot.clone());
