@@ -12,7 +12,7 @@ use mcp_elicit_core::wire::Revision;
 use crate::ask::{AcceptedContent, ReadResult, Reasons};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::backend::AskResult;
-use crate::elicit::Call;
+use crate::elicit::CallParts;
 use crate::error::{ElicitError, RefusalKind};
 use crate::guard;
 use crate::journal::ReceivedAnswer;
@@ -20,7 +20,7 @@ use crate::question::OutgoingQuestion;
 
 /// The end of a question after a person's action.
 #[derive(Debug)]
-pub(crate) enum Decision<T> {
+pub(crate) enum AskDecision<T> {
     Answer(T),
     Not(RefusalKind),
 }
@@ -29,7 +29,7 @@ pub(crate) enum Decision<T> {
 const REASONS_LIMIT: usize = 1_000;
 
 /// Counts a question that is sent against the principal's limit, and records it.
-pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), ElicitError> {
+pub(crate) fn count(call: &CallParts, question: &OutgoingQuestion) -> Result<(), ElicitError> {
     let settings = &call.shared.settings;
     if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
         let asked = rates.ask(principal, settings.now_ms());
@@ -42,12 +42,12 @@ pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), Elic
 /// Asks `question` until `read` accepts an answer, at most `attempts` times. An answer that passed `own_check` once is
 /// not checked by it in later runs.
 pub(crate) async fn exchange<T>(
-    call: &Call,
+    call: &CallParts,
     mut question: OutgoingQuestion,
     attempts: u32,
     own_check: bool,
     read: impl Fn(AcceptedContent) -> ReadResult<T>,
-) -> Result<Decision<T>, ElicitError> {
+) -> Result<AskDecision<T>, ElicitError> {
     let may = call.not_inside_a_step();
     if let Err(refused) = may.and_then(|()| call.backend.can_put(&question)) {
         let why = refused.to_string();
@@ -55,19 +55,19 @@ pub(crate) async fn exchange<T>(
         return Err(refused);
     }
     let message = question.message.clone();
-    let mut last = Wrong::default();
+    let mut last = UnusableReasons::default();
     for attempt in 0..attempts {
         call.count()?;
         let put = put(call, &question, attempt == 0).await?;
         match judge(&put.given, &question, call.backend.revision(), &read) {
-            Verdict::Decision(settled, turn) => {
+            AnswerVerdict::Decision(settled, turn) => {
                 note_fresh(call, &question, &put, turn, None);
-                if own_check && matches!(settled, Decision::Answer(_)) {
+                if own_check && matches!(settled, AskDecision::Answer(_)) {
                     call.backend.passed(&put);
                 }
                 return Ok(settled);
             }
-            Verdict::Wrong(wrong) => {
+            AnswerVerdict::Wrong(wrong) => {
                 let why = &wrong.reasons;
                 let noted = if wrong.by_author {
                     "the server's own check refused the answer".to_owned()
@@ -79,17 +79,17 @@ pub(crate) async fn exchange<T>(
                 question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
                 last = wrong;
             }
-            Verdict::Late => {
+            AnswerVerdict::Late => {
                 note_fresh(call, &question, &put, AuditEvent::TimedOut, None);
                 return Err(ElicitError::TimedOut {
                     after: question.timeout,
                 });
             }
-            Verdict::Broken(why) => {
+            AnswerVerdict::Broken(why) => {
                 note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
                 return Err(ElicitError::Peer(why));
             }
-            Verdict::Author(why) => {
+            AnswerVerdict::Author(why) => {
                 note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
                 return Err(ElicitError::Author(why));
             }
@@ -104,7 +104,7 @@ pub(crate) async fn exchange<T>(
 
 /// Asks the question once. Without an answer, records the reason.
 async fn put(
-    call: &Call,
+    call: &CallParts,
     question: &OutgoingQuestion,
     first: bool,
 ) -> Result<AskResult, ElicitError> {
@@ -136,9 +136,9 @@ async fn put(
     result
 }
 
-enum Verdict<T> {
-    Decision(Decision<T>, AuditEvent),
-    Wrong(Wrong),
+enum AnswerVerdict<T> {
+    Decision(AskDecision<T>, AuditEvent),
+    Wrong(UnusableReasons),
     Late,
     Broken(String),
     /// The form accepts the answer, but the author's type does not.
@@ -147,7 +147,7 @@ enum Verdict<T> {
 
 /// The reasons why an answer is unusable.
 #[derive(Default)]
-struct Wrong {
+struct UnusableReasons {
     /// The reasons for the person.
     reasons: String,
     /// The reasons for programs, if the form's rules were broken in this run.
@@ -157,7 +157,7 @@ struct Wrong {
     by_author: bool,
 }
 
-impl From<String> for Wrong {
+impl From<String> for UnusableReasons {
     fn from(reasons: String) -> Self {
         Self {
             reasons,
@@ -166,7 +166,7 @@ impl From<String> for Wrong {
     }
 }
 
-impl From<Reasons> for Wrong {
+impl From<Reasons> for UnusableReasons {
     fn from(reasons: Reasons) -> Self {
         Self {
             reasons: bounded(&reasons.listed()),
@@ -181,13 +181,13 @@ fn judge<T>(
     question: &OutgoingQuestion,
     revision: Revision,
     read: impl Fn(AcceptedContent) -> ReadResult<T>,
-) -> Verdict<T> {
+) -> AnswerVerdict<T> {
     let (reply, passed) = match given {
         ReceivedAnswer::Result(reply) => (reply, false),
         ReceivedAnswer::Passed(reply) => (reply, true),
-        ReceivedAnswer::Wrong(reasons) => return Verdict::Wrong(reasons.clone().into()),
-        ReceivedAnswer::Late => return Verdict::Late,
-        ReceivedAnswer::Broken(why) => return Verdict::Broken(why.clone()),
+        ReceivedAnswer::Wrong(reasons) => return AnswerVerdict::Wrong(reasons.clone().into()),
+        ReceivedAnswer::Late => return AnswerVerdict::Late,
+        ReceivedAnswer::Broken(why) => return AnswerVerdict::Broken(why.clone()),
     };
     // Accepted without content is read as an empty form, which is correct if no field is required.
     let content = reply.content.as_ref().map_or("{}", |content| content.get());
@@ -195,35 +195,44 @@ fn judge<T>(
         Ok(Outcome::Accept(answers)) => Some(answers),
         Ok(Outcome::Visit) => None,
         Ok(Outcome::Decline) => {
-            return Verdict::Decision(Decision::Not(RefusalKind::Declined), AuditEvent::Declined);
+            return AnswerVerdict::Decision(
+                AskDecision::Not(RefusalKind::Declined),
+                AuditEvent::Declined,
+            );
         }
         Ok(Outcome::Cancel) => {
-            return Verdict::Decision(Decision::Not(RefusalKind::Dismissed), AuditEvent::Cancelled);
+            return AnswerVerdict::Decision(
+                AskDecision::Not(RefusalKind::Dismissed),
+                AuditEvent::Cancelled,
+            );
         }
         Err(error) => return refused(&error),
     };
     match read(AcceptedContent { answers, passed }) {
         ReadResult::Answer(answer) => {
-            Verdict::Decision(Decision::Answer(answer), AuditEvent::Answered)
+            AnswerVerdict::Decision(AskDecision::Answer(answer), AuditEvent::Answered)
         }
-        ReadResult::No => {
-            Verdict::Decision(Decision::Not(RefusalKind::AnsweredNo), AuditEvent::Answered)
-        }
-        ReadResult::Misfit(why) => Verdict::Wrong(why.into()),
-        ReadResult::Refused(reasons) => Verdict::Wrong(reasons.into()),
-        ReadResult::Author(why) => Verdict::Author(why),
+        ReadResult::No => AnswerVerdict::Decision(
+            AskDecision::Not(RefusalKind::AnsweredNo),
+            AuditEvent::Answered,
+        ),
+        ReadResult::Misfit(why) => AnswerVerdict::Wrong(why.into()),
+        ReadResult::Refused(reasons) => AnswerVerdict::Wrong(reasons.into()),
+        ReadResult::Author(why) => AnswerVerdict::Author(why),
     }
 }
 
 /// Returns the verdict on content that the form rejects.
-fn refused<T>(error: &CheckError) -> Verdict<T> {
+fn refused<T>(error: &CheckError) -> AnswerVerdict<T> {
     match error {
-        CheckError::Violations(violations) => Verdict::Wrong(Wrong {
+        CheckError::Violations(violations) => AnswerVerdict::Wrong(UnusableReasons {
             reasons: bounded(&listed(violations)),
             findings: Finding::from_check(error),
             by_author: false,
         }),
-        CheckError::Broken(_) | CheckError::TooLarge { .. } => Verdict::Broken(error.to_string()),
+        CheckError::Broken(_) | CheckError::TooLarge { .. } => {
+            AnswerVerdict::Broken(error.to_string())
+        }
     }
 }
 
@@ -241,7 +250,7 @@ fn bounded(reasons: &str) -> String {
 
 /// Records an event unless an earlier run of the handler already did.
 fn note_fresh(
-    call: &Call,
+    call: &CallParts,
     question: &OutgoingQuestion,
     put: &AskResult,
     turn: AuditEvent,
@@ -253,7 +262,7 @@ fn note_fresh(
 }
 
 fn note(
-    call: &Call,
+    call: &CallParts,
     question: &OutgoingQuestion,
     turn: AuditEvent,
     open_for: Option<Duration>,

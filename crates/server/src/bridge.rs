@@ -18,13 +18,13 @@ use serde_json::Value;
 use crate::backend::cannot_ask;
 use crate::backend::pushed::Pushed;
 use crate::error::ElicitError;
-use crate::settings::Shared;
+use crate::settings::SharedSettings;
 
 /// Pushes all requests of `required` at once. Returns the responses and the handler's own state.
 pub(crate) async fn push(
     pushed: &Arc<Pushed>,
     context: &RequestContext<RoleServer>,
-    shared: &Shared,
+    shared: &SharedSettings,
     required: InputRequiredResult,
 ) -> Result<(Option<InputResponses>, Option<String>), ErrorData> {
     let Some(requests) = required.input_requests else {
@@ -43,7 +43,7 @@ pub(crate) async fn push(
 async fn push_one(
     pushed: &Pushed,
     context: &RequestContext<RoleServer>,
-    shared: &Shared,
+    shared: &SharedSettings,
     request: InputRequest,
 ) -> Result<Value, ErrorData> {
     let timeout = shared.settings.timeout;

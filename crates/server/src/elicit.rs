@@ -24,7 +24,7 @@ use crate::error::{ElicitError, Refusal, RefusalKind};
 use crate::guard;
 use crate::question::{OutgoingBody, OutgoingQuestion};
 use crate::running_step::{self, CallIdentity, RunningStep};
-use crate::settings::Shared;
+use crate::settings::SharedSettings;
 
 /// Asks the person behind a call, on every revision.
 ///
@@ -51,13 +51,13 @@ use crate::settings::Shared;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Elicit {
-    call: Arc<Call>,
+    call: Arc<CallParts>,
 }
 
 /// The parts of a call that its asks need.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct CallParts {
+    pub(crate) shared: Arc<SharedSettings>,
     pub(crate) backend: Backend,
     pub(crate) method: &'static str,
     pub(crate) name: String,
@@ -68,9 +68,9 @@ pub(crate) struct Call {
     questions: AtomicU32,
 }
 
-impl Call {
+impl CallParts {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedSettings>,
         backend: Backend,
         method: &'static str,
         name: String,
@@ -106,14 +106,14 @@ impl Call {
 }
 
 impl Elicit {
-    pub(crate) fn new(call: Call) -> Self {
+    pub(crate) fn new(call: CallParts) -> Self {
         Self {
             call: Arc::new(call),
         }
     }
 
-    pub(crate) fn by(shared: Arc<Shared>, backend: Backend) -> Self {
-        Self::new(Call::new(
+    pub(crate) fn by(shared: Arc<SharedSettings>, backend: Backend) -> Self {
+        Self::new(CallParts::new(
             shared,
             backend,
             "tools/call",
@@ -123,7 +123,7 @@ impl Elicit {
         ))
     }
 
-    pub(crate) fn call(&self) -> &Call {
+    pub(crate) fn call(&self) -> &CallParts {
         &self.call
     }
 
@@ -573,7 +573,7 @@ impl Elicit {
             manager.clone(),
             task.clone(),
         )));
-        let call = Call::new(
+        let call = CallParts::new(
             Arc::clone(&self.call.shared),
             backend,
             self.call.method,
@@ -581,7 +581,7 @@ impl Elicit {
             self.call.principal.clone(),
             self.call.capability,
         );
-        Self::new(Call {
+        Self::new(CallParts {
             identity: Arc::clone(&self.call.identity),
             ..call
         })

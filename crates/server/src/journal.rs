@@ -9,13 +9,13 @@ use mcp_elicit_core::wire::{self, Action};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::question::Digest;
+use crate::question::QuestionDigest;
 
 /// A question's digest and occurrence: the same question asked twice in one run is two questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct OccurrenceKey {
     #[serde(rename = "q")]
-    pub(crate) digest: Digest,
+    pub(crate) digest: QuestionDigest,
     #[serde(rename = "n")]
     pub(crate) occurrence: u32,
 }
@@ -129,13 +129,13 @@ impl SentQuestion {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Answered(OccurrenceKey, ReceivedAnswer);
+struct AnsweredOccurrence(OccurrenceKey, ReceivedAnswer);
 
 /// The name, occurrence and result of a step that ran.
 #[derive(Clone, Serialize, Deserialize)]
-struct Step(String, u32, Box<RawValue>);
+struct StoredStep(String, u32, Box<RawValue>);
 
-impl std::fmt::Debug for Step {
+impl std::fmt::Debug for StoredStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A step's result may contain a person's values.
         f.debug_tuple("Step")
@@ -149,9 +149,9 @@ impl std::fmt::Debug for Step {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Journal {
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    answered: Vec<Answered>,
+    answered: Vec<AnsweredOccurrence>,
     #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
-    steps: Vec<Step>,
+    steps: Vec<StoredStep>,
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
     out: Vec<SentQuestion>,
     /// `true` if the last run used none of the responses that had just come.
@@ -183,14 +183,14 @@ impl Journal {
         self.out.retain(|out| out.slot != slot);
         match self.answered.iter_mut().find(|entry| entry.0 == slot) {
             Some(entry) => entry.1 = given,
-            None => self.answered.push(Answered(slot, given)),
+            None => self.answered.push(AnsweredOccurrence(slot, given)),
         }
     }
 
     /// Records that the response for `slot` passed the author's own check.
     pub(crate) fn pass(&mut self, slot: OccurrenceKey) {
         let entry = self.answered.iter_mut().find(|entry| entry.0 == slot);
-        if let Some(Answered(_, given)) = entry
+        if let Some(AnsweredOccurrence(_, given)) = entry
             && let ReceivedAnswer::Result(reply) = given
         {
             *given = ReceivedAnswer::Passed(reply.clone());
@@ -229,7 +229,8 @@ impl Journal {
     /// Stores the result of a step.
     pub(crate) fn remember(&mut self, name: &str, occurrence: u32, value: Box<RawValue>) {
         if self.step(name, occurrence).is_none() {
-            self.steps.push(Step(name.to_owned(), occurrence, value));
+            self.steps
+                .push(StoredStep(name.to_owned(), occurrence, value));
         }
     }
 }
@@ -240,7 +241,7 @@ mod tests {
 
     fn slot(text: &str, occurrence: u32) -> OccurrenceKey {
         OccurrenceKey {
-            digest: Digest::of(&[text.as_bytes()]),
+            digest: QuestionDigest::of(&[text.as_bytes()]),
             occurrence,
         }
     }

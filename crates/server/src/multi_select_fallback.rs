@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(crate) struct MultiSelectFallback {
     form: Form,
-    lists: Vec<List>,
+    lists: Vec<CheckboxList>,
 }
 
 /// A list and its checkboxes: the name and option of each.
 #[derive(Debug)]
-struct List {
+struct CheckboxList {
     field: String,
     required: bool,
     boxes: Vec<(String, String)>,
@@ -27,7 +27,7 @@ struct List {
 impl MultiSelectFallback {
     /// Replaces the lists of `form`; `None` if it has none. Fails if a checkbox would have the name of another field.
     pub(crate) fn from_form(form: &Form) -> Result<Option<Self>, String> {
-        let lists: Vec<List> = form.fields().iter().filter_map(List::of).collect();
+        let lists: Vec<CheckboxList> = form.fields().iter().filter_map(CheckboxList::of).collect();
         if lists.is_empty() {
             return Ok(None);
         }
@@ -75,7 +75,7 @@ impl MultiSelectFallback {
     }
 }
 
-impl List {
+impl CheckboxList {
     fn of(field: &Field) -> Option<Self> {
         let Kind::Choices(choices) = field.kind() else {
             return None;
@@ -94,7 +94,7 @@ impl List {
 }
 
 /// Returns the schema with checkboxes in place of the lists, in the same order.
-fn as_checkboxes(form: &Form, lists: &[List]) -> Result<Value, String> {
+fn as_checkboxes(form: &Form, lists: &[CheckboxList]) -> Result<Value, String> {
     let mut schema = form
         .emit(Revision::LATEST)
         .map_err(|cannot_emit| cannot_emit.to_string())?;

@@ -24,9 +24,9 @@ use crate::rmcp_schema;
 
 /// The first 16 bytes of a SHA-256 of the question as the person sees it, small enough to carry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Digest([u8; 16]);
+pub(crate) struct QuestionDigest([u8; 16]);
 
-impl Digest {
+impl QuestionDigest {
     /// Returns the digest of `parts`, each with its length, so that no two lists of parts have equal input.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let whole = of_parts(parts);
@@ -40,25 +40,25 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for QuestionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for QuestionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({self})")
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for QuestionDigest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
+impl<'de> Deserialize<'de> for QuestionDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         let bytes = URL_SAFE_NO_PAD
@@ -73,9 +73,9 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// A form ready to be asked repeatedly: its schemas per revision are computed once.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedForm {
     form: Form,
-    digest: Digest,
+    digest: QuestionDigest,
     /// `true` if it is asked repeatedly: its schemas are then kept too.
     lasting: bool,
     schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
@@ -85,12 +85,12 @@ pub(crate) struct Prepared {
     inspected: Mutex<Option<(String, Arc<Inspected>)>>,
 }
 
-impl Prepared {
+impl PreparedForm {
     pub(crate) fn new(form: Form) -> Result<Self, ElicitError> {
         let newest = form
             .emit(Revision::LATEST)
             .map_err(|cannot_emit| ElicitError::Author(cannot_emit.to_string()))?;
-        let digest = Digest::of(&[newest.to_string().as_bytes()]);
+        let digest = QuestionDigest::of(&[newest.to_string().as_bytes()]);
         Ok(Self {
             form,
             digest,
@@ -104,7 +104,7 @@ impl Prepared {
 
     /// Returns the form of a Rust type, built once per type and process.
     pub(crate) fn from_type<T: schemars::JsonSchema + 'static>() -> Result<Arc<Self>, ElicitError> {
-        type Known = RwLock<HashMap<TypeId, Result<Arc<Prepared>, ElicitError>>>;
+        type Known = RwLock<HashMap<TypeId, Result<Arc<PreparedForm>, ElicitError>>>;
         static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
         let id = TypeId::of::<T>();
         if let Some(known) = KNOWN
@@ -232,7 +232,7 @@ pub(crate) struct Inspected {
 /// The body of the question.
 #[derive(Debug, Clone)]
 pub(crate) enum OutgoingBody {
-    Form(Arc<Prepared>),
+    Form(Arc<PreparedForm>),
     Url {
         url: String,
         /// The author's `elicitationId` for 2025-11-25; the other revisions have none.
@@ -275,13 +275,13 @@ impl OutgoingQuestion {
     }
 
     /// Returns the digest of the question as the person sees it.
-    pub(crate) fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> QuestionDigest {
         match &self.subject {
             OutgoingBody::Form(form) => {
-                Digest::of(&[b"form", self.message.as_bytes(), form.digest.bytes()])
+                QuestionDigest::of(&[b"form", self.message.as_bytes(), form.digest.bytes()])
             }
             OutgoingBody::Url { url, .. } => {
-                Digest::of(&[b"url", self.message.as_bytes(), url.as_bytes()])
+                QuestionDigest::of(&[b"url", self.message.as_bytes(), url.as_bytes()])
             }
         }
     }

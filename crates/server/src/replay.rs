@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::backend::Backend;
 use crate::backend::call_wait::CallWait;
-use crate::backend::rounds::{Changed, RetryInput, Rounds, RunResult};
-use crate::backend::script::{Log, Logged, Script};
-use crate::elicit::{Call, Elicit};
+use crate::backend::rounds::{ChangedQuestion, RetryInput, Rounds, RunResult};
+use crate::backend::script::{AnswerScript, Logged, RunLog};
+use crate::elicit::{CallParts, Elicit};
 use crate::journal::{Journal, OccurrenceKey, SentQuestion};
-use crate::settings::{ServerSettings, Shared};
+use crate::settings::{ServerSettings, SharedSettings};
 use crate::testing::{RunError, ScriptedAnswer};
 
 /// A difference between a handler that runs once and the same handler run again from the top for each round of answers,
@@ -88,7 +88,7 @@ pub enum Difference {
 
 /// Runs `handler` on both eras with the same answers. Returns its result, which must be the same.
 pub(crate) async fn on_both_eras<R, F, Fut>(
-    script: &Script,
+    script: &AnswerScript,
     settings: &ServerSettings,
     handler: F,
 ) -> Result<R, RunError>
@@ -97,7 +97,7 @@ where
     F: Fn(Elicit) -> Fut,
     Fut: Future<Output = R>,
 {
-    let log = Log::default();
+    let log = RunLog::default();
     let backend = Backend::Script(Arc::new(script.logged(log.clone())));
     let once = handler(Elicit::by(settings.clone().shared(), backend)).await;
     if let Some(fault) = script.fault() {
@@ -108,7 +108,7 @@ where
     if questions.is_empty() {
         return Ok(once);
     }
-    let replay = Replay {
+    let replay = RunReplay {
         shared: settings.clone().for_replay().shared(),
         capability: script.capability(),
         log,
@@ -127,16 +127,16 @@ where
     .into())
 }
 
-struct Replay {
-    shared: Arc<Shared>,
+struct RunReplay {
+    shared: Arc<SharedSettings>,
     capability: Capability,
-    log: Log,
+    log: RunLog,
     questions: Vec<Logged>,
     /// The questions sent so far.
     sent: Vec<OccurrenceKey>,
 }
 
-impl Replay {
+impl RunReplay {
     async fn run<R, F, Fut>(mut self, handler: F) -> Result<R, Difference>
     where
         F: Fn(Elicit) -> Fut,
@@ -164,7 +164,7 @@ impl Replay {
             let elicit = self.elicit(&rounds);
             match rounds.drive(std::pin::pin!(handler(elicit))).await {
                 RunResult::Finished(result) => return self.all_sent().map(|()| result),
-                RunResult::Changed(Changed { was, now }) => {
+                RunResult::Changed(ChangedQuestion { was, now }) => {
                     return Err(Difference::Question { was, now });
                 }
                 RunResult::Waiting(_) => {
@@ -176,7 +176,7 @@ impl Replay {
     }
 
     fn elicit(&self, rounds: &Arc<Rounds>) -> Elicit {
-        Elicit::new(Call::new(
+        Elicit::new(CallParts::new(
             Arc::clone(&self.shared),
             Backend::Rounds(Arc::clone(rounds)),
             "tools/call",

@@ -24,19 +24,19 @@ use crate::backend::cannot_ask::{self, Unavailable};
 use crate::backend::pushed::Pushed;
 use crate::backend::rounds::{RetryInput, Rounds, RunResult};
 use crate::bridge;
-use crate::elicit::{Call, Elicit};
+use crate::elicit::{CallParts, Elicit};
 use crate::error::{CannotAskReason, ElicitError, fault};
 use crate::journal::Journal;
-use crate::question::Digest;
-use crate::seal::{AssociatedData, State};
-use crate::settings::Shared;
+use crate::question::QuestionDigest;
+use crate::seal::{AssociatedData, SealedState};
+use crate::settings::SharedSettings;
 use crate::state;
 
 /// The method, name and argument digest of a call, for the seal and the audit.
 pub(crate) struct CallTarget {
     method: &'static str,
     name: String,
-    request: Digest,
+    request: QuestionDigest,
 }
 
 impl CallTarget {
@@ -68,9 +68,9 @@ impl CallTarget {
 }
 
 /// Returns a digest that does not depend on the order in which a client writes the arguments.
-fn digest(name: &str, arguments: Option<&serde_json::Map<String, Value>>) -> Digest {
+fn digest(name: &str, arguments: Option<&serde_json::Map<String, Value>>) -> QuestionDigest {
     let text = arguments.map_or_else(|| b"{}".to_vec(), canonical_value);
-    Digest::of(&[name.as_bytes(), &text])
+    QuestionDigest::of(&[name.as_bytes(), &text])
 }
 
 /// A request that may be retried with replies.
@@ -111,7 +111,7 @@ type Served<'a, R> = Pin<Box<dyn Future<Output = Result<R, ErrorData>> + Send + 
 
 /// Serves one request with `run`, the handler of the wrapped server.
 pub(crate) fn serve<'a, Q, R, F, Fut>(
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<SharedSettings>,
     asked: CallTarget,
     request: Q,
     context: RequestContext<RoleServer>,
@@ -133,16 +133,16 @@ where
         .principal
         .as_ref()
         .and_then(|principal| principal(&context));
-    let call = Facts {
+    let call = RequestInfo {
         shared,
         asked,
         principal,
     };
-    match Reach::of(&context, &call) {
-        Reach::Rounds(revision, capability) => {
+    match BackendReach::of(&context, &call) {
+        BackendReach::Rounds(revision, capability) => {
             Box::pin(call.by_rounds(revision, capability, request, context, run))
         }
-        Reach::Pushed(revision, capability) => {
+        BackendReach::Pushed(revision, capability) => {
             let pushed = Arc::new(Pushed::new(
                 revision,
                 capability,
@@ -151,7 +151,7 @@ where
             ));
             Box::pin(call.by_pushing(pushed, capability, request, context, run))
         }
-        Reach::Unavailable(unavailable) => {
+        BackendReach::Unavailable(unavailable) => {
             let context = call.lend(Backend::CannotAsk(unavailable), Capability::NONE, context);
             Box::pin(run(request, context))
         }
@@ -169,14 +169,14 @@ fn warn_of_second_wrapper() {
 }
 
 /// The backend that reaches the client of a request.
-enum Reach {
+enum BackendReach {
     Rounds(Revision, Capability),
     Pushed(Revision, Capability),
     Unavailable(Unavailable),
 }
 
-impl Reach {
-    fn of(context: &RequestContext<RoleServer>, call: &Facts<'_>) -> Self {
+impl BackendReach {
+    fn of(context: &RequestContext<RoleServer>, call: &RequestInfo<'_>) -> Self {
         let unavailable = |why, revision| {
             Self::Unavailable(Unavailable {
                 why,
@@ -210,17 +210,17 @@ fn has_no_session(context: &RequestContext<RoleServer>) -> bool {
         .is_some_and(|parts| !parts.headers.contains_key("mcp-session-id"))
 }
 
-fn call_wait(shared: &Shared, context: &RequestContext<RoleServer>) -> Arc<CallWait> {
+fn call_wait(shared: &SharedSettings, context: &RequestContext<RoleServer>) -> Arc<CallWait> {
     Arc::new(CallWait::new(context, shared.settings.keep_alive))
 }
 
-struct Facts<'a> {
-    shared: &'a Arc<Shared>,
+struct RequestInfo<'a> {
+    shared: &'a Arc<SharedSettings>,
     asked: CallTarget,
     principal: Option<String>,
 }
 
-impl Facts<'_> {
+impl RequestInfo<'_> {
     /// Adds the call's `Elicit` to the request's extensions, where the handler finds it.
     fn lend(
         &self,
@@ -230,7 +230,7 @@ impl Facts<'_> {
     ) -> RequestContext<RoleServer> {
         let CallTarget { method, name, .. } = &self.asked;
         let shared = Arc::clone(self.shared);
-        let call = Call::new(
+        let call = CallParts::new(
             shared,
             backend,
             method,
@@ -351,14 +351,14 @@ impl Facts<'_> {
         round: u32,
         journal: Journal,
         by_hand: Option<String>,
-    ) -> Result<State, ErrorData> {
+    ) -> Result<SealedState, ErrorData> {
         let settings = &self.shared.settings;
         if round > settings.questions_per_call {
             let limit = usize::try_from(settings.questions_per_call).unwrap_or(usize::MAX);
             return Err(fault(LimitFault::TooManyRounds { limit }, Revision::LATEST));
         }
         let lifetime = u64::try_from(settings.state_lifetime.as_millis()).unwrap_or(u64::MAX);
-        Ok(State {
+        Ok(SealedState {
             id: state::fresh_id()?,
             until_ms: settings.now_ms().saturating_add(lifetime),
             round,
@@ -378,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    fn of(arguments: &Value) -> Digest {
+    fn of(arguments: &Value) -> QuestionDigest {
         digest("deploy", arguments.as_object())
     }
 

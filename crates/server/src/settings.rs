@@ -61,7 +61,7 @@ pub struct ServerSettings {
 
 /// Settings as the wrapper holds them, with the keys in place.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedSettings {
     pub(crate) settings: ServerSettings,
     pub(crate) keys: Result<Keys, SealError>,
 }
@@ -287,9 +287,9 @@ impl ServerSettings {
         self
     }
 
-    pub(crate) fn shared(self) -> Arc<Shared> {
+    pub(crate) fn shared(self) -> Arc<SharedSettings> {
         let keys = self.keys.clone().map_or_else(process_keys, Ok);
-        Arc::new(Shared {
+        Arc::new(SharedSettings {
             settings: self,
             keys,
         })

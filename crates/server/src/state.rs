@@ -8,8 +8,8 @@ use rmcp::ErrorData;
 use serde::{Deserialize, Serialize};
 
 use crate::error::fault;
-use crate::seal::{self, AssociatedData, MemoryStore, SealError, State, Store, StoreError};
-use crate::settings::Shared;
+use crate::seal::{self, AssociatedData, MemoryStore, SealError, SealedState, Store, StoreError};
+use crate::settings::SharedSettings;
 
 /// A reference to an oversized state in the store, under this name.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,10 +23,10 @@ const HANDLE: &[u8] = b"{\"kept\":";
 /// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that builds its own
 /// rounds, if any.
 pub(crate) async fn open(
-    shared: &Shared,
+    shared: &SharedSettings,
     bound: &AssociatedData,
     request_state: &mut Option<String>,
-) -> Result<Option<State>, ErrorData> {
+) -> Result<Option<SealedState>, ErrorData> {
     let Some(sealed) = request_state.take_if(|state| seal::is_ours(state)) else {
         return Ok(None);
     };
@@ -42,12 +42,16 @@ pub(crate) async fn open(
     }
 }
 
-async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<State, SealError> {
+async fn read(
+    shared: &SharedSettings,
+    bound: &AssociatedData,
+    sealed: &str,
+) -> Result<SealedState, SealError> {
     let settings = &shared.settings;
     let keys = shared.keys.as_ref().map_err(Clone::clone)?;
     let plain = seal::open(keys, bound, sealed)?;
     let now_ms = settings.now_ms();
-    let state: State = if plain.starts_with(HANDLE) {
+    let state: SealedState = if plain.starts_with(HANDLE) {
         let StoredStateRef { kept } = seal::parsed(&plain)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
         let sealed = store
@@ -85,9 +89,9 @@ static USED: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
 
 /// Seals `state` for sending.
 pub(crate) async fn seal(
-    shared: &Shared,
+    shared: &SharedSettings,
     bound: &AssociatedData,
-    state: &State,
+    state: &SealedState,
     now_ms: u64,
 ) -> Result<String, ErrorData> {
     write(shared, bound, state, now_ms).await.map_err(|error| {
@@ -97,9 +101,9 @@ pub(crate) async fn seal(
 }
 
 async fn write(
-    shared: &Shared,
+    shared: &SharedSettings,
     bound: &AssociatedData,
-    state: &State,
+    state: &SealedState,
     now_ms: u64,
 ) -> Result<String, SealError> {
     let settings = &shared.settings;

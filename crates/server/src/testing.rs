@@ -32,7 +32,7 @@ use mcp_elicit_core::wire::Capability;
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
-use crate::backend::script::Script;
+use crate::backend::script::AnswerScript;
 use crate::elicit::Elicit;
 use crate::replay;
 use crate::settings::ServerSettings;
@@ -59,20 +59,20 @@ pub enum RunError {
     Difference(#[from] Difference),
     /// The script does not fit the handler.
     #[error(transparent)]
-    Script(#[from] ScriptError),
+    Script(#[from] ScriptedUserError),
 }
 
 /// A fault of a script.
 ///
 /// ```
-/// use mcp_elicit_server::testing::ScriptError;
+/// use mcp_elicit_server::testing::ScriptedUserError;
 ///
-/// let fault = ScriptError::Unused { left: 1 };
+/// let fault = ScriptedUserError::Unused { left: 1 };
 /// assert_eq!(fault.to_string(), "answers of the script that no question took: 1");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScriptError {
+pub enum ScriptedUserError {
     /// It has no answer to a question.
     #[error("the script has no answer to question {question}, {message:?}")]
     TooShort {
@@ -257,7 +257,7 @@ pub struct AskedQuestion {
 /// ```
 #[derive(Debug, Clone)]
 pub struct ScriptedUser {
-    script: Arc<Script>,
+    script: Arc<AnswerScript>,
     settings: ServerSettings,
 }
 
@@ -272,7 +272,7 @@ impl ScriptedUser {
     /// ```
     pub fn answering(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
-            script: Arc::new(Script::new(Capability::BOTH, answers)),
+            script: Arc::new(AnswerScript::new(Capability::BOTH, answers)),
             settings: ServerSettings::default(),
         }
     }
@@ -290,7 +290,7 @@ impl ScriptedUser {
     /// ```
     pub fn unavailable() -> Self {
         Self {
-            script: Arc::new(Script::new(Capability::NONE, [])),
+            script: Arc::new(AnswerScript::new(Capability::NONE, [])),
             settings: ServerSettings::default(),
         }
     }

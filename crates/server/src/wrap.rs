@@ -36,7 +36,7 @@ use rmcp::service::{
 
 use crate::panicked::answered;
 use crate::serve::{self, CallTarget};
-use crate::settings::{ServerSettings, Shared};
+use crate::settings::{ServerSettings, SharedSettings};
 
 /// Declares that the tools of this server ask in results as well as in sessions, so that clients and gateways need not
 /// hold it in a session.
@@ -131,7 +131,7 @@ mod sealed {
 #[derive(Clone)]
 pub struct ElicitingServer<S> {
     inner: S,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSettings>,
 }
 
 impl<S> ElicitingServer<S> {

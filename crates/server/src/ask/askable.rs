@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Ask, Reasons};
 use crate::error::ElicitError;
-use crate::question::{OutgoingBody, Prepared};
+use crate::question::{OutgoingBody, PreparedForm};
 
 /// Something that can be asked for: a [`Form`], a [`Link`], or a request built by the methods of
 /// [`Elicit`](crate::Elicit).
@@ -121,7 +121,7 @@ impl<T: schemars::JsonSchema + DeserializeOwned + Send + 'static> Askable for Ty
     type Answer = T;
 
     fn asking(&self) -> Result<AskBody, ElicitError> {
-        Ok(AskBody(OutgoingBody::Form(Prepared::from_type::<T>()?)))
+        Ok(AskBody(OutgoingBody::Form(PreparedForm::from_type::<T>()?)))
     }
 
     fn read(&self, accepted: AcceptedContent) -> ReadResult<T> {
@@ -141,7 +141,7 @@ fn with_defaults<T>(answers: &Answers) -> ReadResult<T>
 where
     T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
 {
-    let prepared = match Prepared::from_type::<T>() {
+    let prepared = match PreparedForm::from_type::<T>() {
         Ok(prepared) => prepared,
         Err(defects) => return ReadResult::Author(defects.to_string()),
     };
@@ -194,7 +194,7 @@ impl Askable for Form {
     type Answer = Answers;
 
     fn asking(&self) -> Result<AskBody, ElicitError> {
-        Ok(AskBody(OutgoingBody::Form(Arc::new(Prepared::new(
+        Ok(AskBody(OutgoingBody::Form(Arc::new(PreparedForm::new(
             self.clone(),
         )?))))
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::single_field::{Words, words_of_one_field};
+use super::single_field::{FieldWords, words_of_one_field};
 use super::{AcceptedContent, Ask, AskBody, Askable, ReadResult};
 use crate::error::ElicitError;
 
@@ -80,7 +80,7 @@ fn listed(
 #[derive(Debug, Clone)]
 pub struct Choose {
     picks: Vec<ChoiceItem>,
-    words: Words,
+    words: FieldWords,
     default: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Choose {
     pub(crate) fn among<P: Into<ChoiceItem>>(options: impl IntoIterator<Item = P>) -> Self {
         Self {
             picks: options.into_iter().map(Into::into).collect(),
-            words: Words::default(),
+            words: FieldWords::default(),
             default: None,
         }
     }
@@ -182,7 +182,7 @@ impl<T: Clone + Send + 'static> Askable for ChooseAmong<T> {
 #[derive(Debug, Clone)]
 pub struct ChooseMany {
     picks: Vec<ChoiceItem>,
-    words: Words,
+    words: FieldWords,
     default: Option<Vec<String>>,
     at_least: Option<u64>,
     at_most: Option<u64>,
@@ -195,7 +195,7 @@ impl ChooseMany {
         let picks = options.into_iter().map(Into::into).collect();
         Self {
             picks,
-            words: Words::default(),
+            words: FieldWords::default(),
             default: None,
             at_least: None,
             at_most: None,

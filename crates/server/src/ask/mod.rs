@@ -9,7 +9,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::ask_loop::{self, Decision};
+use crate::ask_loop::{self, AskDecision};
 use crate::elicit::Elicit;
 use crate::error::{ElicitError, RefusalKind};
 use crate::question::OutgoingQuestion;
@@ -54,11 +54,11 @@ pub struct Ask<W: Askable> {
     timeout: Option<Duration>,
     attempts: Option<u32>,
     instead: Option<Box<dyn FnOnce() -> W::Answer + Send>>,
-    check: Option<Box<Check<W::Answer>>>,
+    check: Option<Box<AnswerCheck<W::Answer>>>,
 }
 
 /// An author's own check of an answer.
-type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
+type AnswerCheck<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 
 /// A person's action on a question, with the answer if there is one.
 ///
@@ -205,9 +205,11 @@ impl<W: Askable> Ask<W> {
     /// ```
     pub async fn outcome(self) -> Result<AskOutcome<W::Answer>, ElicitError> {
         Ok(match self.decide().await? {
-            Decision::Answer(answer) => AskOutcome::Accept(answer),
-            Decision::Not(RefusalKind::AnsweredNo | RefusalKind::Declined) => AskOutcome::Decline,
-            Decision::Not(RefusalKind::Dismissed) => AskOutcome::Cancel,
+            AskDecision::Answer(answer) => AskOutcome::Accept(answer),
+            AskDecision::Not(RefusalKind::AnsweredNo | RefusalKind::Declined) => {
+                AskOutcome::Decline
+            }
+            AskDecision::Not(RefusalKind::Dismissed) => AskOutcome::Cancel,
         })
     }
 
@@ -215,13 +217,13 @@ impl<W: Askable> Ask<W> {
         let elicit = self.elicit.clone();
         let question = self.message.clone();
         let act = match self.decide().await? {
-            Decision::Answer(answer) => return Ok(answer),
-            Decision::Not(act) => act,
+            AskDecision::Answer(answer) => return Ok(answer),
+            AskDecision::Not(act) => act,
         };
         Err(elicit.refused(act, &question))
     }
 
-    async fn decide(self) -> Result<Decision<W::Answer>, ElicitError> {
+    async fn decide(self) -> Result<AskDecision<W::Answer>, ElicitError> {
         let call = self.elicit.call();
         let settings = &call.shared.settings;
         let what = self.what;
@@ -246,7 +248,7 @@ impl<W: Askable> Ask<W> {
         };
         let settled = ask_loop::exchange(call, question, attempts, own_check, read).await;
         match (settled, self.instead) {
-            (Err(ElicitError::CannotAsk(_)), Some(instead)) => Ok(Decision::Answer(instead())),
+            (Err(ElicitError::CannotAsk(_)), Some(instead)) => Ok(AskDecision::Answer(instead())),
             (settled, _) => settled,
         }
     }

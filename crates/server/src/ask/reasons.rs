@@ -35,10 +35,10 @@ use mcp_elicit_core::fault::Finding;
 /// }
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Reasons(Vec<Reason>);
+pub struct Reasons(Vec<RetryReason>);
 
 #[derive(Clone, PartialEq, Eq)]
-struct Reason {
+struct RetryReason {
     field: Option<String>,
     words: String,
 }
@@ -65,7 +65,7 @@ impl Reasons {
     /// ```
     #[must_use]
     pub fn and(mut self, field: impl Into<String>, words: impl Into<String>) -> Self {
-        self.0.push(Reason {
+        self.0.push(RetryReason {
             field: Some(field.into()),
             words: words.into(),
         });
@@ -82,13 +82,13 @@ impl Reasons {
         if self.is_empty() {
             return "- the server does not take this answer".to_owned();
         }
-        let lines: Vec<String> = self.0.iter().map(Reason::line).collect();
+        let lines: Vec<String> = self.0.iter().map(RetryReason::line).collect();
         lines.join("\n")
     }
 
     /// Returns the reasons as findings, for programs.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let finding = |reason: &Reason| {
+        let finding = |reason: &RetryReason| {
             let location = reason.field.as_deref().unwrap_or_default();
             Finding::new(location, "check", reason.words.as_str())
         };
@@ -104,7 +104,7 @@ pub(crate) fn on_one_line(listed: &str) -> String {
     reasons.collect::<Vec<_>>().join("; ")
 }
 
-impl Reason {
+impl RetryReason {
     fn line(&self) -> String {
         match &self.field {
             Some(field) => format!("- {field}: {}", self.words),
@@ -129,7 +129,7 @@ impl From<&str> for Reasons {
 
 impl From<String> for Reasons {
     fn from(words: String) -> Self {
-        Self(vec![Reason { field: None, words }])
+        Self(vec![RetryReason { field: None, words }])
     }
 }
 

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::{AcceptedContent, Ask, AskBody, Askable, ReadResult};
 use crate::error::ElicitError;
-use crate::question::{OutgoingBody, Prepared};
+use crate::question::{OutgoingBody, PreparedForm};
 
 /// The texts of a single field.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Words {
+pub(super) struct FieldWords {
     pub(super) title: Option<String>,
     pub(super) description: Option<String>,
 }
 
-impl Words {
+impl FieldWords {
     /// Returns a form with the one field `name`.
     pub(super) fn form(
         &self,
@@ -37,7 +37,9 @@ impl Words {
         let schema = json!({ "type": "object", "properties": { name: field }, "required": [name] });
         let form = Form::from_value(&schema)
             .map_err(|defects| ElicitError::Author(defects.to_string()))?;
-        Ok(AskBody(OutgoingBody::Form(Arc::new(Prepared::new(form)?))))
+        Ok(AskBody(OutgoingBody::Form(Arc::new(PreparedForm::new(
+            form,
+        )?))))
     }
 }
 
@@ -54,7 +56,7 @@ impl Words {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Confirm {
-    words: Words,
+    words: FieldWords,
     default: Option<bool>,
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum Backend {
     Rounds(Arc<rounds::Rounds>),
     Task(Arc<task::InTask>),
     CannotAsk(cannot_ask::Unavailable),
-    Script(Arc<script::Script>),
+    Script(Arc<script::AnswerScript>),
 }
 
 /// A response, with the facts that the backend needs when its answer is judged.

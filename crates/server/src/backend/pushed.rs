@@ -136,7 +136,7 @@ impl Pushed {
         // Boxed, and freed again while a person thinks.
         let handle = Box::pin(sent).await;
         let handle = handle.map_err(|_| ElicitError::Disconnected)?;
-        let mut open = Withdraw(Some(handle));
+        let mut open = WithdrawOnDrop(Some(handle));
         let reply = async {
             match open.0.as_mut() {
                 Some(handle) => (&mut handle.rx).await.ok(),
@@ -236,9 +236,9 @@ fn read_result(result: ClientResult, mode: Mode) -> ReceivedAnswer {
 }
 
 /// A guard that withdraws the question when the ask ends without a response.
-struct Withdraw(Option<RequestHandle<RoleServer>>);
+struct WithdrawOnDrop(Option<RequestHandle<RoleServer>>);
 
-impl Drop for Withdraw {
+impl Drop for WithdrawOnDrop {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

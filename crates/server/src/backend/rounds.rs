@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call_wait::CallWait;
 use super::question_params::{beginning, params, read_reply};
-use super::run_state::{FreshReply, Open, RunState, free_key};
+use super::run_state::{FreshReply, OpenAsk, RunState, free_key};
 use super::{AdmitFn, AskResult, StepMemory, StepTurn, script};
 use crate::error::ElicitError;
 use crate::guard;
@@ -44,15 +44,15 @@ pub(crate) struct Rounds {
     /// Cancelled when this run is ended: asks that a spawned task still holds must end.
     over: CancellationToken,
     /// The reason why the run ended, once it has.
-    end: OnceLock<End>,
+    end: OnceLock<RunEnd>,
     call_wait: Arc<CallWait>,
     /// The results of steps that ran in the first run of a test.
-    log: Option<script::Log>,
+    log: Option<script::RunLog>,
 }
 
 /// The reason why a run ended, for asks that a spawned task still holds.
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum RunEnd {
     /// The handler returned.
     Returned,
     /// The questions of the run have been sent.
@@ -66,20 +66,20 @@ pub(crate) enum RunResult<T> {
     /// The handler waits for these questions, and for nothing else.
     Waiting(InputRequests),
     /// The handler asked one question, and asks another now that it has the answer.
-    Changed(Changed),
+    Changed(ChangedQuestion),
 }
 
 /// The beginnings of two messages: of a question that was answered and is no longer asked, and of the one that replaced
 /// it.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedQuestion {
     pub(crate) was: String,
     pub(crate) now: String,
 }
 
-impl From<Changed> for ElicitError {
-    fn from(changed: Changed) -> Self {
-        let Changed { was, now } = changed;
+impl From<ChangedQuestion> for ElicitError {
+    fn from(changed: ChangedQuestion) -> Self {
+        let ChangedQuestion { was, now } = changed;
         let what = if was == now {
             format!("the form of {was:?} changed after it was answered")
         } else {
@@ -158,7 +158,7 @@ impl Rounds {
     }
 
     /// Skips the steps that `log` knows.
-    pub(crate) fn with_log(mut self, log: script::Log) -> Self {
+    pub(crate) fn with_log(mut self, log: script::RunLog) -> Self {
         self.log = Some(log);
         self
     }
@@ -202,8 +202,8 @@ impl Rounds {
     /// Returns the error of an ask whose run is over.
     fn ended(&self) -> ElicitError {
         match self.end.get() {
-            Some(End::Returned) => ElicitError::HandlerReturned,
-            Some(End::GivenUp) => ElicitError::Suspended,
+            Some(RunEnd::Returned) => ElicitError::HandlerReturned,
+            Some(RunEnd::GivenUp) => ElicitError::Suspended,
             // The call was dropped.
             None => ElicitError::CallCancelled,
         }
@@ -270,7 +270,7 @@ impl Rounds {
         let mut run = self.lock();
         let key = free_key(&run, slot, question.key.as_deref());
         let for_ms = u64::try_from(question.timeout.as_millis()).unwrap_or(u64::MAX);
-        run.open.push(Open {
+        run.open.push(OpenAsk {
             slot,
             key,
             message: beginning(&question.message),
@@ -385,10 +385,10 @@ impl Rounds {
         })
         .await;
         let (end, ended) = match finished {
-            Ok(output) => (End::Returned, RunResult::Finished(output)),
+            Ok(output) => (RunEnd::Returned, RunResult::Finished(output)),
             Err(alone) => match self.changed(alone) {
-                Some(changed) => (End::Returned, RunResult::Changed(changed)),
-                None => (End::GivenUp, RunResult::Waiting(self.send_out())),
+                Some(changed) => (RunEnd::Returned, RunResult::Changed(changed)),
+                None => (RunEnd::GivenUp, RunResult::Waiting(self.send_out())),
             },
         };
         // Set only once, because a run ends once.
@@ -402,7 +402,7 @@ impl Rounds {
     /// If nothing else can make progress (`alone`), that is certain. Otherwise another branch of the handler may have
     /// been faster this time, so it counts when it happens twice in a row.
     /// been faster this time, so it counts when it happens twice in a row.
-    fn changed(&self, alone: bool) -> Option<Changed> {
+    fn changed(&self, alone: bool) -> Option<ChangedQuestion> {
         let mut run = self.lock();
         let first = run.news.iter().find_map(|news| news.message.clone())?;
         let used = |news: &FreshReply| {
@@ -420,7 +420,7 @@ impl Rounds {
             return None;
         };
         let before = run.journal.unused_replies();
-        (alone || before).then_some(Changed { was: first, now })
+        (alone || before).then_some(ChangedQuestion { was: first, now })
     }
 
     /// Records the questions that are sent. A question that was already out keeps its first deadline.
@@ -431,7 +431,7 @@ impl Rounds {
         for open in std::mem::take(&mut run.open) {
             let earlier = before.iter().find(|out| out.slot == open.slot);
             let since_ms = earlier.map_or(self.now_ms, |out| out.since_ms);
-            let Open {
+            let OpenAsk {
                 slot,
                 key,
                 message,

@@ -8,7 +8,7 @@ use rmcp::model::{InputRequest, InputResponses};
 
 use super::tracked_waker::TrackedWaker;
 use crate::journal::{Journal, OccurrenceKey};
-use crate::question::Digest;
+use crate::question::QuestionDigest;
 
 /// The questions, replies and steps of one run.
 #[derive(Debug, Default)]
@@ -19,9 +19,9 @@ pub(super) struct RunState {
     /// Responses that came without a state, by the author's key.
     pub(super) loose: InputResponses,
     /// The number of times that each question was asked in this run.
-    pub(super) asked: HashMap<Digest, u32>,
+    pub(super) asked: HashMap<QuestionDigest, u32>,
     pub(super) steps: HashMap<String, u32>,
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<OpenAsk>,
     pub(super) running_steps: usize,
     /// The number of changes, so that the runner sees whether a poll changed anything.
     pub(super) changes: u64,
@@ -42,7 +42,7 @@ pub(super) struct FreshReply {
 
 /// A question that is open in this run.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenAsk {
     pub(super) slot: OccurrenceKey,
     pub(super) key: String,
     pub(super) message: String,

@@ -12,36 +12,36 @@ use super::question_params::beginning;
 use super::{AdmitFn, AskResult, StepMemory, cannot_ask};
 use crate::error::ElicitError;
 use crate::journal::{ActionWord, OccurrenceKey, ReceivedAnswer, StoredResult};
-use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
-use crate::testing::{AskedQuestion, ScriptError, ScriptedAnswer};
+use crate::question::{OutgoingBody, OutgoingQuestion, QuestionDigest};
+use crate::testing::{AskedQuestion, ScriptedAnswer, ScriptedUserError};
 
 /// The scripted user's answers, in order, and the questions so far.
 #[derive(Debug)]
-pub(crate) struct Script {
+pub(crate) struct AnswerScript {
     capability: Capability,
-    stand: Arc<Mutex<RunState>>,
+    stand: Arc<Mutex<ScriptState>>,
     /// The log of this run, if the run is to be repeated.
-    log: Option<Log>,
+    log: Option<RunLog>,
 }
 
 #[derive(Debug, Default)]
-struct RunState {
+struct ScriptState {
     answers: VecDeque<ScriptedAnswer>,
     asked: Vec<AskedQuestion>,
     /// The number of the last answer that did not fit its form, with the reasons.
     misfit: Option<(usize, String)>,
     /// The first fault of the script.
-    fault: Option<ScriptError>,
+    fault: Option<ScriptedUserError>,
 }
 
-impl Script {
+impl AnswerScript {
     pub(crate) fn new(
         capability: Capability,
         answers: impl IntoIterator<Item = ScriptedAnswer>,
     ) -> Self {
-        let stand = RunState {
+        let stand = ScriptState {
             answers: answers.into_iter().collect(),
-            ..RunState::default()
+            ..ScriptState::default()
         };
         Self {
             capability,
@@ -51,7 +51,7 @@ impl Script {
     }
 
     /// Returns the same user, whose answers are written to `log` in this run.
-    pub(crate) fn logged(&self, log: Log) -> Self {
+    pub(crate) fn logged(&self, log: RunLog) -> Self {
         Self {
             capability: self.capability,
             stand: Arc::clone(&self.stand),
@@ -105,11 +105,11 @@ impl Script {
     }
 
     /// Returns the fault of a script without an answer to this question.
-    fn too_short(&self, number: usize) -> ScriptError {
+    fn too_short(&self, number: usize) -> ScriptedUserError {
         let mut stand = self.lock();
         let fault = match stand.misfit.take() {
-            Some((answer, why)) => ScriptError::Misfit { answer, why },
-            None => ScriptError::TooShort {
+            Some((answer, why)) => ScriptedUserError::Misfit { answer, why },
+            None => ScriptedUserError::TooShort {
                 question: number,
                 message: stand
                     .asked
@@ -122,11 +122,11 @@ impl Script {
     }
 
     /// Returns the fault of the script after a run, if it has one.
-    pub(crate) fn fault(&self) -> Option<ScriptError> {
+    pub(crate) fn fault(&self) -> Option<ScriptedUserError> {
         let stand = self.lock();
         let unused = || match stand.answers.len() {
             0 => None,
-            left => Some(ScriptError::Unused { left }),
+            left => Some(ScriptedUserError::Unused { left }),
         };
         stand.fault.clone().or_else(unused)
     }
@@ -139,7 +139,7 @@ impl Script {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RunState> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         self.stand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,17 +167,17 @@ impl ScriptedAnswer {
 
 /// The log of a handler's first run: questions with their answers, and the results of steps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Entries>>);
+pub(crate) struct RunLog(Arc<Mutex<LogEntries>>);
 
 #[derive(Default)]
-struct Entries {
+struct LogEntries {
     questions: Vec<Logged>,
-    asked: HashMap<Digest, u32>,
+    asked: HashMap<QuestionDigest, u32>,
     steps: HashMap<String, u32>,
     results: HashMap<(String, u32), Box<RawValue>>,
 }
 
-impl std::fmt::Debug for Entries {
+impl std::fmt::Debug for LogEntries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entries").finish_non_exhaustive()
     }
@@ -191,7 +191,7 @@ pub(crate) struct Logged {
     pub(crate) answer: Option<ScriptedAnswer>,
 }
 
-impl Log {
+impl RunLog {
     fn question(&self, question: &OutgoingQuestion, answer: Option<&ScriptedAnswer>) {
         let digest = question.digest();
         let mut entries = self.lock();
@@ -227,14 +227,14 @@ impl Log {
         entries.results.get(&(name.to_owned(), occurrence)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, LogEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A running step of the first run.
 pub(crate) struct StepLog {
-    log: Log,
+    log: RunLog,
     name: String,
     occurrence: u32,
 }

@@ -71,7 +71,7 @@ impl InTask {
         let key = self.fresh_key(question.key.as_deref().unwrap_or("question"));
         let request =
             InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
-        let withdraw = Withdraw {
+        let withdraw = RemoveOnDrop {
             of: self,
             key: &key,
         };
@@ -105,12 +105,12 @@ impl InTask {
 
 /// A guard that removes a question from the list when its ask ends. rmcp removes only questions that were answered or
 /// cancelled, so this gives an answer that is not waited for; a question that is already off the list stays so.
-struct Withdraw<'a> {
+struct RemoveOnDrop<'a> {
     of: &'a InTask,
     key: &'a str,
 }
 
-impl Drop for Withdraw<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
         let nothing = [(self.key.to_owned(), Value::Null)];
         if let Err(error) = self.of.manager.update_task(self.of.task.task_id(), nothing) {

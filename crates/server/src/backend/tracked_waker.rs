@@ -7,17 +7,17 @@ use std::task::{Wake, Waker};
 /// One handler's waker. It forwards every wake-up to the runner.
 #[derive(Debug)]
 pub(crate) struct TrackedWaker {
-    signal: Arc<Signal>,
+    signal: Arc<WakeSignal>,
     waker: Waker,
 }
 
 #[derive(Debug)]
-struct Signal {
+struct WakeSignal {
     runner: Waker,
     woken: AtomicBool,
 }
 
-impl Wake for Signal {
+impl Wake for WakeSignal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -30,7 +30,7 @@ impl Wake for Signal {
 
 impl TrackedWaker {
     pub(crate) fn new(runner: &Waker) -> Self {
-        let signal = Arc::new(Signal {
+        let signal = Arc::new(WakeSignal {
             runner: runner.clone(),
             woken: AtomicBool::new(false),
         });

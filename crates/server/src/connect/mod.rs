@@ -9,7 +9,7 @@
 //! too.
 //!
 //! - [`Connect`]: the links, the pages, and the wait for visits
-//! - [`Session`], [`from_cookie`]: the visitor's identity, from a cookie
+//! - [`VisitorSession`], [`from_cookie`]: the visitor's identity, from a cookie
 //! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and sign-in of visitors with it
 //! - `link`: the content of a link
 //! - `page`: the pages over HTTP; `templates`: their HTML, in the theme of the forms crate; `cookie`: their cookies
@@ -37,14 +37,14 @@ use crate::elicit::Elicit;
 use crate::error::{ElicitError, RefusalKind};
 use crate::seal::{KeyError, Keys};
 use link::LinkToken;
-use pending_visits::{End, Waiting};
+use pending_visits::{PendingVisits, VisitEnd};
 
-pub use session::{Session, SessionError, from_cookie};
+pub use session::{SessionError, VisitorSession, from_cookie};
 
 type VisitorHook = dyn Fn(&Parts) -> Option<String> + Send + Sync;
-type Clock = dyn Fn() -> SystemTime + Send + Sync;
-type Saved = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
-type Save = dyn Fn(String, Secret) -> Saved + Send + Sync;
+type ConnectClock = dyn Fn() -> SystemTime + Send + Sync;
+type SaveFuture = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
+type Save = dyn Fn(String, Secret) -> SaveFuture + Send + Sync;
 
 /// A secret entered on a page; masked in `Debug`.
 ///
@@ -98,13 +98,13 @@ pub struct CannotSave(pub String);
 /// The links and pages of one server. Cheap to clone.
 ///
 /// ```
-/// use mcp_elicit_server::connect::{Connect, Session};
+/// use mcp_elicit_server::connect::{Connect, VisitorSession};
 /// use mcp_elicit_server::seal::Keys;
 /// use mcp_elicit_server::{Elicit, ElicitError};
 ///
 /// let keys = Keys::per_process()?;
 /// let base = "https://mcp.example.com/connect";
-/// let session = Session::new(keys.clone(), base);
+/// let session = VisitorSession::new(keys.clone(), base);
 /// let connect = Connect::builder("Calendar", base, session.visitor())?
 ///     .keys(keys)
 ///     .secret("token", "API token", |principal, token| async move { Ok(()) })
@@ -118,20 +118,20 @@ pub struct CannotSave(pub String);
 /// ```
 #[derive(Clone)]
 pub struct Connect {
-    inner: Arc<Inner>,
+    inner: Arc<ConnectParts>,
 }
 
-struct Inner {
+struct ConnectParts {
     server: String,
     base: String,
     keys: Keys,
     lifetime: Duration,
     visitor: Box<VisitorHook>,
-    clock: Box<Clock>,
+    clock: Box<ConnectClock>,
     pages: HashMap<String, Behind>,
-    waiting: Waiting,
+    waiting: PendingVisits,
     #[cfg(feature = "oauth")]
-    sign_in: Option<oauth::SignIn>,
+    sign_in: Option<oauth::SignInProvider>,
 }
 
 /// The purpose of a page.
@@ -167,7 +167,7 @@ impl fmt::Debug for Connect {
 /// # let _ = connect;
 /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
 /// ```
-pub struct ConnectBuilder(Inner);
+pub struct ConnectBuilder(ConnectParts);
 
 impl Connect {
     /// Creates a builder of the pages of the server called `server`, which browsers reach at `base`, such as
@@ -194,7 +194,7 @@ impl Connect {
         base: impl Into<String>,
         visitor: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
     ) -> Result<ConnectBuilder, KeyError> {
-        Ok(ConnectBuilder(Inner {
+        Ok(ConnectBuilder(ConnectParts {
             server: server.into(),
             base: base.into().trim_end_matches('/').to_owned(),
             keys: Keys::per_process()?,
@@ -202,7 +202,7 @@ impl Connect {
             visitor: Box::new(visitor),
             clock: Box::new(wall_clock),
             pages: HashMap::new(),
-            waiting: Waiting::default(),
+            waiting: PendingVisits::default(),
             #[cfg(feature = "oauth")]
             sign_in: None,
         }))
@@ -250,7 +250,7 @@ impl Connect {
         let waited = async || {
             let ended = self.inner.ended(&id);
             let end = elicit.wait_outside(ended, self.inner.lifetime).await?;
-            if end == End::Done {
+            if end == VisitEnd::Done {
                 elicit.tell_complete(&id).await;
             }
             Ok(end)
@@ -259,8 +259,8 @@ impl Connect {
             .try_step::<_, ElicitError, _>(&format!("connected {purpose}"), waited)
             .await?;
         match end {
-            End::Done => Ok(()),
-            End::Declined => Err(elicit.refused(RefusalKind::Declined, message)),
+            VisitEnd::Done => Ok(()),
+            VisitEnd::Declined => Err(elicit.refused(RefusalKind::Declined, message)),
         }
     }
 
@@ -294,7 +294,7 @@ impl Connect {
         let elicit = elicit.clone();
         // The call is over by then; its connection may still be open.
         tokio::spawn(async move {
-            if let Ok(End::Done) = tokio::time::timeout(lifetime, ended).await {
+            if let Ok(VisitEnd::Done) = tokio::time::timeout(lifetime, ended).await {
                 elicit.tell_complete(&id).await;
             }
         });
@@ -393,7 +393,7 @@ impl ConnectBuilder {
         Fut: Future<Output = Result<(), CannotSave>> + Send + 'static,
     {
         let save =
-            Box::new(move |principal, secret| -> Saved { Box::pin(save(principal, secret)) });
+            Box::new(move |principal, secret| -> SaveFuture { Box::pin(save(principal, secret)) });
         let label = label.into();
         self.0
             .pages
@@ -417,7 +417,7 @@ impl ConnectBuilder {
     }
 }
 
-impl Inner {
+impl ConnectParts {
     fn now_ms(&self) -> u64 {
         ms((self.clock)())
     }
@@ -428,13 +428,13 @@ impl Inner {
         #[cfg(feature = "oauth")]
         let visitor = visitor.or_else(|| {
             self.sign_in.as_ref()?;
-            oauth::SignIn::session(self).visitor_at(parts, (self.clock)())
+            oauth::SignInProvider::session(self).visitor_at(parts, (self.clock)())
         });
         visitor
     }
 
     /// Waits for the end of the visit `id`.
-    fn ended(&self, id: &str) -> impl Future<Output = End> + Send + use<> {
+    fn ended(&self, id: &str) -> impl Future<Output = VisitEnd> + Send + use<> {
         self.waiting.ended(id, self.now_ms(), self.until_ms())
     }
 

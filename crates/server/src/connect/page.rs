@@ -10,11 +10,11 @@ use mcp_elicit_forms::theme::Tone;
 use serde::Deserialize;
 
 use super::link::LinkToken;
-use super::pending_visits::{End, VisitClaim};
+use super::pending_visits::{VisitClaim, VisitEnd};
 #[cfg(feature = "oauth")]
-use super::templates::Host;
-use super::templates::{Ask, Notice, PageBody, style};
-use super::{Behind, Connect, Inner, Secret};
+use super::templates::ShownHost;
+use super::templates::{NoticeTemplate, PageBody, TokenPage, style};
+use super::{Behind, Connect, ConnectParts, Secret};
 use crate::seal::SealError;
 
 pub(super) fn router(connect: Connect) -> axum::Router {
@@ -27,9 +27,9 @@ pub(super) fn router(connect: Connect) -> axum::Router {
     router.with_state(connect)
 }
 
-impl Inner {
+impl ConnectParts {
     pub(super) fn say(&self, status: StatusCode, tone: Tone, head: &str, line: &str) -> Response {
-        Notice::new(self.site(), tone, head, &[line]).page(status)
+        NoticeTemplate::new(self.site(), tone, head, &[line]).page(status)
     }
 
     /// Returns the link's token if it is valid and the visitor is its principal; otherwise the page that gives the
@@ -75,7 +75,7 @@ impl Inner {
             &signed_in,
         ];
         Err(Box::new(
-            Notice::new(
+            NoticeTemplate::new(
                 self.site(),
                 Tone::Locked,
                 "This link was made for another person",
@@ -119,14 +119,14 @@ impl Inner {
     }
 
     /// Returns the page about a visit that has ended, also for a visitor who comes back to it.
-    fn leave(&self, end: End) -> Response {
+    fn leave(&self, end: VisitEnd) -> Response {
         let (tone, head, line) = match end {
-            End::Done => (
+            VisitEnd::Done => (
                 Tone::Good,
                 "Connected",
                 "You can close this window and go back to your assistant.",
             ),
-            End::Declined => (
+            VisitEnd::Declined => (
                 Tone::Plain,
                 "Not connected",
                 "Nothing has been stored, and the assistant is told that you said no. You can close this window.",
@@ -150,7 +150,7 @@ impl Inner {
         })
     }
 
-    pub(super) fn end(&self, turn: VisitClaim<'_>, end: End) -> Response {
+    pub(super) fn end(&self, turn: VisitClaim<'_>, end: VisitEnd) -> Response {
         turn.end(end);
         self.leave(end)
     }
@@ -166,7 +166,7 @@ impl Inner {
             return self.no_such_page();
         };
         let page = |what| {
-            Ask {
+            TokenPage {
                 site: self.site(),
                 purpose: &ticket.purpose,
                 principal: &ticket.principal,
@@ -181,7 +181,7 @@ impl Inner {
             #[cfg(feature = "oauth")]
             Behind::Grant { provider, .. } => match provider.metadata(self.now_ms()).await {
                 Ok(metadata) => page(PageBody::SignIn {
-                    host: &Host::of(metadata.authorization_endpoint()),
+                    host: &ShownHost::of(metadata.authorization_endpoint()),
                     scopes: provider.scopes_asked(),
                 }),
                 Err(trouble) => super::oauth::pages::tell(self, Some(ticket), &trouble.into()),
@@ -206,7 +206,7 @@ async fn show(
 }
 
 #[derive(Deserialize)]
-struct Left {
+struct EnteredSecret {
     secret: String,
 }
 
@@ -214,7 +214,7 @@ async fn take(
     State(connect): State<Connect>,
     Path(sealed): Path<String>,
     parts: Parts,
-    Form(left): Form<Left>,
+    Form(left): Form<EnteredSecret>,
 ) -> Response {
     let inner = &connect.inner;
     let ticket = match posted(inner, &sealed, &parts) {
@@ -229,7 +229,7 @@ async fn take(
         Err(response) => return *response,
     };
     match save(ticket.principal.clone(), Secret(left.secret)).await {
-        Ok(()) => inner.end(turn, End::Done),
+        Ok(()) => inner.end(turn, VisitEnd::Done),
         Err(cannot) => {
             drop(turn);
             let status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -250,13 +250,13 @@ async fn decline(
         Err(response) => return *response,
     };
     match inner.turn(&ticket) {
-        Ok(turn) => inner.end(turn, End::Declined),
+        Ok(turn) => inner.end(turn, VisitEnd::Declined),
         Err(response) => *response,
     }
 }
 
 /// Checks a submitted form. Returns the token of its link, or the error page.
-fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
+fn posted(inner: &ConnectParts, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
     if !is_from_here(&inner.base, &parts.headers) {
         return Err(Box::new(inner.say(
             StatusCode::FORBIDDEN,

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 
 /// The visits of one process.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<HashMap<String, Visit>>);
+pub(super) struct PendingVisits(Mutex<HashMap<String, PendingVisit>>);
 
 /// The end of a visit. Each is a person's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum End {
+pub(super) enum VisitEnd {
     /// The value that was asked for is stored.
     #[serde(rename = "d")]
     Done,
@@ -22,8 +22,8 @@ pub(super) enum End {
 }
 
 #[derive(Debug, Default)]
-struct Visit {
-    end: watch::Sender<Option<End>>,
+struct PendingVisit {
+    end: watch::Sender<Option<VisitEnd>>,
     /// `true` while a visitor is completing it.
     busy: bool,
     until_ms: u64,
@@ -32,18 +32,18 @@ struct Visit {
 /// The right to end a visit. If it is dropped without [`end`](Self::end), the visit may be tried again.
 #[derive(Debug)]
 pub(super) struct VisitClaim<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a PendingVisits,
     id: String,
 }
 
-impl Waiting {
+impl PendingVisits {
     /// Waits for the end of the visit, also if it ended before. After `until_ms` its link can no longer be opened.
     pub(super) fn ended(
         &self,
         id: &str,
         now_ms: u64,
         until_ms: u64,
-    ) -> impl Future<Output = End> + Send + use<> {
+    ) -> impl Future<Output = VisitEnd> + Send + use<> {
         let mut visits = self.lock();
         sweep(&mut visits, now_ms);
         let visit = visits.entry(id.to_owned()).or_default();
@@ -59,7 +59,7 @@ impl Waiting {
     }
 
     /// Returns how the visit ended, if it has.
-    pub(super) fn end_of(&self, id: &str) -> Option<End> {
+    pub(super) fn end_of(&self, id: &str) -> Option<VisitEnd> {
         self.lock().get(id).and_then(|visit| *visit.end.borrow())
     }
 
@@ -80,18 +80,18 @@ impl Waiting {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Visit>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingVisit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Drops expired visits, which can no longer be opened.
-fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
+fn sweep(visits: &mut HashMap<String, PendingVisit>, now_ms: u64) {
     visits.retain(|_, visit| visit.until_ms > now_ms);
 }
 
 impl VisitClaim<'_> {
-    pub(super) fn end(self, end: End) {
+    pub(super) fn end(self, end: VisitEnd) {
         if let Some(visit) = self.waiting.lock().get(&self.id) {
             visit.end.send_replace(Some(end));
         }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn expired_visits_are_forgotten() {
-        let waiting = Waiting::default();
+        let waiting = PendingVisits::default();
         drop(waiting.ended("old", 0, 10));
         drop(waiting.ended("new", 10, 20));
         assert_eq!(waiting.lock().len(), 1);
@@ -120,8 +120,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_visit_ends_once() {
-        for how in [End::Done, End::Declined] {
-            let waiting = Waiting::default();
+        for how in [VisitEnd::Done, VisitEnd::Declined] {
+            let waiting = PendingVisits::default();
             let ended = waiting.ended("a", 0, 10);
             let turn = waiting.take("a", 0, 10).unwrap();
             assert!(waiting.take("a", 0, 10).is_none(), "one turn at a time");

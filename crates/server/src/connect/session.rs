@@ -15,11 +15,11 @@ use crate::seal::{self, AssociatedData, Keys};
 /// [`Connect::builder`](super::Connect::builder):
 ///
 /// ```
-/// use mcp_elicit_server::connect::{Connect, Session};
+/// use mcp_elicit_server::connect::{Connect, VisitorSession};
 /// use mcp_elicit_server::seal::Keys;
 ///
 /// let base = "https://mcp.example.com/connect";
-/// let session = Session::new(Keys::per_process()?, base);
+/// let session = VisitorSession::new(Keys::per_process()?, base);
 /// let cookie = session.set_cookie("ada")?; // in the response of your sign-in
 /// let connect = Connect::builder("Calendar", base, session.visitor())?.build();
 /// # let _ = (cookie, connect);
@@ -28,7 +28,7 @@ use crate::seal::{self, AssociatedData, Keys};
 ///
 /// The cookie is `HttpOnly` and `SameSite=Lax`; on https it is also `Secure` and limited to this host (`__Host-`).
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct VisitorSession {
     keys: Keys,
     base: String,
     lifetime: Duration,
@@ -39,9 +39,9 @@ pub struct Session {
 ///
 /// ```
 /// use http::HeaderValue;
-/// use mcp_elicit_server::connect::{Session, SessionError};
+/// use mcp_elicit_server::connect::{VisitorSession, SessionError};
 ///
-/// fn signed_in(session: &Session, user: &str) -> Result<HeaderValue, SessionError> {
+/// fn signed_in(session: &VisitorSession, user: &str) -> Result<HeaderValue, SessionError> {
 ///     session.set_cookie(user)
 /// }
 /// ```
@@ -57,14 +57,14 @@ struct Visitor {
     until_ms: u64,
 }
 
-impl Session {
+impl VisitorSession {
     /// Creates sessions for pages that browsers reach at `base`, sealed with `keys`. They last one hour by default.
     ///
     /// ```
-    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::connect::VisitorSession;
     /// use mcp_elicit_server::seal::Keys;
     ///
-    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// let session = VisitorSession::new(Keys::per_process()?, "https://mcp.example.com/connect");
     /// # let _ = session;
     /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
     /// ```
@@ -82,8 +82,8 @@ impl Session {
     /// Sets how long a sign-in lasts.
     ///
     /// ```
-    /// # use mcp_elicit_server::connect::Session;
-    /// # fn of_a_day(session: Session) -> Session {
+    /// # use mcp_elicit_server::connect::VisitorSession;
+    /// # fn of_a_day(session: VisitorSession) -> VisitorSession {
     /// session.lifetime(std::time::Duration::from_secs(24 * 60 * 60))
     /// # }
     /// ```
@@ -96,10 +96,10 @@ impl Session {
     /// Returns the `Set-Cookie` for a visitor who has just signed in as `principal`.
     ///
     /// ```
-    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::connect::VisitorSession;
     /// use mcp_elicit_server::seal::Keys;
     ///
-    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// let session = VisitorSession::new(Keys::per_process()?, "https://mcp.example.com/connect");
     /// let cookie = session.set_cookie("ada")?;
     /// assert!(cookie.to_str()?.contains("HttpOnly"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -111,10 +111,10 @@ impl Session {
     /// Returns the hook that names a request's principal, for [`Connect::builder`](super::Connect::builder).
     ///
     /// ```
-    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::connect::VisitorSession;
     /// use mcp_elicit_server::seal::Keys;
     ///
-    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// let session = VisitorSession::new(Keys::per_process()?, "https://mcp.example.com/connect");
     /// let (request, ()) = http::Request::new(()).into_parts();
     /// assert_eq!(session.visitor()(&request), None);
     /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_session_is_believed_only_where_and_as_long_as_it_was_made_for() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(500_000 * 60 * 60);
-        let session = Session::new(keys(1), "https://a.example/connect/")
+        let session = VisitorSession::new(keys(1), "https://a.example/connect/")
             .lifetime(Duration::from_secs(10 * 60));
         let set = session.set_cookie_at("ada@home", now).unwrap();
         let cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
@@ -208,9 +208,9 @@ mod tests {
             session.visitor_at(&parts, now + Duration::from_secs(10 * 60)),
             None
         );
-        let elsewhere = Session::new(keys(1), "https://b.example/connect");
+        let elsewhere = VisitorSession::new(keys(1), "https://b.example/connect");
         assert_eq!(elsewhere.visitor_at(&parts, now), None);
-        let other_keys = Session::new(keys(2), "https://a.example/connect");
+        let other_keys = VisitorSession::new(keys(2), "https://a.example/connect");
         assert_eq!(other_keys.visitor_at(&parts, now), None);
         let forged = carrying(&format!("{cookie}A"));
         assert_eq!(session.visitor_at(&forged, now), None);

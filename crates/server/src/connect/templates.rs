@@ -9,7 +9,7 @@ use http::header::{
 
 use mcp_elicit_forms::theme::{self, Tone};
 
-use super::Inner;
+use super::ConnectParts;
 #[cfg(feature = "oauth")]
 use super::link::LinkToken;
 
@@ -21,12 +21,12 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; 
 
 /// The server that the pages belong to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Site<'a> {
+pub(super) struct ServerSite<'a> {
     server: &'a str,
     base: &'a str,
 }
 
-impl Site<'_> {
+impl ServerSite<'_> {
     fn initial(&self) -> String {
         self.server
             .chars()
@@ -36,9 +36,9 @@ impl Site<'_> {
     }
 }
 
-impl Inner {
-    pub(super) fn site(&self) -> Site<'_> {
-        Site {
+impl ConnectParts {
+    pub(super) fn site(&self) -> ServerSite<'_> {
+        ServerSite {
             server: &self.server,
             base: &self.base,
         }
@@ -48,8 +48,8 @@ impl Inner {
 /// The page of a token.
 #[derive(Template)]
 #[template(path = "connect/ask.html")]
-pub(super) struct Ask<'a> {
-    pub(super) site: Site<'a>,
+pub(super) struct TokenPage<'a> {
+    pub(super) site: ServerSite<'a>,
     pub(super) purpose: &'a str,
     pub(super) principal: &'a str,
     pub(super) message: &'a str,
@@ -71,20 +71,20 @@ pub(super) enum PageBody<'a> {
         expect(dead_code, reason = "the template has one arm for each")
     )]
     SignIn {
-        host: &'a Host,
+        host: &'a ShownHost,
         scopes: &'a [String],
     },
 }
 
 /// A host with its registrable domain set apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Host {
+pub(super) struct ShownHost {
     pub(super) before: String,
     pub(super) site: String,
 }
 
 #[cfg(feature = "oauth")]
-impl Host {
+impl ShownHost {
     /// Returns the host of an address that the person is sent to.
     pub(super) fn of(address: &str) -> Self {
         let Ok(link) = mcp_elicit_core::link::Link::parse(address) else {
@@ -104,7 +104,7 @@ impl Host {
     }
 }
 
-impl Ask<'_> {
+impl TokenPage<'_> {
     pub(super) fn page(&self, status: StatusCode) -> Response {
         page(self, status)
     }
@@ -113,8 +113,8 @@ impl Ask<'_> {
 /// A notice.
 #[derive(Template)]
 #[template(path = "connect/notice.html")]
-pub(super) struct Notice<'a> {
-    site: Site<'a>,
+pub(super) struct NoticeTemplate<'a> {
+    site: ServerSite<'a>,
     tone: Tone,
     head: &'a str,
     lines: &'a [&'a str],
@@ -141,7 +141,7 @@ impl Onward {
 
     /// Returns to the page of a token, or decides not to connect at all.
     #[cfg(feature = "oauth")]
-    pub(super) fn again(inner: &Inner, ticket: &LinkToken) -> Option<Self> {
+    pub(super) fn again(inner: &ConnectParts, ticket: &LinkToken) -> Option<Self> {
         let here = inner.address(ticket)?;
         Some(Self {
             decline: Some(format!("{here}/decline")),
@@ -151,8 +151,13 @@ impl Onward {
     }
 }
 
-impl<'a> Notice<'a> {
-    pub(super) fn new(site: Site<'a>, tone: Tone, head: &'a str, lines: &'a [&'a str]) -> Self {
+impl<'a> NoticeTemplate<'a> {
+    pub(super) fn new(
+        site: ServerSite<'a>,
+        tone: Tone,
+        head: &'a str,
+        lines: &'a [&'a str],
+    ) -> Self {
         Self {
             site,
             tone,
@@ -202,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_registered_domain_is_set_apart() {
-        let host = Host::of("https://login.example.com/authorize");
+        let host = ShownHost::of("https://login.example.com/authorize");
         assert_eq!(
             (host.before.as_str(), host.site.as_str()),
             ("login.", "example.com")

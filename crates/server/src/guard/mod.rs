@@ -6,7 +6,7 @@ use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy::Confidence;
 
 use crate::error::ElicitError;
-use crate::question::{OutgoingBody, OutgoingQuestion, Prepared};
+use crate::question::{OutgoingBody, OutgoingQuestion, PreparedForm};
 
 /// Rejects questions that a server must not send, and warns of those that it should not.
 pub(crate) fn may_ask(question: &OutgoingQuestion) -> Result<(), ElicitError> {
@@ -17,7 +17,7 @@ pub(crate) fn may_ask(question: &OutgoingQuestion) -> Result<(), ElicitError> {
 }
 
 /// Checks a form: it must not ask for credentials and should not hold links. A suspected credential is a warning too.
-fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), ElicitError> {
+fn may_ask_in_form(form: &PreparedForm, message: &str) -> Result<(), ElicitError> {
     let inspected = form.inspected(message);
     for suspicion in &inspected.suspicions {
         if suspicion.level() == Confidence::Certain {
@@ -57,7 +57,7 @@ mod tests {
 
     fn form(schema: &str, message: &str) -> OutgoingQuestion {
         let form = Form::parse(schema).unwrap();
-        let subject = OutgoingBody::Form(Arc::new(Prepared::new(form).unwrap()));
+        let subject = OutgoingBody::Form(Arc::new(PreparedForm::new(form).unwrap()));
         OutgoingQuestion {
             message: message.into(),
             subject,

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
-use crate::question::Digest;
+use crate::question::QuestionDigest;
 
 pub use keys::{Key, KeyError, Keys};
 #[cfg(feature = "sqlite")]
@@ -33,7 +33,7 @@ pub(crate) struct AssociatedData {
     pub(crate) principal: String,
     pub(crate) audience: String,
     pub(crate) method: &'static str,
-    pub(crate) request: Digest,
+    pub(crate) request: QuestionDigest,
 }
 
 impl AssociatedData {
@@ -45,7 +45,7 @@ impl AssociatedData {
             principal: String::new(),
             audience: place.to_owned(),
             method: what,
-            request: Digest::of(&[]),
+            request: QuestionDigest::of(&[]),
         }
     }
 
@@ -62,7 +62,7 @@ impl AssociatedData {
 
 /// The content of the state.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct SealedState {
     /// Unguessable, new in every round: single use is counted by it.
     #[serde(rename = "i")]
     pub(crate) id: String,
@@ -191,7 +191,7 @@ mod tests {
             principal: "ada".into(),
             audience: "server".into(),
             method: "tools/call",
-            request: Digest::of(&[b"deploy", b"{}"]),
+            request: QuestionDigest::of(&[b"deploy", b"{}"]),
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
         let plain = open(&keys(), &bound(), state).unwrap();
         let spelling = r#"{"i":"AAAAAAAAAAAAAAAAAAAAAA","x":61000,"r":2,"j":{"a":[[{"q":"ncARdU8ify1q726QERU6PQ","n":0},{"r":{"a":"a","c":{"x":1}}}],[{"q":"ncARdU8ify1q726QERU6PQ","n":1},{"w":"too long"}],[{"q":"ncARdU8ify1q726QERU6PQ","n":2},{"p":{"a":"d"}}]],"s":[["start",0,7]],"o":[{"k":"q3","o":{"q":"ncARdU8ify1q726QERU6PQ","n":3},"m":"a?","u":true,"s":1000,"f":500}],"z":true},"h":"own"}"#;
         assert_eq!(String::from_utf8(plain.clone()).unwrap(), spelling);
-        let read: State = parsed(&plain).unwrap();
+        let read: SealedState = parsed(&plain).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), spelling);
     }
 
@@ -261,7 +261,7 @@ mod tests {
                 ..bound()
             },
             AssociatedData {
-                request: Digest::of(&[b"deploy", b"{\"x\":1}"]),
+                request: QuestionDigest::of(&[b"deploy", b"{\"x\":1}"]),
                 ..bound()
             },
             AssociatedData {

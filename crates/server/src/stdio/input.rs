@@ -12,7 +12,7 @@ const READ: usize = 64 * 1024;
 
 /// One line of the input, without the line break.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum InputLine<'a> {
     Whole(&'a [u8]),
     /// A line longer than [`LONGEST`], whose beginning has been dropped. Its rest is dropped by the next reads.
     TooLong,
@@ -21,7 +21,7 @@ pub(super) enum Line<'a> {
 
 /// The bytes that were read and not used yet.
 #[derive(Debug)]
-pub(super) struct Input<R> {
+pub(super) struct InputBytes<R> {
     reader: R,
     bytes: Vec<u8>,
     /// The start of the next line in `bytes`.
@@ -33,7 +33,7 @@ pub(super) struct Input<R> {
     longest: usize,
 }
 
-impl<R: AsyncRead + Unpin> Input<R> {
+impl<R: AsyncRead + Unpin> InputBytes<R> {
     pub(super) fn new(reader: R) -> Self {
         Self::bounded(reader, LONGEST)
     }
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
     }
 
     /// Returns the next line that is not empty. What has been read is kept if the future is dropped.
-    pub(super) async fn line(&mut self) -> io::Result<Line<'_>> {
+    pub(super) async fn line(&mut self) -> io::Result<InputLine<'_>> {
         loop {
             if let Some(end) = self.next_line_break() {
                 let line = self.start..end;
@@ -60,11 +60,11 @@ impl<R: AsyncRead + Unpin> Input<R> {
                     continue;
                 }
                 if line.len() > self.longest {
-                    return Ok(Line::TooLong);
+                    return Ok(InputLine::TooLong);
                 }
                 let line = trimmed(line, &self.bytes);
                 if !line.is_empty() {
-                    return Ok(Line::Whole(&self.bytes[line]));
+                    return Ok(InputLine::Whole(&self.bytes[line]));
                 }
                 continue;
             }
@@ -75,7 +75,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
                 self.bytes.truncate(self.start);
                 self.searched = self.start;
                 self.dropping = true;
-                return Ok(Line::TooLong);
+                return Ok(InputLine::TooLong);
             }
             self.make_room();
             if self.reader.read_buf(&mut self.bytes).await? == 0 {
@@ -83,9 +83,9 @@ impl<R: AsyncRead + Unpin> Input<R> {
                 self.start = self.bytes.len();
                 self.searched = self.start;
                 return Ok(if line.is_empty() {
-                    Line::End
+                    InputLine::End
                 } else {
-                    Line::Whole(&self.bytes[line])
+                    InputLine::Whole(&self.bytes[line])
                 });
             }
         }

@@ -14,18 +14,18 @@ use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-type Message = RxJsonRpcMessage<RoleServer>;
+type ServiceMessage = RxJsonRpcMessage<RoleServer>;
 
 /// A line that is no message for the service.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum UnreadableLine {
     /// Answered with an error: under the id of the message if it has one.
     Refused(Option<RequestId>, Box<ErrorData>),
     /// Not answered: a notification, or a response.
     Ignored(&'static str),
 }
 
-impl Unreadable {
+impl UnreadableLine {
     pub(super) fn too_long() -> Self {
         Self::refused(None, "the message is longer than 16 MiB")
     }
@@ -37,7 +37,7 @@ impl Unreadable {
 
 /// The members that select the kind of a message.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct MessageHead<'a> {
     #[serde(rename = "jsonrpc")]
     _jsonrpc: JsonRpcVersion2_0,
     #[serde(default)]
@@ -54,29 +54,29 @@ struct Head<'a> {
 ///
 /// The kinds of messages that come often are selected by their method or members; everything else is tried as rmcp does,
 /// so that each message has the same meaning as with rmcp's own transport.
-pub(super) fn read(line: &[u8]) -> Result<Message, Unreadable> {
+pub(super) fn read(line: &[u8]) -> Result<ServiceMessage, UnreadableLine> {
     if let Some(message) = selected(line) {
         return Ok(message);
     }
     serde_json::from_slice(line).or_else(|error| unreadable(line, &error))
 }
 
-fn selected(line: &[u8]) -> Option<Message> {
+fn selected(line: &[u8]) -> Option<ServiceMessage> {
     // serde would read a list as the members in their order.
     if line.first() != Some(&b'{') {
         return None;
     }
-    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    let head: MessageHead<'_> = serde_json::from_slice(line).ok()?;
     let id = head.id?;
     if head.error.is_some() {
         return None;
     }
     match (head.method.as_deref(), head.result) {
-        (Some(method), None) => Some(Message::Request(JsonRpcRequest::new(
+        (Some(method), None) => Some(ServiceMessage::Request(JsonRpcRequest::new(
             id,
             request(method, line)?,
         ))),
-        (None, Some(result)) => Some(Message::Response(JsonRpcResponse {
+        (None, Some(result)) => Some(ServiceMessage::Response(JsonRpcResponse {
             jsonrpc: JsonRpcVersion2_0,
             id,
             result: reply(result.get())?,
@@ -106,7 +106,7 @@ fn request(method: &str, line: &[u8]) -> Option<ClientRequest> {
 fn reply(result: &str) -> Option<ClientResult> {
     /// The members by which rmcp knows a result of another kind before it tries an answer.
     #[derive(Deserialize)]
-    struct Kind {
+    struct OtherResultMembers {
         #[serde(default)]
         action: Option<IgnoredAny>,
         #[serde(default)]
@@ -120,7 +120,7 @@ fn reply(result: &str) -> Option<ClientResult> {
             .ok()
             .map(ClientResult::CustomResult);
     }
-    let kind = serde_json::from_str::<Kind>(result).ok();
+    let kind = serde_json::from_str::<OtherResultMembers>(result).ok();
     let answer = kind
         .is_some_and(|kind| kind.action.is_some() && kind.model.is_none() && kind.roots.is_none());
     if answer && let Ok(answer) = serde_json::from_str::<ElicitResult>(result) {
@@ -133,9 +133,9 @@ fn reply(result: &str) -> Option<ClientResult> {
 ///
 /// A request is refused under its own id (JSON-RPC 2.0, section 5.1), and an error of any form ends the wait for a
 /// response.
-fn unreadable(line: &[u8], error: &serde_json::Error) -> Result<Message, Unreadable> {
+fn unreadable(line: &[u8], error: &serde_json::Error) -> Result<ServiceMessage, UnreadableLine> {
     #[derive(Deserialize)]
-    struct Members<'a> {
+    struct MessageMembers<'a> {
         #[serde(default)]
         id: Option<RequestId>,
         #[serde(default)]
@@ -146,10 +146,10 @@ fn unreadable(line: &[u8], error: &serde_json::Error) -> Result<Message, Unreada
     if matches!(error.classify(), Category::Syntax | Category::Eof) {
         // Text that something else writes into the pipe is no request. The official SDKs ignore it as well: an answer to
         // it could be answered in turn.
-        return Err(Unreadable::Ignored("not JSON"));
+        return Err(UnreadableLine::Ignored("not JSON"));
     }
     let refused = |id| {
-        Err(Unreadable::refused(
+        Err(UnreadableLine::refused(
             id,
             "the message is no JSON-RPC request of MCP",
         ))
@@ -158,21 +158,21 @@ fn unreadable(line: &[u8], error: &serde_json::Error) -> Result<Message, Unreada
         return refused(None);
     }
     match serde_json::from_slice(line) {
-        Ok(Members {
+        Ok(MessageMembers {
             id: Some(id),
             error: Some(error),
             ..
-        }) => Ok(Message::Error(JsonRpcError {
+        }) => Ok(ServiceMessage::Error(JsonRpcError {
             jsonrpc: JsonRpcVersion2_0,
             id: Some(id),
             error: ErrorData::internal_error(excerpt(error.get()), None),
         })),
-        Ok(Members {
+        Ok(MessageMembers {
             id: None,
             method: Some(_),
             ..
-        }) => Err(Unreadable::Ignored("a notification of an unknown form")),
-        Ok(Members { id, .. }) => refused(id),
+        }) => Err(UnreadableLine::Ignored("a notification of an unknown form")),
+        Ok(MessageMembers { id, .. }) => refused(id),
         Err(_) => refused(None),
     }
 }

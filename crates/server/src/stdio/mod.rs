@@ -21,8 +21,8 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::{StdioReader, Transport, stdio_pipes};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use input::{Input, Line};
-use message::Unreadable;
+use input::{InputBytes, InputLine};
+use message::UnreadableLine;
 use output::Output;
 
 /// Returns the transport over standard input and output.
@@ -54,7 +54,7 @@ use output::Output;
 /// Panics outside of a tokio runtime with I/O enabled.
 pub fn stdio() -> Stdio {
     let (reader, writer) = stdio_pipes();
-    Stdio(Lines::new(reader, writer))
+    Stdio(MessageLines::new(reader, writer))
 }
 
 /// The transport of a server over standard input and output, created by [`stdio`].
@@ -67,7 +67,7 @@ pub fn stdio() -> Stdio {
 /// assert_eq!(<Stdio as Transport<RoleServer>>::name(), "stdio");
 /// ```
 #[derive(Debug)]
-pub struct Stdio(Lines<StdioReader>);
+pub struct Stdio(MessageLines<StdioReader>);
 
 impl Transport<RoleServer> for Stdio {
     type Error = io::Error;
@@ -94,15 +94,15 @@ impl Transport<RoleServer> for Stdio {
 
 /// One JSON-RPC message per line, in both directions.
 #[derive(Debug)]
-struct Lines<R> {
-    input: Input<R>,
+struct MessageLines<R> {
+    input: InputBytes<R>,
     output: Output,
 }
 
-impl<R: AsyncRead + Send + Unpin> Lines<R> {
+impl<R: AsyncRead + Send + Unpin> MessageLines<R> {
     fn new(reader: R, writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         Self {
-            input: Input::new(reader),
+            input: InputBytes::new(reader),
             output: Output::new(writer),
         }
     }
@@ -113,20 +113,20 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let unreadable = match self.input.line().await {
-                Ok(Line::Whole(line)) => match message::read(line) {
+                Ok(InputLine::Whole(line)) => match message::read(line) {
                     Ok(message) => return message.into(),
                     Err(unreadable) => unreadable,
                 },
-                Ok(Line::TooLong) => Unreadable::too_long(),
-                Ok(Line::End) => return None,
+                Ok(InputLine::TooLong) => UnreadableLine::too_long(),
+                Ok(InputLine::End) => return None,
                 Err(error) => {
                     tracing::error!(%error, "the input cannot be read");
                     return None;
                 }
             };
             match unreadable {
-                Unreadable::Refused(id, error) => self.refuse(id, *error).await,
-                Unreadable::Ignored(why) => tracing::debug!(why, "a message is ignored"),
+                UnreadableLine::Refused(id, error) => self.refuse(id, *error).await,
+                UnreadableLine::Ignored(why) => tracing::debug!(why, "a message is ignored"),
             }
         }
     }

@@ -16,11 +16,11 @@ const RETAINED: usize = 256 * 1024;
 
 /// The sender's side. Its drop ends the writing task once everything is written.
 #[derive(Debug)]
-pub(super) struct Output(Arc<Shared>);
+pub(super) struct Output(Arc<SharedOutput>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedOutput {
+    state: Mutex<OutputState>,
     /// Wakes the task: there is something to write, or nothing more will come.
     changed: Notify,
     /// Wakes the senders: something was written, or nothing more will be.
@@ -28,22 +28,22 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     /// The messages that are written next.
     collected: Vec<u8>,
     /// True once no more messages come.
     closed: bool,
     /// The end of the writing task.
-    ended: Option<End>,
+    ended: Option<OutputEnd>,
 }
 
 #[derive(Debug, Clone)]
-enum End {
+enum OutputEnd {
     Closed,
     Failed(io::ErrorKind, String),
 }
 
-impl End {
+impl OutputEnd {
     fn error(&self) -> io::Error {
         match self {
             Self::Closed => io::Error::new(io::ErrorKind::NotConnected, "the transport is closed"),
@@ -54,7 +54,7 @@ impl End {
 
 impl Output {
     pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedOutput::default());
         tokio::spawn(write_all(shared.clone(), writer));
         Self(shared)
     }
@@ -87,8 +87,8 @@ impl Output {
         self.0.lock().closed = true;
         self.0.changed.notify_one();
         match self.0.end().await {
-            End::Closed => Ok(()),
-            failed @ End::Failed(..) => Err(failed.error()),
+            OutputEnd::Closed => Ok(()),
+            failed @ OutputEnd::Failed(..) => Err(failed.error()),
         }
     }
 }
@@ -100,8 +100,8 @@ impl Drop for Output {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedOutput {
+    fn lock(&self) -> MutexGuard<'_, OutputState> {
         // Every change of the state is one assignment or one append.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,7 +113,7 @@ impl Shared {
             return Err(end.error());
         }
         if state.closed {
-            return Err(End::Closed.error());
+            return Err(OutputEnd::Closed.error());
         }
         let before = state.collected.len();
         if let Err(error) = serde_json::to_writer(&mut state.collected, message) {
@@ -149,7 +149,7 @@ impl Shared {
         }
     }
 
-    async fn end(&self) -> End {
+    async fn end(&self) -> OutputEnd {
         loop {
             let written = self.written.notified();
             tokio::pin!(written);
@@ -163,7 +163,7 @@ impl Shared {
 }
 
 /// Writes what is collected until the output is closed or a write fails.
-async fn write_all(shared: Arc<Shared>, mut writer: impl AsyncWrite + Unpin) {
+async fn write_all(shared: Arc<SharedOutput>, mut writer: impl AsyncWrite + Unpin) {
     let mut batch = Vec::new();
     let end = loop {
         let closed = {
@@ -174,14 +174,14 @@ async fn write_all(shared: Arc<Shared>, mut writer: impl AsyncWrite + Unpin) {
         if !batch.is_empty() {
             shared.written.notify_waiters();
             if let Err(error) = write(&mut writer, &batch).await {
-                break End::Failed(error.kind(), error.to_string());
+                break OutputEnd::Failed(error.kind(), error.to_string());
             }
             batch.clear();
             batch.shrink_to(RETAINED);
         } else if closed {
             break match writer.shutdown().await {
-                Ok(()) => End::Closed,
-                Err(error) => End::Failed(error.kind(), error.to_string()),
+                Ok(()) => OutputEnd::Closed,
+                Err(error) => OutputEnd::Failed(error.kind(), error.to_string()),
             };
         } else {
             shared.changed.notified().await;

@@ -10,9 +10,9 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::Lines;
-use super::input::{Input, Line};
-use super::message::{Unreadable, read};
+use super::MessageLines;
+use super::input::{InputBytes, InputLine};
+use super::message::{UnreadableLine, read};
 use super::output::Output;
 
 /// Returns the lines of an input of which each read returns at most `step` bytes.
@@ -22,13 +22,13 @@ async fn lines(text: &[u8], step: usize, longest: usize) -> Vec<String> {
     let written = tokio::spawn(async move {
         end.write_all(&text).await.unwrap();
     });
-    let mut input = Input::bounded(reader, longest);
+    let mut input = InputBytes::bounded(reader, longest);
     let mut found = Vec::new();
     loop {
         match input.line().await.unwrap() {
-            Line::Whole(line) => found.push(String::from_utf8(line.to_vec()).unwrap()),
-            Line::TooLong => found.push("too long".to_owned()),
-            Line::End => break,
+            InputLine::Whole(line) => found.push(String::from_utf8(line.to_vec()).unwrap()),
+            InputLine::TooLong => found.push("too long".to_owned()),
+            InputLine::End => break,
         }
     }
     written.await.unwrap();
@@ -74,7 +74,7 @@ async fn a_line_is_too_long_by_its_own_length() {
 #[tokio::test]
 async fn a_line_survives_a_wait_that_is_given_up() {
     let (mut end, reader) = tokio::io::duplex(64);
-    let mut input = Input::new(reader);
+    let mut input = InputBytes::new(reader);
     for part in ["{\"half", "\":", "1}"] {
         end.write_all(part.as_bytes()).await.unwrap();
         tokio::select! {
@@ -84,7 +84,10 @@ async fn a_line_survives_a_wait_that_is_given_up() {
         }
     }
     end.write_all(b"\n").await.unwrap();
-    assert_eq!(input.line().await.unwrap(), Line::Whole(b"{\"half\":1}"));
+    assert_eq!(
+        input.line().await.unwrap(),
+        InputLine::Whole(b"{\"half\":1}")
+    );
 }
 
 /// Messages of every kind, and some that are none.
@@ -183,7 +186,7 @@ fn a_member_that_stands_twice_selects_nothing() {
     let line =
         br#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"a"}}"#;
     assert!(
-        matches!(read(line), Err(Unreadable::Refused(..))),
+        matches!(read(line), Err(UnreadableLine::Refused(..))),
         "{:?}",
         read(line)
     );
@@ -193,7 +196,7 @@ fn a_member_that_stands_twice_selects_nothing() {
 fn a_list_is_neither_a_message_nor_an_answer() {
     let line = br#"["2.0",1,"ping"]"#;
     assert!(
-        matches!(read(line), Err(Unreadable::Refused(None, _))),
+        matches!(read(line), Err(UnreadableLine::Refused(None, _))),
         "{:?}",
         read(line)
     );
@@ -234,7 +237,7 @@ async fn what_is_no_message_is_answered_under_its_id_or_ignored() {
         "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\n",
     );
     let (writer, mut end) = tokio::io::duplex(4096);
-    let mut lines = Lines::new(Cursor::new(text.as_bytes().to_vec()), writer);
+    let mut lines = MessageLines::new(Cursor::new(text.as_bytes().to_vec()), writer);
     let message = lines.receive().await.unwrap();
     assert!(
         format!("{message:?}").contains("PingRequest"),

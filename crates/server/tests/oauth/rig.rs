@@ -16,7 +16,7 @@ use mcp_elicit_client::{
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_server::connect::oauth::{Grant, Provider};
-use mcp_elicit_server::connect::{CannotSave, Connect, Session};
+use mcp_elicit_server::connect::{CannotSave, Connect, VisitorSession};
 use mcp_elicit_server::seal::Keys;
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use mcp_elicit_testkit::peers::{self, Listening};
@@ -122,7 +122,7 @@ impl Rig {
         };
         let (vault, later) = (Vault::default(), Arc::new(AtomicU64::new(0)));
         let keys = Keys::per_process().unwrap();
-        let session = Session::new(keys.clone(), &base);
+        let session = VisitorSession::new(keys.clone(), &base);
         let visitor = session.visitor();
         let (store, clock) = (Arc::clone(&vault), Arc::clone(&later));
         let connect = Connect::builder("Planner", &base, move |parts| {
@@ -173,7 +173,7 @@ impl Rig {
         Some(rig)
     }
 
-    fn serve(&self, listener: tokio::net::TcpListener, session: Session) {
+    fn serve(&self, listener: tokio::net::TcpListener, session: VisitorSession) {
         let calendar = Calendar {
             connect: self.connect.clone(),
             vault: Arc::clone(&self.vault),
@@ -281,7 +281,10 @@ pub(crate) async fn call_at(
 }
 
 /// The author's own sign-in, as short as possible.
-async fn sign_in(State(session): State<Session>, Path(name): Path<String>) -> impl IntoResponse {
+async fn sign_in(
+    State(session): State<VisitorSession>,
+    Path(name): Path<String>,
+) -> impl IntoResponse {
     let cookie = session.set_cookie(&name).unwrap();
     ([(SET_COOKIE, cookie)], "signed in")
 }

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mcp_elicit_server::testing::{Difference, RunError, ScriptError, ScriptedAnswer, ScriptedUser};
+use mcp_elicit_server::testing::{
+    Difference, RunError, ScriptedAnswer, ScriptedUser, ScriptedUserError,
+};
 use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};
 use serde_json::json;
 
@@ -98,7 +100,7 @@ async fn a_script_that_does_not_fit_fails_the_test() {
             other => panic!("{other:?}"),
         }
     };
-    let short = |question, message: &str| ScriptError::TooShort {
+    let short = |question, message: &str| ScriptedUserError::TooShort {
         question,
         message: message.to_owned(),
     };
@@ -113,7 +115,7 @@ async fn a_script_that_does_not_fit_fails_the_test() {
     );
     let misfit = fault(&[choice("x")]).await;
     assert!(
-        matches!(misfit, ScriptError::Misfit { answer: 1, .. }),
+        matches!(misfit, ScriptedUserError::Misfit { answer: 1, .. }),
         "{misfit}"
     );
     // A decline ends the call, so what follows in the script is never given.
@@ -121,7 +123,7 @@ async fn a_script_that_does_not_fit_fails_the_test() {
         &[ScriptedAnswer::Decline, ScriptedAnswer::yes()][..],
         &[choice("a"), ScriptedAnswer::yes(), ScriptedAnswer::yes()],
     ] {
-        assert_eq!(fault(left).await, ScriptError::Unused { left: 1 });
+        assert_eq!(fault(left).await, ScriptedUserError::Unused { left: 1 });
     }
     // Wrong answers on purpose are a result of the handler.
     let wrong = ScriptedUser::answering([choice("x"), choice("y"), choice("z")]);

@@ -5,8 +5,8 @@ use http::StatusCode;
 use mcp_elicit_forms::theme::Tone;
 use mcp_elicit_oidc::OidcError;
 
-use super::super::Inner;
-use super::super::templates::{Notice, Onward};
+use super::super::ConnectParts;
+use super::super::templates::{NoticeTemplate, Onward};
 
 /// The reason why a flow failed. Its detail goes to the log only, and contains no code and no token.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,12 @@ pub(in super::super) enum FlowError {
 
 impl FlowError {
     /// Returns the page about the error, with the next step.
-    pub(super) fn page(&self, inner: &Inner, purpose: &str, onward: Option<Onward>) -> Response {
+    pub(super) fn page(
+        &self,
+        inner: &ConnectParts,
+        purpose: &str,
+        onward: Option<Onward>,
+    ) -> Response {
         let server = &inner.server;
         let (status, tone, head, line) = match self {
             Self::Provider(OidcError::Denied) => (
@@ -72,7 +77,7 @@ impl FlowError {
                 why.clone(),
             ),
         };
-        Notice::new(
+        NoticeTemplate::new(
             inner.site(),
             tone,
             &head,

@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 use super::super::link::LinkToken;
-use super::super::{Inner, cookie};
+use super::super::{ConnectParts, cookie};
 use crate::seal::{self, AssociatedData, SealError};
 
 /// The purpose of a flow.
@@ -39,7 +39,7 @@ pub(super) struct FlowState {
 
 impl FlowState {
     /// Returns the cookie to set when the browser leaves for the provider.
-    pub(super) fn set_cookie(&self, inner: &Inner) -> Result<HeaderValue, SealError> {
+    pub(super) fn set_cookie(&self, inner: &ConnectParts) -> Result<HeaderValue, SealError> {
         let sealed = seal::seal_json(&inner.keys, &bound(inner), self)?;
         let left = self.ticket.until_ms.saturating_sub(inner.now_ms());
         cookie::set(
@@ -53,7 +53,7 @@ impl FlowState {
 
     /// Returns the flow of a browser that comes back, if it left from here for this purpose.
     pub(super) fn back(
-        inner: &Inner,
+        inner: &ConnectParts,
         parts: &Parts,
         purpose: FlowPurpose,
         state: &str,
@@ -64,14 +64,14 @@ impl FlowState {
     }
 
     /// Returns the cookie header that deletes the flow in the browser.
-    pub(super) fn forget(&self, inner: &Inner) -> Option<HeaderValue> {
+    pub(super) fn forget(&self, inner: &ConnectParts) -> Option<HeaderValue> {
         cookie::set(&inner.base, &name(inner, &self.state), "", Duration::ZERO)
     }
 }
 
 /// Returns the headers that delete all flows of a browser that has too many unfinished ones: the size of headers is
 /// limited.
-pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
+pub(super) fn forget_many(inner: &ConnectParts, parts: &Parts) -> Vec<HeaderValue> {
     const SEVERAL: usize = 3;
     let prefix = name(inner, "");
     let begun: Vec<&str> = cookie::names(&parts.headers, &prefix).collect();
@@ -82,11 +82,11 @@ pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
     begun.into_iter().filter_map(forget).collect()
 }
 
-fn name(inner: &Inner, state: &str) -> String {
+fn name(inner: &ConnectParts, state: &str) -> String {
     cookie::name_at(&inner.base, &format!("trip-{state}"))
 }
 
 /// Binds flows to their kind and server: a flow is not a link, a session or a call's state.
-fn bound(inner: &Inner) -> AssociatedData {
+fn bound(inner: &ConnectParts) -> AssociatedData {
     AssociatedData::outside_calls(&inner.base, "connect/trip")
 }

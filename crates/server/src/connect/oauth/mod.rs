@@ -25,23 +25,23 @@ pub(super) mod pages;
 
 use std::future::Future;
 
-use super::{Behind, CannotSave, ConnectBuilder, Inner, Saved, Session};
+use super::{Behind, CannotSave, ConnectBuilder, ConnectParts, SaveFuture, VisitorSession};
 
 pub use mcp_elicit_oidc::{Grant, Provider, ProviderError, Subject};
 
-pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
-type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
+pub(super) type SaveGrant = dyn Fn(String, Grant) -> SaveFuture + Send + Sync;
+type VisitorName = dyn Fn(&Subject) -> Option<String> + Send + Sync;
 
 /// The provider that visitors sign in with.
-pub(super) struct SignIn {
+pub(super) struct SignInProvider {
     provider: Provider,
-    name: Box<Name>,
+    name: Box<VisitorName>,
 }
 
-impl SignIn {
+impl SignInProvider {
     /// Returns the session of signed-in visitors: a cookie sealed with the keys of the links.
-    pub(super) fn session(inner: &Inner) -> Session {
-        Session::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
+    pub(super) fn session(inner: &ConnectParts) -> VisitorSession {
+        VisitorSession::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
     }
 }
 
@@ -72,7 +72,8 @@ impl ConnectBuilder {
     where
         Fut: Future<Output = Result<(), CannotSave>> + Send + 'static,
     {
-        let save = Box::new(move |principal, grant| -> Saved { Box::pin(save(principal, grant)) });
+        let save =
+            Box::new(move |principal, grant| -> SaveFuture { Box::pin(save(principal, grant)) });
         let provider = Box::new(provider);
         self.0
             .pages
@@ -109,7 +110,7 @@ impl ConnectBuilder {
     ) -> Result<Self, ProviderError> {
         let provider = provider.identifying()?;
         let name = Box::new(name);
-        self.0.sign_in = Some(SignIn { provider, name });
+        self.0.sign_in = Some(SignInProvider { provider, name });
         Ok(self)
     }
 }
@@ -140,7 +141,7 @@ impl super::Connect {
     }
 }
 
-impl Inner {
+impl ConnectParts {
     fn redirect_uri(&self, purpose: &str) -> String {
         // Only characters that every URL parser leaves as they are, so that no provider sees two spellings of one
         // redirect URI.

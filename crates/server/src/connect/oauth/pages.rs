@@ -10,10 +10,10 @@ use mcp_elicit_forms::theme::Tone;
 use mcp_elicit_oidc::{AuthorizationResponse, Grant, OidcError, Provider};
 
 use super::super::link::LinkToken;
-use super::super::pending_visits::End;
-use super::super::templates::{Notice, Onward};
-use super::super::{Behind, Connect, Inner};
-use super::SignIn;
+use super::super::pending_visits::VisitEnd;
+use super::super::templates::{NoticeTemplate, Onward};
+use super::super::{Behind, Connect, ConnectParts};
+use super::SignInProvider;
 use super::error::FlowError;
 use super::flow::{FlowPurpose, FlowState, forget_many};
 use crate::seal;
@@ -27,19 +27,22 @@ pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connec
 }
 
 /// Returns the redirect to the visitor's sign-in, if there is one.
-pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &LinkToken) -> Option<Response> {
+pub(in super::super) fn sign_in_first(
+    inner: &ConnectParts,
+    ticket: &LinkToken,
+) -> Option<Response> {
     inner.sign_in.as_ref()?;
     let onward = Onward::to(format!("{}/sign-in", inner.address(ticket)?), "Sign in");
     let lines = [
         "This link is for one person only. Sign in to show that it is you; then you see what it is about.",
     ];
-    let notice = Notice::new(inner.site(), Tone::Locked, "Please sign in first", &lines);
+    let notice = NoticeTemplate::new(inner.site(), Tone::Locked, "Please sign in first", &lines);
     Some(notice.onward(Some(onward)).page(StatusCode::UNAUTHORIZED))
 }
 
 /// Returns the page about an error, and logs it for the operator of this server.
 pub(in super::super) fn tell(
-    inner: &Inner,
+    inner: &ConnectParts,
     ticket: Option<&LinkToken>,
     trouble: &FlowError,
 ) -> Response {
@@ -98,7 +101,7 @@ async fn sign_in(
 }
 
 async fn leave(
-    inner: &Inner,
+    inner: &ConnectParts,
     provider: &Provider,
     purpose: FlowPurpose,
     redirect: String,
@@ -142,7 +145,7 @@ async fn back(
 }
 
 async fn arrive(
-    inner: &Inner,
+    inner: &ConnectParts,
     parts: &Parts,
     flow: &FlowState,
     answer: AuthorizationResponse,
@@ -168,7 +171,7 @@ async fn arrive(
         saved.map_err(|cannot| FlowError::Unsaved(cannot.to_string()))
     };
     match stored.await {
-        Ok(()) => inner.end(turn, End::Done),
+        Ok(()) => inner.end(turn, VisitEnd::Done),
         Err(trouble) => {
             drop(turn);
             tell(inner, Some(ticket), &trouble)
@@ -178,7 +181,7 @@ async fn arrive(
 
 /// Exchanges the code of a flow for a grant.
 async fn exchange(
-    inner: &Inner,
+    inner: &ConnectParts,
     provider: &Provider,
     redirect: &str,
     flow: &FlowState,
@@ -210,7 +213,7 @@ async fn signed_in(
 }
 
 async fn recognise(
-    inner: &Inner,
+    inner: &ConnectParts,
     flow: &FlowState,
     answer: AuthorizationResponse,
 ) -> Result<Response, FlowError> {
@@ -232,7 +235,7 @@ async fn recognise(
             "You signed in, but this server does not know that account. Nothing has happened.",
         ));
     };
-    let session = SignIn::session(inner);
+    let session = SignInProvider::session(inner);
     let cookie = session.set_cookie_at(&principal, (inner.clock)());
     let cookie = cookie.map_err(|error| OidcError::Unreachable(error.to_string()))?;
     let here = inner.address(&flow.ticket);
@@ -240,7 +243,7 @@ async fn recognise(
         .ok_or_else(|| odd("the way back fits no header"))
 }
 
-fn tell_of_sign_in(inner: &Inner, ticket: &LinkToken, trouble: &FlowError) -> Response {
+fn tell_of_sign_in(inner: &ConnectParts, ticket: &LinkToken, trouble: &FlowError) -> Response {
     tracing::warn!(target: "mcp_elicit", %trouble, "a visitor could not sign in");
     let again = inner
         .address(ticket)
@@ -249,7 +252,7 @@ fn tell_of_sign_in(inner: &Inner, ticket: &LinkToken, trouble: &FlowError) -> Re
 }
 
 fn flow_of(
-    inner: &Inner,
+    inner: &ConnectParts,
     parts: &Parts,
     purpose: FlowPurpose,
     answer: &AuthorizationResponse,
@@ -258,14 +261,14 @@ fn flow_of(
 }
 
 /// Returns the response with headers that delete old flows.
-fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
+fn lightened(inner: &ConnectParts, parts: &Parts, mut response: Response) -> Response {
     for cookie in forget_many(inner, parts) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
 }
 
-fn forget(inner: &Inner, flow: &FlowState, headers: &mut HeaderMap) {
+fn forget(inner: &ConnectParts, flow: &FlowState, headers: &mut HeaderMap) {
     if let Some(cookie) = flow.forget(inner) {
         headers.append(SET_COOKIE, cookie);
     }

@@ -24,7 +24,7 @@ const MAX_STORED_BYTES: usize = 64 << 20;
 /// ```
 pub struct MemoryStore {
     used: Mutex<Used>,
-    stored: Mutex<Stored>,
+    stored: Mutex<StoredState>,
     max_used: usize,
     max_stored_bytes: usize,
 }
@@ -37,7 +37,7 @@ struct Used {
 }
 
 #[derive(Default)]
-struct Stored {
+struct StoredState {
     entries: HashMap<String, (Vec<u8>, u64)>,
     bytes: usize,
 }
@@ -148,7 +148,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Stored {
+impl StoredState {
     fn keep(
         &mut self,
         id: &str,
