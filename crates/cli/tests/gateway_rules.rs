@@ -22,7 +22,7 @@ use std::time::Duration;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::quorum::{ActingPerson, Denied, Membership};
-use mcp_elicit_record::store::{Filter, Page, Row, Sqlite, Store as _, Write};
+use mcp_elicit_record::store::{Filter, Page, RecordStore as _, Row, Sqlite, Write};
 use mcp_elicit_record::team::{Acted, TeamAct};
 use mcp_elicit_record::{LockFile, Record, clock};
 use raw::{PATIENCE, PROGRAM, Raw, text};

@@ -10,7 +10,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::IdentityKey;
-use mcp_elicit_record::store::{Sqlite, Store};
+use mcp_elicit_record::store::{RecordStore, Sqlite};
 use mcp_elicit_relay::{AskedEras, Learned};
 
 use crate::config::{Server, Target};
@@ -200,8 +200,8 @@ pub async fn note_asked_eras(
 }
 
 /// Returns the record's store in a folder and the key of its identities; `None` if there is no record.
-fn learned_in(folder: &StateFolder) -> Option<(Arc<dyn Store>, IdentityKey)> {
-    let store: Arc<dyn Store> = match folder.database() {
+fn learned_in(folder: &StateFolder) -> Option<(Arc<dyn RecordStore>, IdentityKey)> {
+    let store: Arc<dyn RecordStore> = match folder.database() {
         Some(database) => database.to_read(),
         None if folder.record().is_file() => Arc::new(Sqlite::at(&folder.record()).with_any_key()),
         None => return None,
@@ -211,7 +211,7 @@ fn learned_in(folder: &StateFolder) -> Option<(Arc<dyn Store>, IdentityKey)> {
 }
 
 /// Returns the eras under a key; `None` if the record cannot be read.
-async fn eras_in(store: &dyn Store, key: String) -> Option<AskedEras> {
+async fn eras_in(store: &dyn RecordStore, key: String) -> Option<AskedEras> {
     let known = store.learned(key).await.ok()?;
     let learned = known.and_then(|text| serde_json::from_str::<Learned>(&text).ok());
     Some(learned.map(|learned| learned.eras()).unwrap_or_default())

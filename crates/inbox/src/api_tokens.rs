@@ -12,7 +12,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::encryption::random_id;
-use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::RecordStoreError;
 use mcp_elicit_record::store::api_tokens::{Added, ApiTokenStore, MOST, seconds};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -74,7 +74,7 @@ pub enum MakeError {
     TooMany,
     /// The store cannot be read or written, or there is no randomness.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RecordStoreError),
 }
 
 /// The reason why a caller could not be blocked.
@@ -88,7 +88,7 @@ pub enum BlockError {
     TooMany,
     /// The store cannot be read or written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RecordStoreError),
 }
 
 /// The reason why a request has no bearer token.
@@ -188,7 +188,7 @@ impl ApiTokens {
         if lifetime.is_some_and(|lifetime| lifetime.as_secs() == 0) {
             return Err(MakeError::Expired);
         }
-        let random = || random_id().map_err(StoreError::from);
+        let random = || random_id().map_err(RecordStoreError::from);
         let id = random()?[..ID_DIGITS].to_owned();
         let secret = format!("{}{}", random()?, random()?);
         let text = format!("{PREFIX}{id}_{secret}");
@@ -208,7 +208,7 @@ impl ApiTokens {
             Added::Full => Err(MakeError::TooMany),
             Added::Already => {
                 let why = "the random id is that of another token";
-                Err(StoreError::from(std::io::Error::other(why)).into())
+                Err(RecordStoreError::from(std::io::Error::other(why)).into())
             }
         }
     }
@@ -217,7 +217,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn list(&self) -> Result<Vec<ApiToken>, StoreError> {
+    pub fn list(&self) -> Result<Vec<ApiToken>, RecordStoreError> {
         self.store.tokens()
     }
 
@@ -225,7 +225,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn discard(&self, id: &str) -> Result<(), StoreError> {
+    pub fn discard(&self, id: &str) -> Result<(), RecordStoreError> {
         self.store.remove(id)
     }
 
@@ -256,7 +256,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    pub fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         self.store.unblock(issuer, subject)
     }
 
@@ -264,7 +264,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
+    pub fn blocked(&self) -> Result<Vec<BlockedCaller>, RecordStoreError> {
         self.store.blocked()
     }
 
@@ -272,7 +272,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn read_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    pub fn read_blocked(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         self.store.is_blocked(issuer, subject)
     }
 
@@ -316,7 +316,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+    pub fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, RecordStoreError> {
         self.store.revoke(id, now)
     }
 
@@ -324,7 +324,7 @@ impl ApiTokens {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
+    pub fn prune(&self, now: Timestamp) -> Result<usize, RecordStoreError> {
         self.store.prune(now)
     }
 
@@ -404,7 +404,7 @@ impl ApiTokens {
         id: &str,
         scope: Scope,
         now: Timestamp,
-    ) -> Result<Option<ApiToken>, StoreError> {
+    ) -> Result<Option<ApiToken>, RecordStoreError> {
         let known = self.store.find(id)?;
         Ok(known.filter(|token| token.is_valid(now) && token.permits(scope)))
     }

@@ -21,7 +21,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::ChainCheck;
 use mcp_elicit_record::encryption::{Encryption, random_id};
 use mcp_elicit_record::store::{
-    CopiedRecord, DatabaseRecord, Sqlite, StateTables, StoreError, both_sides, record_parts,
+    CopiedRecord, DatabaseRecord, RecordStoreError, Sqlite, StateTables, both_sides, record_parts,
 };
 use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
@@ -67,7 +67,7 @@ pub enum BackupError {
     },
     /// The record cannot be read or written.
     #[error("the record cannot be copied, read or changed")]
-    Store(#[from] StoreError),
+    Store(#[from] RecordStoreError),
     /// The record cannot be changed.
     #[error(transparent)]
     Record(#[from] RecordError),

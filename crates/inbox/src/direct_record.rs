@@ -12,8 +12,8 @@ use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::Encryption;
-use mcp_elicit_record::store::{Sqlite, StoreError};
-use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record, clock};
+use mcp_elicit_record::store::{RecordStoreError, Sqlite};
+use mcp_elicit_record::{IdentityKey, LockFile, OwnKeys, Record, clock};
 
 /// The interval at which changes of gateways without an inbox are checked.
 const HEARING: Duration = Duration::from_millis(400);
@@ -99,7 +99,7 @@ pub async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
 ///
 /// # Errors
 /// If a key is missing that the record needs, or a file cannot be used.
-pub async fn keys(folder: &StateFolder) -> Result<Keys, OpenRecordError> {
+pub async fn keys(folder: &StateFolder) -> Result<OwnKeys, OpenRecordError> {
     if folder.database().is_none() {
         return Ok(folder.key_files().open().await?);
     }
@@ -110,7 +110,7 @@ pub async fn keys(folder: &StateFolder) -> Result<Keys, OpenRecordError> {
 ///
 /// # Errors
 /// If the folder does not have its `seal.key`, or the database cannot be used.
-pub(super) async fn keys_of_database(folder: &StateFolder) -> Result<Keys, StoreError> {
+pub(super) async fn keys_of_database(folder: &StateFolder) -> Result<OwnKeys, RecordStoreError> {
     if let Some(database) = folder.database() {
         database.share_keys(folder.key_files()).await?;
     }
@@ -121,15 +121,15 @@ pub(super) async fn keys_of_database(folder: &StateFolder) -> Result<Keys, Store
 ///
 /// # Errors
 /// If one is missing, or a file cannot be used.
-pub(super) fn keys_in(folder: &StateFolder) -> Result<Keys, StoreError> {
+pub(super) fn keys_in(folder: &StateFolder) -> Result<OwnKeys, RecordStoreError> {
     let encryption = Encryption::read(&folder.seal())?;
     let identity = IdentityKey::read(&folder.identity())?;
     match (encryption, identity) {
-        (Some(encryption), Some(identity)) => Ok(Keys {
+        (Some(encryption), Some(identity)) => Ok(OwnKeys {
             encryption,
             identity,
         }),
-        _ => Err(StoreError::Refused {
+        _ => Err(RecordStoreError::Refused {
             why: format!(
                 "{} does not have both keys of the record, seal.key and identity.key",
                 folder.path().display()

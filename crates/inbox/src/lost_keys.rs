@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_record::store::{Sqlite, StoreError};
+use mcp_elicit_record::store::{RecordStoreError, Sqlite};
 use mcp_elicit_record::{KeyFileError, KeyLoss, LockFile, Record, audit};
 
 use super::api_tokens::Scope;
@@ -90,7 +90,10 @@ async fn another_key_does_not_go_on_with_the_audit() {
     let keys = state.key_files().open().await.unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());
     let refused = store.ready().await;
-    assert!(matches!(refused, Err(StoreError::OtherKey)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(RecordStoreError::OtherKey)),
+        "{refused:?}"
+    );
     let shown = Sqlite::at(&state.record())
         .keyed(keys.chain())
         .with_any_key();

@@ -20,7 +20,7 @@ use mcp_elicit_policy::rules::{AskedPeople, Plan};
 use mcp_elicit_policy::{Addressee, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{ActDetails, Acted, Team, TeamAct, TeamCaller};
-use mcp_elicit_record::{Keys, LockFile, Record, clock};
+use mcp_elicit_record::{LockFile, OwnKeys, Record, clock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -108,7 +108,7 @@ async fn serve(listener: TcpListener, need: u8, mode: LoginMode) -> Rig {
 
 fn record() -> Arc<Record> {
     let lease = LockFile::unshared().unwrap();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     Arc::new(Record::new(
         Arc::new(Memory::default()),
         keys,

@@ -6,7 +6,7 @@ use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion, ProofNumber,
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::{
-    Durability, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
+    Durability, LockFile, OwnKeys, Record, ServerIdentity, SessionIdentity, SessionKey,
 };
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let clock = || Timestamp::from_millis(1_000);
     let record = Arc::new(Record::new(
         store,
-        Keys::random()?,
+        OwnKeys::random()?,
         LockFile::unshared()?,
         clock,
     ));

@@ -14,7 +14,7 @@ use std::io;
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 use mcp_elicit_record::audit::{AuditFilter, AuditedEvent};
 use mcp_elicit_record::state_file;
-use mcp_elicit_record::store::{AuditEntry, Store, StoreError};
+use mcp_elicit_record::store::{AuditEntry, RecordStore, RecordStoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::state_folder::StateFolder;
@@ -54,7 +54,10 @@ impl SeenAudit {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn now(store: &dyn Store, now: Timestamp) -> Result<Option<Self>, StoreError> {
+    pub async fn now(
+        store: &dyn RecordStore,
+        now: Timestamp,
+    ) -> Result<Option<Self>, RecordStoreError> {
         let end = store.audit_end().await?;
         let last = store.audit(end.max(1), 1).await?;
         let Some(AuditEntry { number, hash, .. }) = last.into_iter().next() else {
@@ -120,7 +123,7 @@ impl SeenAudit {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn check(&self, store: &dyn Store) -> Result<SeenCheck, StoreError> {
+    pub async fn check(&self, store: &dyn RecordStore) -> Result<SeenCheck, RecordStoreError> {
         let found = store.audit(self.number, 1).await?;
         if let Some(found) = found.first() {
             // The ones before a later event were deleted.

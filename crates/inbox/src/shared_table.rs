@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::RecordStoreError;
 use mcp_elicit_record::store::shared_rows::{
     RowChanges, RowKey, SharedEntity, SharedRow, SharedRowStore,
 };
@@ -193,9 +193,9 @@ fn changed<T: SharedValue, R, E: From<io::Error>>(
     Ok((next, changes, done))
 }
 
-fn into_io(error: StoreError) -> io::Error {
+fn into_io(error: RecordStoreError) -> io::Error {
     match error {
-        StoreError::File(error) => error,
+        RecordStoreError::File(error) => error,
         error if error.is_disk_full() => io::Error::new(io::ErrorKind::StorageFull, error),
         error => io::Error::other(error),
     }

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp};
 use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_record::store::{
-    Body, Filter, ListKeys, ListQuery, Matching, Page, Row, SearchWord, Sqlite, Store as _, Write,
+    Body, Filter, ListKeys, ListQuery, Matching, Page, RecordStore as _, Row, SearchWord, Sqlite,
+    Write,
 };
 
 /// The number of times that each list is read.

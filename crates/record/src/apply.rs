@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::{Delivery, Transition};
 
-use super::commit::{Durability, Effect};
+use super::commit::{CommitEffect, Durability};
 use super::row::{Rejected, RowChange};
 use super::{Record, RecordError, TRIES, Verdict};
 use crate::store::{Row, Write};
@@ -65,7 +65,7 @@ const WAITS: usize = 30;
 const WAIT: Duration = Duration::from_millis(100);
 
 /// The result of one attempt to change a row.
-pub(super) enum Attempt {
+pub(super) enum ChangeAttempt {
     /// The change is made, or there was nothing to change.
     Done,
     /// The question has expired, which its row does not show yet.
@@ -121,10 +121,10 @@ impl Record {
                 }
             }
             match self.apply_to(&row, change).await? {
-                Attempt::Done => return Ok(Verdict::Won),
-                Attempt::Over => return Ok(Verdict::Late(Box::new(row))),
-                Attempt::Late => self.end_due(&row, Transition::Expire).await?,
-                Attempt::Conflict => {}
+                ChangeAttempt::Done => return Ok(Verdict::Won),
+                ChangeAttempt::Over => return Ok(Verdict::Late(Box::new(row))),
+                ChangeAttempt::Late => self.end_due(&row, Transition::Expire).await?,
+                ChangeAttempt::Conflict => {}
             }
         }
         Err(RecordError::Contended)
@@ -135,12 +135,12 @@ impl Record {
         &self,
         row: &Row,
         change: &RowChange,
-    ) -> Result<Attempt, RecordError> {
+    ) -> Result<ChangeAttempt, RecordError> {
         let stepped = match row.clone().step(change, self.now()) {
             Ok(stepped) if stepped.is_changed() => stepped,
-            Ok(_) => return Ok(Attempt::Done),
-            Err(Rejected::Late) => return Ok(Attempt::Late),
-            Err(Rejected::Over) => return Ok(Attempt::Over),
+            Ok(_) => return Ok(ChangeAttempt::Done),
+            Err(Rejected::Late) => return Ok(ChangeAttempt::Late),
+            Err(Rejected::Over) => return Ok(ChangeAttempt::Over),
         };
         let next = stepped.row.clone();
         if next.lifecycle.delivery() == Some(Delivery::Failed) {
@@ -153,9 +153,11 @@ impl Record {
             }
         };
         let write = Write::Change(vec![stepped.into_write()]);
-        let effects = [(row.id.as_str(), Effect::from(change))];
+        let effects = [(row.id.as_str(), CommitEffect::from(change))];
         let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
-        Ok(made.await?.map_or(Attempt::Conflict, |()| Attempt::Done))
+        Ok(made
+            .await?
+            .map_or(ChangeAttempt::Conflict, |()| ChangeAttempt::Done))
     }
 
     /// Ends a row that only the clock, or reading it, has ended.

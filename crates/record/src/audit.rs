@@ -13,14 +13,14 @@ pub use mcp_elicit_core::lifecycle::AuditEvent as Event;
 pub(crate) use self::by_question::ENDS;
 pub use self::by_question::{AuditedQuestion, LatestQuestions, latest_questions};
 pub use self::entry::Details;
-pub(crate) use self::entry::{ActEvent, Entry, doubt_entry, step_entry};
+pub(crate) use self::entry::{ActEvent, EntryText, doubt_entry, step_entry};
 pub use self::export::{CSV_HEADER, csv_line};
 pub use self::filter::{AuditFilter, LatestEvents, OUTCOMES, events_of_outcome, latest_events};
 pub(crate) use self::purge::LastPurge;
 pub use self::purge::{AuditPurge, PurgedAudit, latest_purge, purgeable};
 pub use self::spelling::{Actor, AuditedEvent, Member};
 pub use self::words::{event_in_words, event_named, in_words};
-use crate::store::{AuditEntry, ChainKey, Store, StoreError, chained, is_keyed};
+use crate::store::{AuditEntry, ChainKey, RecordStore, RecordStoreError, chained, is_keyed};
 
 /// The number of links that are read at once.
 const PAGE: usize = 1_000;
@@ -53,7 +53,7 @@ pub enum ChainCheck {
 }
 
 /// Reads every link, in order.
-pub async fn read(store: &dyn Store) -> Result<Vec<AuditEntry>, StoreError> {
+pub async fn read(store: &dyn RecordStore) -> Result<Vec<AuditEntry>, RecordStoreError> {
     let mut all: Vec<AuditEntry> = Vec::new();
     loop {
         let from = all.last().map_or(1, |last| last.number + 1);

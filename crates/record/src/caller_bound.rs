@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::known::KnownRow;
 use crate::principal::Principal;
-use crate::store::{OpenCount, Row, Store as _};
+use crate::store::{OpenCount, RecordStore as _, Row};
 use crate::{Record, RecordError};
 
 /// The most open questions of one caller.
@@ -24,23 +24,23 @@ const MOST_CALLERS: usize = 10_000;
 
 /// The numbers of open questions, by caller. They are never too low, except for the questions of other gateways.
 #[derive(Debug, Default)]
-pub(crate) struct OpenQuestions(Mutex<HashMap<String, Known>>);
+pub(crate) struct OpenQuestions(Mutex<HashMap<String, CallerNumbers>>);
 
 #[derive(Debug, Default)]
-struct Known {
-    all: Number,
+struct CallerNumbers {
+    all: CountedNumber,
     /// The questions of servers, by server.
-    of_servers: HashMap<String, Number>,
+    of_servers: HashMap<String, CountedNumber>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Number {
+struct CountedNumber {
     at_most: usize,
     /// The number of questions ever added: those added during a count may not be in it.
     added: usize,
 }
 
-impl Number {
+impl CountedNumber {
     fn add(&mut self) {
         self.at_most += 1;
         self.added += 1;
@@ -70,7 +70,7 @@ impl<'a> Asking<'a> {
 }
 
 impl OpenQuestions {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, CallerNumbers>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use super::{Applied, Record, RecordError, SessionIdentity, associated_data, encryption};
-use crate::store::{FinishedCall, RunningCall, Store as _, UnattendedCall};
+use crate::store::{FinishedCall, RecordStore as _, RunningCall, UnattendedCall};
 
 /// A session to notify, and its number for the call.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Party {
 }
 
 /// A call without a waiting client.
-pub(super) struct Unattended {
+pub(super) struct UnattendedEntry {
     id: String,
     binding: String,
     /// The session that made it, while it exists.
@@ -49,13 +49,13 @@ pub(super) struct Unattended {
 }
 
 impl Record {
-    fn unattended(&self) -> MutexGuard<'_, HashMap<String, Unattended>> {
+    fn unattended(&self) -> MutexGuard<'_, HashMap<String, UnattendedEntry>> {
         self.unattended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count_calls(&self, calls: &HashMap<String, Unattended>) {
+    fn count_calls(&self, calls: &HashMap<String, UnattendedEntry>) {
         self.unattended_count.store(calls.len(), Ordering::Release);
     }
 
@@ -107,7 +107,7 @@ impl Record {
                 let calls = self.unattended();
                 let of_it = || calls.values().filter(|call| call.binding == binding);
                 let is_kept =
-                    |call: &&Unattended| call.result_until.is_some_and(|until| now < until);
+                    |call: &&UnattendedEntry| call.result_until.is_some_and(|until| now < until);
                 let finished = of_it().find(is_kept).map(|call| call.id.clone());
                 let mut running = of_it().filter(|call| call.result_until.is_none());
                 (finished, running.next().map(|call| call.link.clone()))
@@ -116,9 +116,9 @@ impl Record {
                 (Some(id), _) => id,
                 (None, Some(link)) => return Ok(FoundCall::Running { link }),
                 (None, None) => match self.find_call_elsewhere(binding).await? {
-                    Elsewhere::Finished(id) => id,
-                    Elsewhere::Running(link) => return Ok(FoundCall::Running { link }),
-                    Elsewhere::Nothing => return Ok(FoundCall::Nothing),
+                    CallElsewhere::Finished(id) => id,
+                    CallElsewhere::Running(link) => return Ok(FoundCall::Running { link }),
+                    CallElsewhere::Nothing => return Ok(FoundCall::Nothing),
                 },
             };
             let owner = self.forget_unattended(&id).and_then(|call| call.owner);
@@ -141,9 +141,9 @@ impl Record {
     }
 
     /// Looks up a call of another gateway that shares the record.
-    async fn find_call_elsewhere(&self, binding: &str) -> Result<Elsewhere, RecordError> {
+    async fn find_call_elsewhere(&self, binding: &str) -> Result<CallElsewhere, RecordError> {
         if !self.presence.is_shared() {
-            return Ok(Elsewhere::Nothing);
+            return Ok(CallElsewhere::Nothing);
         }
         let stored = self
             .store
@@ -152,12 +152,12 @@ impl Record {
         if !stored.is_empty() {
             self.lock_file.refresh().await;
         }
-        let mut found = Elsewhere::Nothing;
+        let mut found = CallElsewhere::Nothing;
         for call in stored {
             match &call.running {
-                None => return Ok(Elsewhere::Finished(call.id)),
+                None => return Ok(CallElsewhere::Finished(call.id)),
                 Some(running) if self.runs_elsewhere(running) => {
-                    found = Elsewhere::Running(running.link.clone());
+                    found = CallElsewhere::Running(running.link.clone());
                     let mut calls = self.unattended();
                     calls.entry(call.id.clone()).or_insert_with(|| call.into());
                     self.count_calls(&calls);
@@ -173,7 +173,7 @@ impl Record {
         !self.lock_file.is_mine(&running.owner) && self.lock_file.is_held(&running.owner)
     }
 
-    fn forget_unattended(&self, id: &str) -> Option<Unattended> {
+    fn forget_unattended(&self, id: &str) -> Option<UnattendedEntry> {
         let mut calls = self.unattended();
         let call = calls.remove(id);
         self.count_calls(&calls);
@@ -222,7 +222,7 @@ impl Record {
         task_until: Option<Timestamp>,
     ) -> Result<String, RecordError> {
         let id = encryption::random_id()?;
-        let unattended = Unattended {
+        let unattended = UnattendedEntry {
             id: id.clone(),
             binding,
             owner: Some(owner),
@@ -505,7 +505,7 @@ impl Record {
 }
 
 /// A call of another gateway.
-enum Elsewhere {
+enum CallElsewhere {
     /// None.
     Nothing,
     /// In progress; a person can answer its question at this address.
@@ -514,7 +514,7 @@ enum Elsewhere {
     Finished(String),
 }
 
-impl From<UnattendedCall> for Unattended {
+impl From<UnattendedCall> for UnattendedEntry {
     fn from(stored: UnattendedCall) -> Self {
         let UnattendedCall {
             id,
@@ -539,7 +539,7 @@ impl From<UnattendedCall> for Unattended {
     }
 }
 
-impl Unattended {
+impl UnattendedEntry {
     fn is_of(&self, tell: &mpsc::UnboundedSender<RecordEvent>, call: SessionKey) -> bool {
         self.owner
             .as_ref()

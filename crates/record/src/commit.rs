@@ -9,7 +9,7 @@ use mcp_elicit_core::lifecycle::Transition;
 
 use super::row::RowChange;
 use super::{Record, RecordError};
-use crate::store::{Store as _, Write};
+use crate::store::{RecordStore as _, Write};
 
 /// The time at which a change is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Durability {
 
 /// A consequence of a change, besides the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum CommitEffect {
     /// A question was asked.
     Asked,
     /// A question was found again.
@@ -43,7 +43,7 @@ pub(super) enum Effect {
     Changed,
 }
 
-impl From<&Transition> for Effect {
+impl From<&Transition> for CommitEffect {
     fn from(transition: &Transition) -> Self {
         match transition {
             Transition::Act { .. } => Self::Acted,
@@ -60,7 +60,7 @@ impl From<&Transition> for Effect {
     }
 }
 
-impl From<&RowChange> for Effect {
+impl From<&RowChange> for CommitEffect {
     fn from(change: &RowChange) -> Self {
         match change {
             RowChange::Step { transition, .. } => transition.into(),
@@ -86,7 +86,7 @@ impl Record {
         &self,
         write: Option<Write>,
         durability: Durability,
-        effects: &[(&str, Effect)],
+        effects: &[(&str, CommitEffect)],
         follow: impl FnOnce() -> T,
     ) -> Result<Option<T>, RecordError> {
         let tells = write.is_some() && !effects.is_empty();
@@ -113,7 +113,7 @@ impl Record {
     pub(super) fn commit_behind(
         &self,
         write: Option<Write>,
-        effects: &[(&str, Effect)],
+        effects: &[(&str, CommitEffect)],
         follow: impl FnOnce(),
     ) {
         let done = self.commit(write, Durability::Behind, effects, follow);
@@ -121,22 +121,27 @@ impl Record {
         debug_assert!(matches!(done, Some(Ok(Some(())))), "nothing to wait for");
     }
 
-    fn carry_out(&self, id: &str, effect: Effect) {
+    fn carry_out(&self, id: &str, effect: CommitEffect) {
         let counters = &self.counters;
         let counter = match effect {
-            Effect::Asked => Some(&counters.asked),
-            Effect::Found => Some(&counters.found),
-            Effect::Acted => Some(&counters.acted),
-            Effect::Delivered => Some(&counters.delivered),
-            Effect::Ended => Some(&counters.ended),
-            Effect::CallEnded | Effect::Changed => None,
+            CommitEffect::Asked => Some(&counters.asked),
+            CommitEffect::Found => Some(&counters.found),
+            CommitEffect::Acted => Some(&counters.acted),
+            CommitEffect::Delivered => Some(&counters.delivered),
+            CommitEffect::Ended => Some(&counters.ended),
+            CommitEffect::CallEnded | CommitEffect::Changed => None,
         };
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         match effect {
-            Effect::Acted | Effect::Ended | Effect::CallEnded => self.drop_draft(id),
-            Effect::Asked | Effect::Found | Effect::Delivered | Effect::Changed => {}
+            CommitEffect::Acted | CommitEffect::Ended | CommitEffect::CallEnded => {
+                self.drop_draft(id);
+            }
+            CommitEffect::Asked
+            | CommitEffect::Found
+            | CommitEffect::Delivered
+            | CommitEffect::Changed => {}
         }
     }
 }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::apply::Attempt;
+use super::apply::ChangeAttempt;
 use super::approval_values;
-use super::commit::Effect;
+use super::commit::CommitEffect;
 use super::known::{KnownRow, Live};
 use super::row::RowChange;
 use super::team::{Team, VoteProgress};
 use super::{
-    Applied, Durability, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
+    Applied, Durability, Record, RecordError, RecordedQuestion, SessionIdentity, TRIES, audit,
+    encryption,
 };
-use crate::store::{Body, Row, Store as _, Write};
+use crate::store::{Body, RecordStore as _, Row, Write};
 
 impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
@@ -37,7 +38,7 @@ impl Record {
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         durability: Durability,
-    ) -> Applied<Recorded> {
+    ) -> Applied<RecordedQuestion> {
         let row = match self.new_row(who, asked) {
             Ok(row) => row,
             Err(fault) => return Err(fault).into(),
@@ -61,9 +62,9 @@ impl Record {
         })
     }
 
-    fn create_exclusive(&self, mut row: Row, mut live: Live) -> Recorded {
+    fn create_exclusive(&self, mut row: Row, mut live: Live) -> RecordedQuestion {
         row.exclusive = true;
-        let recorded = Recorded::new(&row);
+        let recorded = RecordedQuestion::new(&row);
         live.known = Some(Box::new(KnownRow {
             audit: vec![audit::step_entry(audit::Event::Asked, &row, self.now())],
             row,
@@ -71,7 +72,7 @@ impl Record {
             answer: None,
         }));
         self.live().insert(recorded.id.clone(), live);
-        self.commit_behind(None, &[(&recorded.id, Effect::Asked)], || ());
+        self.commit_behind(None, &[(&recorded.id, CommitEffect::Asked)], || ());
         recorded
     }
 
@@ -82,7 +83,7 @@ impl Record {
         live: Live,
         can_be_found: bool,
         evidence: Option<String>,
-    ) -> Result<Recorded, RecordError> {
+    ) -> Result<RecordedQuestion, RecordError> {
         if can_be_found
             && !self.is_new(&row.binding)
             && let Some(row) = self.left_over(&live).await?
@@ -108,13 +109,13 @@ impl Record {
         if let Some(form) = form.filter(|form| !form.is_unread()) {
             self.parsed.keep_form(&row, form);
         }
-        let recorded = Recorded::new(&row);
+        let recorded = RecordedQuestion::new(&row);
         let binding = row.binding.clone();
         // Registered before the write: an answer from another process must find the waiting call.
         self.live().insert(row.id.clone(), live);
         let entry = audit::step_entry(audit::Event::Asked, &row, self.now());
         let entry =
-            audit::Entry::continued(entry).with_some(audit::Member::Call, evidence.as_deref());
+            audit::EntryText::continued(entry).with_some(audit::Member::Call, evidence.as_deref());
         let entry = entry.into_text();
         let written = row.is_at_client().then(|| row.clone());
         let write = Write::Insert {
@@ -126,7 +127,7 @@ impl Record {
                 self.remember(row);
             }
         };
-        let effects = [(recorded.id.as_str(), Effect::Asked)];
+        let effects = [(recorded.id.as_str(), CommitEffect::Asked)];
         let made = self.commit(Some(write), Durability::BeforeSeen, &effects, follow);
         if let Err(fault) = made.await {
             // The same question may exist anyway.
@@ -225,15 +226,18 @@ impl Record {
     }
 
     /// Makes this gateway the owner of the row, so that others see that a call waits for it.
-    pub(super) async fn adopt(&self, mut row: Row) -> Result<Option<Recorded>, RecordError> {
+    pub(super) async fn adopt(
+        &self,
+        mut row: Row,
+    ) -> Result<Option<RecordedQuestion>, RecordError> {
         let (id, trace) = (row.id.clone(), row.body.trace.clone());
         let owner = self.lock_file.name().to_owned();
         let adopt = RowChange::Adopt { owner };
         for _ in 0..TRIES {
             let answered = !row.lifecycle.is_open();
             let refused = row.lifecycle.delivery() == Some(Delivery::Failed);
-            if matches!(self.apply_to(&row, &adopt).await?, Attempt::Done) {
-                return Ok(Some(Recorded {
+            if matches!(self.apply_to(&row, &adopt).await?, ChangeAttempt::Done) {
+                return Ok(Some(RecordedQuestion {
                     id,
                     answered,
                     refused,
@@ -252,7 +256,7 @@ impl Record {
     }
 }
 
-impl Recorded {
+impl RecordedQuestion {
     fn new(row: &Row) -> Self {
         Self {
             id: row.id.clone(),

@@ -2,7 +2,7 @@
 //!
 //! Taking an answer out marks its row as delivered before its first byte is sent, so that a kill never delivers it
 //! twice. The audit records the delivery only when the transport reports it. Until then the value is kept: in the store
-//! or, if it never was there, in this process ([`InTransit`]).
+//! or, if it never was there, in this process ([`AnswerInTransit`]).
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -11,15 +11,15 @@ use mcp_elicit_core::question::{result_json, with_reasons};
 use mcp_elicit_core::wire::Action;
 use rustc_hash::FxHashMap;
 
-use super::commit::Effect;
+use super::commit::CommitEffect;
 use super::known::KnownRow;
-use super::row::{RowChange, Values};
+use super::row::{RowChange, SealedValues};
 use super::{Applied, Durability, Record, RecordError, Verdict, associated_data, audit};
 use crate::store::{Change, Crash, Row, Write};
 
 /// The part of an answer in delivery that the store does not have.
 #[derive(Clone)]
-pub(super) struct InTransit {
+pub(super) struct AnswerInTransit {
     /// The person's answer, as JSON.
     pub(super) content: Option<String>,
     /// The call's arguments, sealed.
@@ -29,17 +29,17 @@ pub(super) struct InTransit {
 }
 
 /// An answer that is taken out.
-struct Taken {
+struct TakenOut {
     known: KnownRow,
     /// The `ElicitResult`, as JSON.
     reply: String,
     /// The person's action, if it is written together with the delivery.
     act: Option<Transition>,
     /// The values, if they are not written to the store.
-    transit: Option<InTransit>,
+    transit: Option<AnswerInTransit>,
 }
 
-impl Taken {
+impl TakenOut {
     fn change(&self) -> Change {
         Change {
             row: self.known.row.clone(),
@@ -57,7 +57,7 @@ impl Taken {
 }
 
 impl Record {
-    pub(super) fn in_transit(&self) -> MutexGuard<'_, FxHashMap<String, InTransit>> {
+    pub(super) fn in_transit(&self) -> MutexGuard<'_, FxHashMap<String, AnswerInTransit>> {
         self.in_transit
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -91,7 +91,7 @@ impl Record {
             if let Some(transit) = taken.transit {
                 self.in_transit().insert(id.clone(), transit);
             }
-            self.commit_behind(None, &[(id, Effect::Delivered)], || ());
+            self.commit_behind(None, &[(id, CommitEffect::Delivered)], || ());
             replies.push(taken.reply);
         }
         Some(replies)
@@ -133,13 +133,13 @@ impl Record {
             };
             all.push(taken);
         }
-        let write = Write::Change(all.iter().map(Taken::change).collect());
+        let write = Write::Change(all.iter().map(TakenOut::change).collect());
         let mut effects = Vec::with_capacity(2 * ids.len());
         for (id, taken) in ids.iter().zip(&all) {
-            let act = taken.act.as_ref().map(Effect::from);
+            let act = taken.act.as_ref().map(CommitEffect::from);
             effects.extend(
                 act.into_iter()
-                    .chain([Effect::Delivered])
+                    .chain([CommitEffect::Delivered])
                     .map(|effect| (id.as_str(), effect)),
             );
         }
@@ -202,7 +202,11 @@ impl Record {
     /// Takes the answer out of this row; `None` if there is none. If a person is told when it is written
     /// (`is_promised`), they may ask for the result after a kill: its values stay in the store until the result is
     /// known.
-    fn take(&self, mut known: KnownRow, is_promised: bool) -> Result<Option<Taken>, RecordError> {
+    fn take(
+        &self,
+        mut known: KnownRow,
+        is_promised: bool,
+    ) -> Result<Option<TakenOut>, RecordError> {
         let now = self.now();
         let deliver = RowChange::step(Transition::Deliver);
         let Some(action) = known.row.lifecycle.phase().action() else {
@@ -222,13 +226,13 @@ impl Record {
             let sealed = content.map(|text| self.seal_content(&row.id, &text));
             row.content = sealed.transpose()?;
         } else if act.is_some() {
-            transit = Some(InTransit {
+            transit = Some(AnswerInTransit {
                 content,
                 arguments: row.arguments.take(),
                 delivered: audit::step_entry(audit::Event::Delivered, row, now),
             });
         }
-        Ok(Some(Taken {
+        Ok(Some(TakenOut {
             known,
             reply,
             act,
@@ -337,7 +341,7 @@ impl Record {
     }
 
     /// Returns the sealed values of an answer in delivery that the store does not have.
-    fn values_in_transit(&self, id: &str) -> Result<Option<Values>, RecordError> {
+    fn values_in_transit(&self, id: &str) -> Result<Option<SealedValues>, RecordError> {
         let Some(transit) = self.in_transit().get(id).cloned() else {
             return Ok(None);
         };
@@ -346,6 +350,6 @@ impl Record {
             .map(|text| self.seal_content(id, text))
             .transpose()?;
         let arguments = transit.arguments;
-        Ok(Some(Values { content, arguments }))
+        Ok(Some(SealedValues { content, arguments }))
     }
 }

@@ -59,7 +59,7 @@ impl fmt::Display for KeyId {
 
 /// The reason why a sealed value cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum UnsealError {
     /// The key that sealed it is not known here.
     #[error(
         "a value was sealed with the key {0}, which is not in seal.key: restore that file from a backup"
@@ -151,23 +151,23 @@ impl NamedCipher {
 }
 
 /// The keys that are known to a process.
-struct Known {
+struct KnownCiphers {
     /// The newest first, which seals.
     ciphers: Arc<[NamedCipher]>,
     /// The file as it was when it was last read.
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
 }
 
 /// The attributes of a file that change when it is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     length: u64,
     modified: Option<SystemTime>,
     /// The file's number, where the system has one.
     number: u64,
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(path: &Path) -> Option<Self> {
         let known = std::fs::metadata(path).ok()?;
         #[cfg(unix)]
@@ -185,7 +185,7 @@ impl Stamp {
 /// The keys that seal values: the newest seals, each can open.
 #[derive(Clone)]
 pub struct Encryption {
-    known: Arc<RwLock<Known>>,
+    known: Arc<RwLock<KnownCiphers>>,
     /// The file with the keys, which is read again when it has changed.
     path: Option<PathBuf>,
 }
@@ -205,7 +205,7 @@ impl Encryption {
     pub fn from_file(path: &Path) -> io::Result<Self> {
         key_in_file(path, &random::<KEY>()?)?;
         // Before the file is read: a change meanwhile is then noticed.
-        let stamp = Stamp::of(path);
+        let stamp = FileStamp::of(path);
         Ok(Self::new(&keys_in(path)?, Some(path), stamp))
     }
 
@@ -214,7 +214,7 @@ impl Encryption {
     /// # Errors
     /// If the file cannot be read.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        let stamp = Stamp::of(path);
+        let stamp = FileStamp::of(path);
         match state_file::read(path) {
             Ok(bytes) if are_keys(&bytes) => Ok(Some(Self::new(
                 bytes.as_chunks::<KEY>().0,
@@ -227,10 +227,10 @@ impl Encryption {
         }
     }
 
-    fn new(keys: &[[u8; KEY]], path: Option<&Path>, stamp: Option<Stamp>) -> Self {
+    fn new(keys: &[[u8; KEY]], path: Option<&Path>, stamp: Option<FileStamp>) -> Self {
         let ciphers = keys.iter().map(NamedCipher::new).collect();
         Self {
-            known: Arc::new(RwLock::new(Known { ciphers, stamp })),
+            known: Arc::new(RwLock::new(KnownCiphers { ciphers, stamp })),
             path: path.map(Path::to_owned),
         }
     }
@@ -305,7 +305,7 @@ impl Encryption {
         let Some(path) = &self.path else {
             return known.ciphers.clone();
         };
-        let stamp = Stamp::of(path);
+        let stamp = FileStamp::of(path);
         if stamp.is_none() || known.stamp == stamp {
             return known.ciphers.clone();
         }
@@ -315,7 +315,7 @@ impl Encryption {
 
     /// Reads the file again. Keys that it no longer has can still open values in this process. A file without any of the
     /// known keys belongs to another record, and is ignored.
-    fn read_again(&self, path: &Path, stamp: Option<Stamp>) -> Arc<[NamedCipher]> {
+    fn read_again(&self, path: &Path, stamp: Option<FileStamp>) -> Arc<[NamedCipher]> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.stamp = stamp;
         let found = match keys_in(path) {
@@ -347,7 +347,7 @@ impl Encryption {
     }
 
     /// Opens a sealed value with the same associated data.
-    pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, OpenError> {
+    pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, UnsealError> {
         let ciphers = self.ciphers();
         let place = associated_data.as_bytes();
         let named = named_key(sealed);
@@ -361,12 +361,12 @@ impl Encryption {
             opened.find_map(Result::ok)
         };
         match of_name.or_else(any) {
-            Some(value) => String::from_utf8(value).map_err(|_| OpenError::NotOpened),
+            Some(value) => String::from_utf8(value).map_err(|_| UnsealError::NotOpened),
             None => Err(match named {
                 Some((id, _)) if !ciphers.iter().any(|one| one.id == id) => {
-                    OpenError::MissingKey(id)
+                    UnsealError::MissingKey(id)
                 }
-                Some(_) | None => OpenError::NotOpened,
+                Some(_) | None => UnsealError::NotOpened,
             }),
         }
     }
@@ -472,12 +472,18 @@ mod tests {
             seal.open("q1.content", &sealed).unwrap(),
             "{\"name\":\"Ada\"}"
         );
-        assert_eq!(seal.open("q2.content", &sealed), Err(OpenError::NotOpened));
+        assert_eq!(
+            seal.open("q2.content", &sealed),
+            Err(UnsealError::NotOpened)
+        );
         let other = Encryption::random().unwrap().open("q1.content", &sealed);
-        assert!(matches!(other, Err(OpenError::MissingKey(_))), "{other:?}");
+        assert!(
+            matches!(other, Err(UnsealError::MissingKey(_))),
+            "{other:?}"
+        );
         assert_eq!(
             seal.open("q1.content", &sealed[..10]),
-            Err(OpenError::NotOpened)
+            Err(UnsealError::NotOpened)
         );
     }
 
@@ -548,13 +554,13 @@ mod tests {
         assert_eq!(Encryption::rotate(&path, &nothing).unwrap(), 1);
         assert_eq!(Encryption::rotate(&path, &nothing).unwrap(), 1);
         let restarted = Encryption::from_file(&path).unwrap();
-        let Err(OpenError::MissingKey(key)) = restarted.open("p", &first) else {
+        let Err(UnsealError::MissingKey(key)) = restarted.open("p", &first) else {
             panic!("its key is gone");
         };
         let mut needed = SealedWith::default();
         needed.add(&first);
         assert!(needed.keys.contains(&key) && !needed.any);
-        let told = OpenError::MissingKey(key).to_string();
+        let told = UnsealError::MissingKey(key).to_string();
         assert!(
             told.contains(&key.to_string()) && told.contains("seal.key"),
             "{told}"

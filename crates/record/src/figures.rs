@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
 use crate::audit::{AuditedEvent, Member};
-use crate::store::{Store, StoreError};
+use crate::store::{RecordStore, RecordStoreError};
 
 /// The label of what exceeds a bound.
 pub const OTHER: &str = "other";
@@ -76,9 +76,9 @@ impl Times {
 
 /// The values of a label, at most [`MOST_NAMES`].
 #[derive(Clone, Debug, Default)]
-struct Names(BTreeSet<String>);
+struct LabelNames(BTreeSet<String>);
 
-impl Names {
+impl LabelNames {
     fn of(&mut self, name: &str) -> String {
         if self.0.contains(name) {
             return name.to_owned();
@@ -99,10 +99,10 @@ pub type OutcomeLabels = (String, String, &'static str);
 pub struct Figures {
     /// The number of the next link.
     next: u64,
-    servers: Names,
-    rules: Names,
-    reasons: Names,
-    channels: Names,
+    servers: LabelNames,
+    rules: LabelNames,
+    reasons: LabelNames,
+    channels: LabelNames,
     asked: BTreeMap<String, u64>,
     outcomes: BTreeMap<OutcomeLabels, u64>,
     to_answer: BTreeMap<String, Times>,
@@ -120,7 +120,7 @@ impl Figures {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn begin(store: &dyn Store) -> Result<Self, StoreError> {
+    pub async fn begin(store: &dyn RecordStore) -> Result<Self, RecordStoreError> {
         Ok(Self::after(store.audit_end().await?))
     }
 
@@ -128,10 +128,10 @@ impl Figures {
         let deliveries = ["confirmed", "refused", "in-doubt", "lapsed"];
         Self {
             next: last.saturating_add(1),
-            servers: Names::default(),
-            rules: Names::default(),
-            reasons: Names::default(),
-            channels: Names::default(),
+            servers: LabelNames::default(),
+            rules: LabelNames::default(),
+            reasons: LabelNames::default(),
+            channels: LabelNames::default(),
             asked: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             to_answer: BTreeMap::new(),
@@ -149,7 +149,7 @@ impl Figures {
     ///
     /// # Errors
     /// If the store fails; what was read so far is counted.
-    pub async fn read_on(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    pub async fn read_on(&mut self, store: &dyn RecordStore) -> Result<(), RecordStoreError> {
         loop {
             let page = store.audit(self.next, AT_ONCE).await?;
             for link in &page {
@@ -164,7 +164,11 @@ impl Figures {
         }
     }
 
-    async fn add(&mut self, entry: &AuditedEvent, store: &dyn Store) -> Result<(), StoreError> {
+    async fn add(
+        &mut self,
+        entry: &AuditedEvent,
+        store: &dyn RecordStore,
+    ) -> Result<(), RecordStoreError> {
         let text = |member| entry.text(member).unwrap_or_default();
         let Some(event) = entry.event() else {
             return Ok(());

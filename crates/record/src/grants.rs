@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::audit::{Details, Event};
 use super::{Record, RecordError, associated_data};
-use crate::store::{Store as _, StoredGrant};
+use crate::store::{RecordStore as _, StoredGrant};
 
 /// An approval that is valid for a while.
 #[derive(Clone, PartialEq, Eq)]

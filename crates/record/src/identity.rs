@@ -11,7 +11,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER;
 
 use super::encryption;
-use crate::scopes::Scope;
+use crate::scopes::SessionScope;
 
 const KEY: usize = 32;
 
@@ -115,7 +115,7 @@ impl ServerIdentity {
 
 impl SessionIdentity {
     /// Returns the scope of this caller's calls at this server, which reports this `server_info`.
-    pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> Scope {
+    pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> SessionScope {
         let members = server_info.and_then(info_members);
         let info = |name| members.as_ref().and_then(|members| text_of(members, name));
         let (name, version) = (info("name"), info("version"));
@@ -125,14 +125,14 @@ impl SessionIdentity {
             name.as_deref().unwrap_or_default().as_bytes(),
             version.as_deref().unwrap_or_default().as_bytes(),
         ];
-        Scope {
+        SessionScope {
             hash: key.hash("binding", &parts),
             server_name: self.server.shown_name(name),
         }
     }
 }
 
-impl Scope {
+impl SessionScope {
     /// Returns a deduplication key; random if the call is unknown.
     pub(super) fn binding(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
         if asked.is_ambiguous() {

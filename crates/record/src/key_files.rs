@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Encryption, Keys, encryption};
+use super::{Encryption, OwnKeys, encryption};
 use crate::state_file;
 use crate::store::sqlite::{BESIDE, beside};
-use crate::store::{KeyedContents, Sqlite, StateTables, StoreError};
+use crate::store::{KeyedContents, RecordStoreError, Sqlite, StateTables};
 
 /// The most records that are set aside.
 const MOST_ASIDE: u32 = 10_000;
@@ -77,7 +77,7 @@ pub enum KeyFileError {
     },
     /// The record cannot be read.
     #[error(transparent)]
-    Record(#[from] Arc<StoreError>),
+    Record(#[from] Arc<RecordStoreError>),
 }
 
 impl KeyFiles {
@@ -85,7 +85,7 @@ impl KeyFiles {
     ///
     /// # Errors
     /// If a key is lost that the record needs, or a file cannot be used.
-    pub async fn open(&self) -> Result<Keys, KeyFileError> {
+    pub async fn open(&self) -> Result<OwnKeys, KeyFileError> {
         self.check_loss(&self.seal, |held| {
             (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
         })
@@ -99,7 +99,7 @@ impl KeyFiles {
             path: path.to_owned(),
             source,
         };
-        Ok(Keys {
+        Ok(OwnKeys {
             encryption: Encryption::from_file(&self.seal)
                 .map_err(|source| made(&self.seal, source))?,
             identity: super::IdentityKey::from_file(&self.identity)
@@ -147,7 +147,7 @@ impl KeyFiles {
     }
 
     /// Writes the tables that need no key into a new file; `None` if they are empty.
-    fn record_of_tables(&self) -> Result<Option<PathBuf>, StoreError> {
+    fn record_of_tables(&self) -> Result<Option<PathBuf>, RecordStoreError> {
         let tables = StateTables::at(&self.record);
         if tables.are_empty()? {
             return Ok(None);
@@ -220,7 +220,7 @@ impl KeyFileError {
     }
 }
 
-impl StoreError {
+impl RecordStoreError {
     /// Returns the fix if a key does not fit the record, the file is no record, or its disk is full; `None` for any other
     /// error.
     pub fn remedy(&self) -> Option<String> {

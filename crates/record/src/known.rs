@@ -13,7 +13,7 @@ use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::content_json;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::commit::Effect;
+use super::commit::CommitEffect;
 use super::row::{Rejected, RowChange};
 use super::{Applied, Durability, Record, RecordError, Verdict, associated_data};
 use crate::store::{Change, Crash, Row, Write};
@@ -78,18 +78,18 @@ pub(super) struct KnownRow {
     /// The audit entries of later events.
     pub(super) audit: Vec<String>,
     /// The person's answer, while the store does not have it and it was not delivered.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<UnstoredAnswer>,
 }
 
 /// A person's answer that the store does not have.
 #[derive(Clone)]
-pub(super) struct Answer {
+pub(super) struct UnstoredAnswer {
     pub(super) act: Transition,
     /// The content, JSON; for a decline, its reason as a JSON string.
     pub(super) content: Option<String>,
 }
 
-impl Answer {
+impl UnstoredAnswer {
     /// Creates an answer; the content of a decline is its reason.
     pub(super) fn new(outcome: &Outcome, by: &str, reason: Option<&str>) -> Self {
         let reason = reason.filter(|_| matches!(outcome, Outcome::Decline));
@@ -131,7 +131,11 @@ impl KnownRow {
     }
 
     /// Records a person's answer.
-    pub(super) fn answer(&mut self, answer: &Answer, now: Timestamp) -> Result<(), Rejected> {
+    pub(super) fn answer(
+        &mut self,
+        answer: &UnstoredAnswer,
+        now: Timestamp,
+    ) -> Result<(), Rejected> {
         self.step(&RowChange::step(answer.act.clone()), now)?;
         self.answer = Some(answer.clone());
         Ok(())
@@ -197,7 +201,7 @@ impl Record {
         &self,
         id: &str,
         transition: &Transition,
-        answer: Option<&Answer>,
+        answer: Option<&UnstoredAnswer>,
     ) -> Option<Verdict> {
         let now = self.now();
         let mut live = self.live();
@@ -219,7 +223,7 @@ impl Record {
         };
         drop(live);
         if stepped == Ok(true) {
-            self.commit_behind(None, &[(id, Effect::from(&change))], || ());
+            self.commit_behind(None, &[(id, CommitEffect::from(&change))], || ());
         }
         Some(verdict)
     }
@@ -264,7 +268,7 @@ impl Record {
         };
         if let Some(known) = ahead {
             let write = known.into_write(Crash::Process);
-            self.commit_behind(Some(write), &[(id, Effect::Changed)], || drop(live));
+            self.commit_behind(Some(write), &[(id, CommitEffect::Changed)], || drop(live));
         }
     }
 
@@ -369,7 +373,7 @@ impl Record {
         id: &str,
         mut held: Box<KnownRow>,
     ) -> Result<(Verdict, Option<Row>), RecordError> {
-        let Some(Answer { act, content }) = held.answer.take() else {
+        let Some(UnstoredAnswer { act, content }) = held.answer.take() else {
             return Ok((Verdict::Gone, None));
         };
         let content = content
@@ -382,7 +386,7 @@ impl Record {
             content,
         };
         let write = held.into_write(Crash::Machine);
-        let effects = [(id, Effect::from(&change))];
+        let effects = [(id, CommitEffect::from(&change))];
         let made = self.commit(Some(write), Durability::BeforeSeen, &effects, || ());
         if made.await?.is_some() {
             return Ok((Verdict::Won, Some(row)));

@@ -1,6 +1,6 @@
 //! The record of questions: written before they are shown, answered by the first valid answer, delivered at most once.
 //!
-//! Pages, scripts, clients and relays all use it; the [`Store`] below persists it. Answers are checked before they are
+//! Pages, scripts, clients and relays all use it; the [`RecordStore`] below persists it. Answers are checked before they are
 //! submitted (`Form::check` in the inbox, and in the relay for clients), sealed while they wait, and dropped once they
 //! are delivered. The audit stores who did what and when, never a value.
 //!
@@ -100,12 +100,12 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::store::{
-    ChainKey, Filter, ListQuery, Page, Purge, Row, Store, StoreError, Write, Writer,
+    ChainKey, Filter, ListQuery, Page, Purge, RecordStore, RecordStoreError, Row, Write, Writer,
 };
 pub use apply::Applied;
 use caller_bound::OpenQuestions;
 pub use commit::Durability;
-use deliver::InTransit;
+use deliver::AnswerInTransit;
 use encryption::Encryption;
 pub use ended_question::{EndObserver, EndedQuestion};
 pub use event::{RecordEvent, SessionKey};
@@ -126,13 +126,13 @@ pub use used::UsedKind;
 pub enum RecordError {
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RecordStoreError),
     /// The system has no randomness, or a value is too long to seal.
     #[error("a value could not be sealed")]
     Encryption(#[from] io::Error),
     /// A value was sealed with another key.
     #[error(transparent)]
-    Open(#[from] encryption::OpenError),
+    Open(#[from] encryption::UnsealError),
     /// An answer that was to be written together with its delivery could be written neither so nor by itself.
     #[error("the answer could not be written")]
     NotWritten,
@@ -142,7 +142,7 @@ pub enum RecordError {
         /// The questions that are open again, because their people were told that their answers do not count.
         reopened: Vec<String>,
         /// The error of the store.
-        source: StoreError,
+        source: RecordStoreError,
     },
     /// Other changes of the same question kept winning.
     #[error("the question keeps changing")]
@@ -173,7 +173,7 @@ pub enum Verdict {
 
 /// A question that was created or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedQuestion {
     /// The record's id.
     pub id: String,
     /// `true` if an answer is there already.
@@ -204,14 +204,14 @@ const TRIES: usize = 8;
 
 /// The keys of a record.
 #[derive(Clone)]
-pub struct Keys {
+pub struct OwnKeys {
     /// The keys that seal values.
     pub encryption: Encryption,
     /// The key of identities.
     pub identity: IdentityKey,
 }
 
-impl Keys {
+impl OwnKeys {
     /// Creates keys for this process only.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
@@ -261,7 +261,7 @@ impl Default for Retention {
 /// The record of questions.
 pub struct Record {
     store: Writer,
-    keys: Keys,
+    keys: OwnKeys,
     retention: Retention,
     lock_file: LockFile,
     presence: Presence,
@@ -271,12 +271,12 @@ pub struct Record {
     /// Ids of the record are random, so no peer can cause collisions.
     live: Mutex<FxHashMap<String, Live>>,
     /// Answers that were taken out without ever being in the store, until the result of their delivery is known.
-    in_transit: Mutex<FxHashMap<String, InTransit>>,
+    in_transit: Mutex<FxHashMap<String, AnswerInTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
     parsed: ParsedQuestions,
     scopes: Scopes,
     /// Calls without a waiting client, by their ids in the record.
-    unattended: Mutex<HashMap<String, calls::Unattended>>,
+    unattended: Mutex<HashMap<String, calls::UnattendedEntry>>,
     unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
     ended_grants: watch::Sender<u64>,
@@ -295,8 +295,8 @@ impl Record {
     /// Creates a record over this store. The lock file announces this gateway. Must be called in a tokio runtime, which
     /// runs its writes.
     pub fn new(
-        store: Arc<dyn Store>,
-        keys: Keys,
+        store: Arc<dyn RecordStore>,
+        keys: OwnKeys,
         lock_file: LockFile,
         clock: fn() -> Timestamp,
     ) -> Self {
@@ -359,7 +359,7 @@ impl Record {
     }
 
     /// Returns the store below, including its writer.
-    pub fn store(&self) -> &dyn Store {
+    pub fn store(&self) -> &dyn RecordStore {
         &self.store
     }
 
@@ -411,7 +411,7 @@ impl Record {
     }
 
     /// Adds an audit entry that belongs to no change of a row.
-    pub(crate) async fn note(&self, entry: audit::Entry) -> Result<(), RecordError> {
+    pub(crate) async fn note(&self, entry: audit::EntryText) -> Result<(), RecordError> {
         let note = Write::Note(entry.into_text());
         let noted = self.commit(Some(note), Durability::BeforeSeen, &[], || ());
         noted.await.map(drop)

@@ -45,7 +45,7 @@ impl Record {
         let (record, id) = (self.clone(), id.to_owned());
         Applied::pending(async move {
             match record.find(&id).await? {
-                Some(row) => record.note(audit::Entry::doubt(&row, why, now)).await,
+                Some(row) => record.note(audit::EntryText::doubt(&row, why, now)).await,
                 None => Ok(()),
             }
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_elicit_core::question::CallSummary;
 
-use crate::audit::{Entry, Event, Member};
+use crate::audit::{EntryText, Event, Member};
 use crate::{Applied, Record, SessionIdentity};
 
 impl Record {
@@ -22,7 +22,7 @@ impl Record {
         let Some(left_out) = self.not_shown.count(now) else {
             return Applied::Now(());
         };
-        let entry = Entry::new(Event::Refused, now)
+        let entry = EntryText::new(Event::Refused, now)
             .with(Member::Server, who.server.name.as_str())
             .with(Member::Principal, who.caller.as_str())
             .with_call(call.map(|call| (call.kind, call.target.as_str())))

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use super::audit::{Actor, Entry, Event, Member};
+use super::audit::{Actor, EntryText, Event, Member};
 use super::{Record, RecordError};
 use crate::store::outbox::{
-    Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
+    Notification, NotificationFilter, NotificationState, Notified, TakenMessage, Tried,
 };
-use crate::store::{Filter, Page, Row, Store as _};
+use crate::store::{Filter, Page, RecordStore as _, Row};
 use mcp_elicit_core::digest;
 use mcp_elicit_core::lifecycle::Timestamp;
 
@@ -68,7 +68,7 @@ impl NewMessage {
 
 /// The last messages to one recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub struct LastMessages {
     /// The time of the last one sent; `None` if none of them is stored.
     pub at: Option<Timestamp>,
     /// The time of a later one that failed, and the word for the reason.
@@ -124,7 +124,7 @@ impl Record {
     /// If the store fails.
     pub async fn tried(&self, message: &Notification, tried: Tried) -> Result<bool, RecordError> {
         let now = self.now();
-        let taken = Taken {
+        let taken = TakenMessage {
             id: &message.id,
             attempts: message.attempts,
         };
@@ -199,7 +199,11 @@ impl Record {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn reached(&self, person: &str, recipient: &str) -> Result<Reached, RecordError> {
+    pub async fn reached(
+        &self,
+        person: &str,
+        recipient: &str,
+    ) -> Result<LastMessages, RecordError> {
         let sent = NotificationFilter::Reached {
             person: person.to_owned(),
             recipient: recipient.to_owned(),
@@ -213,7 +217,7 @@ impl Record {
             Some((failed.done_at?, why))
         });
         let failed = failed.filter(|(failed, _)| at.is_none_or(|at| at < *failed));
-        Ok(Reached { at, failed })
+        Ok(LastMessages { at, failed })
     }
 
     /// Queues a failed message again, and audits the actor; returns `false` if it has not failed.
@@ -247,14 +251,14 @@ fn is_tried_again(message: &Notification) -> bool {
 }
 
 /// Begins the audit entry of a message.
-fn about(message: &Notification, event: Event, by: &Actor, now: Timestamp) -> Entry {
+fn about(message: &Notification, event: Event, by: &Actor, now: Timestamp) -> EntryText {
     let person = message.person.as_deref().map(Actor::person);
     // Other recipients than groups have a person, or are no one's.
     let to_group = || match Actor::read(&message.recipient) {
         group @ Actor::Group(_) => Some(group),
         Actor::People(_) | Actor::SlackUser(_) | Actor::Other(_) => None,
     };
-    Entry::new(event, now)
+    EntryText::new(event, now)
         .with(Member::Id, message.question.as_str())
         .with(Member::By, by)
         .with(Member::Of, message.event.as_str())

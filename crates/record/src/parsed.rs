@@ -24,12 +24,12 @@ pub(crate) struct WholeParams<'r> {
 /// The questions that were parsed last.
 #[derive(Default)]
 pub(crate) struct ParsedQuestions {
-    inner: Mutex<Inner>,
+    inner: Mutex<ParsedCache>,
 }
 
 /// The parsed parts of a question.
 #[derive(Clone)]
-enum Known {
+enum ParsedParts {
     /// Its form.
     Form(Arc<Form>),
     /// All of it.
@@ -37,8 +37,8 @@ enum Known {
 }
 
 #[derive(Default)]
-struct Inner {
-    by_id: HashMap<String, Known>,
+struct ParsedCache {
+    by_id: HashMap<String, ParsedParts>,
     /// The ids, the oldest first.
     order: VecDeque<String>,
 }
@@ -56,14 +56,14 @@ impl ParsedQuestions {
             inner.by_id.get(&row.id).cloned()
         };
         let form = match known {
-            Some(Known::Question(parsed)) => return Some(parsed),
-            Some(Known::Form(form)) => Some(form),
+            Some(ParsedParts::Question(parsed)) => return Some(parsed),
+            Some(ParsedParts::Form(form)) => Some(form),
             None => None,
         };
         let params = params()?;
         let parsed = Arc::new(ParsedQuestion::read(&params.text, form)?);
         if params.is_whole && is_short(row) {
-            self.insert(&row.id, Known::Question(parsed.clone()));
+            self.insert(&row.id, ParsedParts::Question(parsed.clone()));
         }
         Some(parsed)
     }
@@ -71,11 +71,11 @@ impl ParsedQuestions {
     /// Keeps the parsed form of a new row.
     pub(crate) fn keep_form(&self, row: &Row, form: Arc<Form>) {
         if is_short(row) {
-            self.insert(&row.id, Known::Form(form));
+            self.insert(&row.id, ParsedParts::Form(form));
         }
     }
 
-    fn insert(&self, id: &str, known: Known) {
+    fn insert(&self, id: &str, known: ParsedParts) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.by_id.insert(id.to_owned(), known).is_none() {
             inner.order.push_back(id.to_owned());

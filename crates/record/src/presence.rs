@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::lock_file::Mark;
 use super::{Record, RecordError};
-use crate::store::Store as _;
+use crate::store::RecordStore as _;
 
 /// The state of other gateways, and of questions left in the record.
 #[derive(Default)]
@@ -21,12 +21,12 @@ pub(super) struct Presence {
     /// `true` from the time at which a change of others is noticed, until it is read.
     unread: AtomicBool,
     /// The deduplication keys that the record may have (`Row::binding`): too many rather than too few.
-    left: Mutex<Left>,
+    left: Mutex<LeftKeys>,
 }
 
 /// A set of keys, each with the mark at which it was last known.
 #[derive(Default)]
-struct Left {
+struct LeftKeys {
     marks: HashMap<String, u64>,
     last: u64,
     /// The number of keys when the record was last queried.
@@ -41,7 +41,7 @@ impl Presence {
         self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, LeftKeys> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -14,7 +14,7 @@ pub const A_MINUTE: usize = 30;
 const MOST_PEOPLE: usize = 1_000;
 
 /// The refusals of one kind.
-pub struct Refusals(Mutex<Counted>);
+pub struct Refusals(Mutex<CountedRefusals>);
 
 impl std::fmt::Debug for Refusals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Refusals {
     }
 }
 
-struct Counted {
+struct CountedRefusals {
     most: usize,
     written: RateWindow<Timestamp>,
     left_out: u64,
@@ -37,7 +37,7 @@ impl Default for Refusals {
 impl Refusals {
     /// Limits the records to `most` per minute.
     pub fn at_most(most: usize) -> Self {
-        Self(Mutex::new(Counted {
+        Self(Mutex::new(CountedRefusals {
             most,
             written: RateWindow::default(),
             left_out: 0,

@@ -10,8 +10,8 @@ use data_encoding::HEXLOWER;
 
 use crate::audit::{Details, Event};
 use crate::candidates::{ARGUMENTS, COLUMN};
-use crate::encryption::{KeyId, OpenError, sealed_texts};
-use crate::store::{ResealedRow, SealedQuery, SealedRow, SealedTable, Store as _};
+use crate::encryption::{KeyId, UnsealError, sealed_texts};
+use crate::store::{RecordStore as _, ResealedRow, SealedQuery, SealedRow, SealedTable};
 use crate::team::{COMMENT, ENTERED};
 use crate::{Record, RecordError, associated_data, grants};
 
@@ -34,7 +34,7 @@ pub struct Resealed {
 }
 
 /// One run over the record.
-struct Run<'a, F> {
+struct ResealRun<'a, F> {
     by: &'a str,
     progress: F,
     is_audited: bool,
@@ -52,7 +52,7 @@ impl Record {
         by: &str,
         progress: impl FnMut(&Resealed),
     ) -> Result<Resealed, RecordError> {
-        let mut run = Run {
+        let mut run = ResealRun {
             by,
             progress,
             is_audited: false,
@@ -78,7 +78,7 @@ impl Record {
     async fn reseal_table<F: FnMut(&Resealed)>(
         &self,
         table: SealedTable,
-        run: &mut Run<'_, F>,
+        run: &mut ResealRun<'_, F>,
     ) -> Result<(), RecordError> {
         let mut after = String::new();
         loop {
@@ -200,8 +200,8 @@ impl Record {
         for data in data {
             match encryption.open(data, value) {
                 Ok(text) => return Ok(Some(encryption.seal(data, &text)?)),
-                Err(OpenError::MissingKey(key)) => missing = Some(key),
-                Err(OpenError::NotOpened) => {}
+                Err(UnsealError::MissingKey(key)) => missing = Some(key),
+                Err(UnsealError::NotOpened) => {}
             }
         }
         done.unopened += 1;

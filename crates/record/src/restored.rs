@@ -6,7 +6,7 @@ use mcp_elicit_core::lifecycle::{Lapse, Transition};
 
 use super::row::RowChange;
 use super::{Record, RecordError};
-use crate::store::{Filter, Page, Row, Store as _};
+use crate::store::{Filter, Page, RecordStore as _, Row};
 
 /// The number of open rows read at once.
 const OPEN_AT_ONCE: usize = 1_000;

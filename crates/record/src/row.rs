@@ -26,7 +26,7 @@ pub(crate) enum RowChange {
         /// The reason, in words for a person and a log.
         why: String,
         /// The values, if the store does not have them.
-        restored: Option<Values>,
+        restored: Option<SealedValues>,
     },
     /// The answer may have reached the server: its values are erased, and it is never sent again.
     Doubt {
@@ -49,7 +49,7 @@ pub(crate) enum RowChange {
 
 /// The sealed values of an answer in delivery.
 #[derive(Clone, Debug)]
-pub(crate) struct Values {
+pub(crate) struct SealedValues {
     /// The answer's content.
     pub(crate) content: Option<Vec<u8>>,
     /// The call's arguments.
@@ -201,7 +201,7 @@ impl Row {
     }
 
     fn change(&mut self, change: &RowChange, now: Timestamp) -> Result<StepEffects, Rejected> {
-        let mut next = Step {
+        let mut next = RowStep {
             row: self,
             effects: StepEffects::default(),
         };
@@ -267,12 +267,12 @@ struct StepEffects {
 }
 
 /// A change in progress. It is rejected before any part of the row has changed.
-struct Step<'a> {
+struct RowStep<'a> {
     row: &'a mut Row,
     effects: StepEffects,
 }
 
-impl Step<'_> {
+impl RowStep<'_> {
     fn advance(&mut self, transition: &Transition, now: Timestamp) -> Result<(), Rejected> {
         self.row.lifecycle = self.row.lifecycle.step(transition, now)?;
         Ok(())
@@ -350,7 +350,7 @@ impl Step<'_> {
     }
 
     /// Keeps a refused answer for the same call made again, or ends it if no such call can come.
-    fn keep_or_lapse(&mut self, restored: Option<&Values>, now: Timestamp) {
+    fn keep_or_lapse(&mut self, restored: Option<&SealedValues>, now: Timestamp) {
         if self.row.lifecycle.delivery() == Some(Delivery::Failed) && !self.row.can_be_found() {
             let why = Lapse::NoCall;
             // A failed delivery can lapse.
@@ -475,7 +475,7 @@ pub(crate) mod tests {
         let deliver = RowChange::step(Transition::Deliver);
         let answered = open().step(&acted(None), at(2_000)).unwrap().row;
         let sent = answered.step(&deliver, at(2_000)).unwrap().row;
-        let values = Values {
+        let values = SealedValues {
             content: Some(vec![2]),
             arguments: Some(vec![1]),
         };

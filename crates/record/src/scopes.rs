@@ -12,7 +12,7 @@ const MAX_SCOPES: usize = 64;
 const MAX_INFO: usize = 16 << 10;
 
 /// The scope of a session.
-pub(crate) struct Scope {
+pub(crate) struct SessionScope {
     /// The keyed hash of caller and server.
     pub(crate) hash: String,
     /// The server's name for people.
@@ -22,13 +22,13 @@ pub(crate) struct Scope {
 /// The most recently used scopes, under one key, the newest first.
 #[derive(Default)]
 pub(crate) struct Scopes {
-    known: Mutex<VecDeque<Known>>,
+    known: Mutex<VecDeque<KnownScope>>,
 }
 
-struct Known {
+struct KnownScope {
     who: SessionIdentity,
     server_info: Option<String>,
-    scope: Arc<Scope>,
+    scope: Arc<SessionScope>,
 }
 
 impl Scopes {
@@ -38,9 +38,10 @@ impl Scopes {
         key: &IdentityKey,
         who: &SessionIdentity,
         server_info: Option<&str>,
-    ) -> Arc<Scope> {
+    ) -> Arc<SessionScope> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |known: &Known| known.server_info.as_deref() == server_info && known.who == *who;
+        let fits =
+            |known: &KnownScope| known.server_info.as_deref() == server_info && known.who == *who;
         if let Some(at) = known.iter().position(fits)
             && let Some(found) = known.remove(at)
         {
@@ -51,7 +52,7 @@ impl Scopes {
         let scope = Arc::new(who.scope(key, server_info));
         if server_info.is_none_or(|info| info.len() <= MAX_INFO) {
             known.truncate(MAX_SCOPES - 1);
-            known.push_front(Known {
+            known.push_front(KnownScope {
                 who: who.clone(),
                 server_info: server_info.map(str::to_owned),
                 scope: scope.clone(),

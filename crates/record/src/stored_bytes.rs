@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use crate::principal::Principal;
-use crate::store::{Body, Purge, Row, Store as _, StoredOf};
+use crate::store::{Body, Purge, RecordStore as _, Row, StoredOf};
 use crate::{Record, RecordError};
 
 /// The limits, in bytes.
@@ -90,10 +90,10 @@ impl Body {
 
 /// The bytes as far as they are known.
 #[derive(Debug, Default)]
-pub(crate) struct StoredBytes(Mutex<Known>);
+pub(crate) struct StoredBytes(Mutex<KnownSums>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSums {
     all: Sums,
     by_caller: HashMap<String, Sums>,
     /// Bytes ever added, to find those that were added while the store added up.
@@ -179,7 +179,7 @@ pub struct StorageLimit {
 }
 
 impl StoredBytes {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownSums> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

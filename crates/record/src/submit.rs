@@ -8,8 +8,8 @@ use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::Ending;
 use tokio::sync::{mpsc, oneshot};
 
-use super::commit::Effect;
-use super::known::{Answer, KnownRow, Live, Promised};
+use super::commit::CommitEffect;
+use super::known::{KnownRow, Live, Promised, UnstoredAnswer};
 use super::row::RowChange;
 use super::{Applied, Durability, Record, RecordError, Verdict};
 use crate::RecordEvent;
@@ -51,7 +51,7 @@ impl Record {
         by: &str,
         durability: Durability,
     ) -> Applied<Verdict> {
-        let answer = Answer::new(outcome, by, reason);
+        let answer = UnstoredAnswer::new(outcome, by, reason);
         if durability == Durability::Behind
             && let Some(verdict) = self.submit_here(id, &answer)
         {
@@ -74,7 +74,7 @@ impl Record {
 
     /// Holds an answer to a question that this gateway has exclusively, or that is not known to have changed since it
     /// was written. `None` if neither is the case.
-    fn submit_here(&self, id: &str, answer: &Answer) -> Option<Verdict> {
+    fn submit_here(&self, id: &str, answer: &UnstoredAnswer) -> Option<Verdict> {
         if let Some(verdict) = self.step_exclusive(id, &answer.act, Some(answer)) {
             return Some(verdict);
         }
@@ -92,7 +92,7 @@ impl Record {
     async fn submit_with_delivery(
         &self,
         id: &str,
-        answer: &Answer,
+        answer: &UnstoredAnswer,
     ) -> Result<Option<Verdict>, RecordError> {
         if !self.sessions_deliver {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Record {
         &self,
         id: &str,
         row: Option<KnownRow>,
-        answer: &Answer,
+        answer: &UnstoredAnswer,
     ) -> Option<(
         oneshot::Receiver<Promised>,
         mpsc::UnboundedSender<RecordEvent>,
@@ -145,7 +145,11 @@ impl Record {
     }
 
     /// Writes an answer by itself, after a held one.
-    async fn submit_alone(&self, id: &str, answer: &Answer) -> Result<Verdict, RecordError> {
+    async fn submit_alone(
+        &self,
+        id: &str,
+        answer: &UnstoredAnswer,
+    ) -> Result<Verdict, RecordError> {
         self.write_held(id).await?;
         self.share(id)?;
         let content = answer.content.as_deref();
@@ -184,7 +188,7 @@ impl Record {
         if self.step_exclusive(id, &transition, None).is_none() {
             return Ok(false);
         }
-        self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
+        self.commit_behind(None, &[(id, CommitEffect::CallEnded)], || ());
         self.share(id)?;
         self.live().remove(id);
         self.changed();
@@ -195,7 +199,7 @@ impl Record {
         // A client's answer counts, even if its call did not wait for it.
         let written = self.write_held(id).await;
         self.in_transit().remove(id);
-        self.commit_behind(None, &[(id, Effect::CallEnded)], || ());
+        self.commit_behind(None, &[(id, CommitEffect::CallEnded)], || ());
         // If it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
         // A question that another gateway has taken over is its call's. Only a round that was asked elsewhere ends here

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::row::RowChange;
 use super::{Record, RecordError, Retention};
-use crate::store::{Filter, Page, Purge, Row, Store as _};
+use crate::store::{Filter, Page, Purge, RecordStore as _, Row};
 
 /// The number of due rows read in one round.
 const MAX_DUE: usize = 10_000;

@@ -31,11 +31,11 @@ use self::retained::Retained;
 pub use self::retained::RetainedCall;
 pub(crate) use self::retained::RetainedReads;
 pub use self::rules_event::RulesEvent;
-use super::audit::{self, ActEvent, Entry, Event, Member};
-use super::commit::{Durability, Effect};
+use super::audit::{self, ActEvent, EntryText, Event, Member};
+use super::commit::{CommitEffect, Durability};
 use super::timeline::Timeline;
 use super::{Record, RecordError, TRIES, associated_data};
-use crate::store::{Change, Crash, Row, StoreError, Write};
+use crate::store::{Change, Crash, RecordStoreError, Row, Write};
 
 /// The longest comment or note, in characters.
 pub const MAX_COMMENT: usize = 2_000;
@@ -121,9 +121,9 @@ pub struct Team {
     done: usize,
     quorum: Quorum,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    entered: Option<Sealed>,
+    entered: Option<SealedText>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    comments: Vec<Sealed>,
+    comments: Vec<SealedText>,
     /// The events between creation and end.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub(crate) timeline: Timeline,
@@ -131,7 +131,7 @@ pub struct Team {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_through: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    seen: Vec<Seen>,
+    seen: Vec<SeenBy>,
     /// The time after the end for which the values of the call are kept for auditors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keep_arguments: Option<Duration>,
@@ -141,7 +141,7 @@ pub struct Team {
 
 /// A person who has seen a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenBy {
     /// The person.
     pub by: String,
     /// The time at which the person first saw it.
@@ -150,7 +150,7 @@ pub struct Seen {
 
 /// A sealed text of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Sealed {
+struct SealedText {
     by: String,
     at: Timestamp,
     /// The sealed text in hex.
@@ -419,7 +419,7 @@ impl Team {
     }
 
     /// Returns the team of a new question, if it has one.
-    pub(super) fn of(asked: &NewQuestion) -> Result<Option<Box<Self>>, StoreError> {
+    pub(super) fn of(asked: &NewQuestion) -> Result<Option<Box<Self>>, RecordStoreError> {
         let Some(plan) = &asked.team else {
             return Ok(None);
         };
@@ -436,7 +436,7 @@ impl Team {
     }
 
     /// Returns the people who have seen the question, the earliest first.
-    pub fn seen(&self) -> &[Seen] {
+    pub fn seen(&self) -> &[SeenBy] {
         &self.seen
     }
 
@@ -572,9 +572,9 @@ impl Record {
                 }
             };
             let effect = if judged.has_ended {
-                Effect::Acted
+                CommitEffect::Acted
             } else {
-                Effect::Changed
+                CommitEffect::Changed
             };
             if self
                 .commit_team(id, change, effect, follow)
@@ -603,13 +603,13 @@ impl Record {
             if team.seen.len() >= MAX_SEEN || team.seen.iter().any(|seen| seen.by == person) {
                 return Ok(());
             }
-            team.seen.push(Seen {
+            team.seen.push(SeenBy {
                 by: person.to_owned(),
                 at: now,
             });
             let seen = row.lifecycle.version();
             row.lifecycle = row.lifecycle.renewed();
-            let shown = Entry::new(Event::Shown, now).about(&row);
+            let shown = EntryText::new(Event::Shown, now).about(&row);
             let shown = shown
                 .with(Member::To, &audit::Actor::person(person))
                 .into_text();
@@ -620,7 +620,7 @@ impl Record {
                 survives: Crash::Process,
             };
             if self
-                .commit_team(id, change, Effect::Changed, || ())
+                .commit_team(id, change, CommitEffect::Changed, || ())
                 .await?
                 .is_some()
             {
@@ -647,7 +647,7 @@ impl Record {
             return Ok(None);
         };
         let content: Option<String> = serde_json::from_str(&self.opened(&row.id, ENTERED, sealed)?)
-            .map_err(StoreError::from)?;
+            .map_err(RecordStoreError::from)?;
         Ok(Some(Entered {
             by: sealed.by.clone(),
             at: sealed.at,
@@ -674,7 +674,7 @@ impl Record {
         opened.collect()
     }
 
-    fn opened(&self, id: &str, place: &str, sealed: &Sealed) -> Result<String, RecordError> {
+    fn opened(&self, id: &str, place: &str, sealed: &SealedText) -> Result<String, RecordError> {
         let bytes = HEXLOWER.decode(sealed.text.as_bytes()).unwrap_or_default();
         Ok(self
             .keys
@@ -682,12 +682,18 @@ impl Record {
             .open(&associated_data(id, place), &bytes)?)
     }
 
-    fn sealed(&self, id: &str, place: &str, by: &str, text: &str) -> Result<Sealed, RecordError> {
+    fn sealed(
+        &self,
+        id: &str,
+        place: &str,
+        by: &str,
+        text: &str,
+    ) -> Result<SealedText, RecordError> {
         let bytes = self
             .keys
             .encryption
             .seal(&associated_data(id, place), text)?;
-        Ok(Sealed {
+        Ok(SealedText {
             by: by.to_owned(),
             at: self.now(),
             text: HEXLOWER.encode(&bytes),
@@ -713,7 +719,7 @@ impl Record {
         let Some(left_out) = self.refused.count(&by.to_string(), self.now()) else {
             return Ok(());
         };
-        let entry = Entry::new(Event::ActRefused, self.now())
+        let entry = EntryText::new(Event::ActRefused, self.now())
             .about(row)
             .with(Member::By, by)
             .with(Member::Act, act)
@@ -770,7 +776,7 @@ impl Record {
             survives: Crash::Process,
         };
         // If another change was first, the next sweep handles the rest.
-        self.commit_team(&row.id, change, Effect::Changed, || ())
+        self.commit_team(&row.id, change, CommitEffect::Changed, || ())
             .await?;
         Ok(())
     }
@@ -780,7 +786,7 @@ impl Record {
         &self,
         id: &str,
         change: Change,
-        effect: Effect,
+        effect: CommitEffect,
         follow: impl FnOnce(),
     ) -> Result<Option<()>, RecordError> {
         let after = change.row.clone();

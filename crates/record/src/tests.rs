@@ -30,10 +30,10 @@ fn clock() -> Timestamp {
     Timestamp::from_millis(1_000)
 }
 
-fn record(store: Arc<dyn Store>) -> Arc<Record> {
+fn record(store: Arc<dyn RecordStore>) -> Arc<Record> {
     Arc::new(Record::new(
         store,
-        Keys::random().unwrap(),
+        OwnKeys::random().unwrap(),
         LockFile::unshared().unwrap(),
         clock,
     ))
@@ -88,7 +88,7 @@ pub(crate) fn asked(message: &str) -> NewQuestion {
 
 #[tokio::test]
 async fn the_first_answer_wins_and_is_taken_once() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let record = record(store.clone());
     let (tell, mut told) = mpsc::unbounded_channel();
     let recorded = record
@@ -190,7 +190,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
 
 #[tokio::test]
 async fn people_read_the_form_that_was_parsed_when_the_question_came_up() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let record = record(store);
     let asked = asked("Who?");
     let (id, _told) = ask(&record, &asked).await;
@@ -204,7 +204,7 @@ async fn people_read_the_form_that_was_parsed_when_the_question_came_up() {
 
 #[tokio::test]
 async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let record = record(store);
     let (first, _) = mpsc::unbounded_channel();
     let (second, mut told) = mpsc::unbounded_channel();
@@ -270,7 +270,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         .unwrap();
     assert_eq!(
         again,
-        Recorded {
+        RecordedQuestion {
             id: one.id.clone(),
             answered: false,
             refused: false,
@@ -307,7 +307,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         .unwrap();
     assert_eq!(
         answered,
-        Recorded {
+        RecordedQuestion {
             id: one.id,
             answered: true,
             refused: false,
@@ -464,7 +464,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
         .await;
     assert_eq!(
         again.unwrap(),
-        Recorded {
+        RecordedQuestion {
             id: id.clone(),
             answered: true,
             refused: false,
@@ -553,7 +553,7 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
 async fn in_company_a_question_is_for_all() {
     let folder = tempfile::tempdir().unwrap();
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))

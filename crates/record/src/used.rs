@@ -3,7 +3,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use crate::store::{Store as _, UsedValue};
+use crate::store::{RecordStore as _, UsedValue};
 use crate::{Record, RecordError};
 
 /// A kind of values that count once.

@@ -16,7 +16,7 @@ use mcp_elicit_record::audit::{
     self, Actor, AuditFilter, AuditPurge, AuditedEvent, AuditedQuestion, ChainCheck, ChainVerifier,
     Member,
 };
-use mcp_elicit_record::store::{AuditEntry, ChainKey, Store, is_keyed};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, RecordStore, is_keyed};
 use mcp_elicit_record::{IdentityKey, clock};
 use serde_json::Value;
 
@@ -245,7 +245,7 @@ impl AuditArgs {
     /// Prints the links after those that were read, and checks the chain.
     async fn print_links(
         &self,
-        store: &dyn Store,
+        store: &dyn RecordStore,
         filter: &AuditFilter,
         keys: &ApiTokens,
         mut links: Links,
@@ -280,7 +280,7 @@ impl AuditArgs {
     /// Prints events as they happen: numbers have no gaps, so that none is missed or printed twice.
     async fn follow(
         &self,
-        store: &dyn Store,
+        store: &dyn RecordStore,
         filter: &AuditFilter,
         keys: &ApiTokens,
         mut last: u64,
@@ -329,7 +329,7 @@ impl AuditArgs {
     /// Prints a line per question, the latest first.
     async fn print_questions(
         &self,
-        store: &dyn Store,
+        store: &dyn RecordStore,
         filter: &AuditFilter,
         keys: &ApiTokens,
     ) -> Result<Exit, Failure> {

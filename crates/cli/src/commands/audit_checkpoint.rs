@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use mcp_elicit_record::audit::{AuditPurge, ChainVerifier};
-use mcp_elicit_record::store::{AuditEntry, ChainKey, Store};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, RecordStore};
 use mcp_elicit_record::{IdentityKey, clock, state_file};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,10 @@ fn write(out: &Path, line: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-async fn next(store: &dyn Store, last: Option<&AuditEntry>) -> Result<Vec<AuditEntry>, Failure> {
+async fn next(
+    store: &dyn RecordStore,
+    last: Option<&AuditEntry>,
+) -> Result<Vec<AuditEntry>, Failure> {
     let from = last.map_or(1, |last| last.number + 1);
     store.audit(from, AT_ONCE).await.map_err(unreadable)
 }

@@ -11,7 +11,7 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::LockFile;
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::store::{
-    DatabaseRecord, RecordContents, Sqlite, Store, both_sides, record_parts,
+    DatabaseRecord, RecordContents, RecordStore, Sqlite, both_sides, record_parts,
 };
 
 use super::gateway::database_failed;
@@ -194,7 +194,10 @@ async fn note(folder: &StateFolder, reason: &str) {
 }
 
 /// Returns the contents of the copy, which are those of the source.
-async fn compared(source: &dyn Store, copy: &dyn Store) -> Result<RecordContents, Failure> {
+async fn compared(
+    source: &dyn RecordStore,
+    copy: &dyn RecordStore,
+) -> Result<RecordContents, Failure> {
     let read = source.contents().await.map_err(unreadable)?;
     let expected = RecordContents {
         // They have ended with their gateway.

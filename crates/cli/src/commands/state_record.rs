@@ -9,7 +9,7 @@ use mcp_elicit_inbox::direct_record::OpenRecordError;
 use mcp_elicit_inbox::seen_audit::SeenAudit;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::RecordError;
-use mcp_elicit_record::store::{Sqlite, Store, StoreError};
+use mcp_elicit_record::store::{RecordStore, RecordStoreError, Sqlite};
 
 use super::gateway::database_failed;
 use crate::args::record_location::RecordLocation;
@@ -205,7 +205,7 @@ pub(super) async fn folder_and_record(
 }
 
 /// Returns the record of a folder for reading, for any key of its audit.
-pub(super) fn to_read(folder: &StateFolder) -> Arc<dyn Store> {
+pub(super) fn to_read(folder: &StateFolder) -> Arc<dyn RecordStore> {
     match folder.database() {
         Some(database) => database.to_read(),
         None => Arc::new(Sqlite::at(&folder.record()).with_any_key()),
@@ -213,13 +213,13 @@ pub(super) fn to_read(folder: &StateFolder) -> Arc<dyn Store> {
 }
 
 /// Returns the failure of a record that cannot be read.
-pub(super) fn unreadable(fault: StoreError) -> Failure {
+pub(super) fn unreadable(fault: RecordStoreError) -> Failure {
     of_database(&fault)
         .unwrap_or_else(|| Failure::usage("the record cannot be read").because(fault))
 }
 
 /// Returns the failure of a record's database that cannot be used; `None` for any other error.
-pub(super) fn of_database(fault: &StoreError) -> Option<Failure> {
+pub(super) fn of_database(fault: &RecordStoreError) -> Option<Failure> {
     let hint = || {
         fault.remedy().unwrap_or_else(|| {
             "check that the server runs, and that the address of `--record` is right.".to_owned()
@@ -234,7 +234,7 @@ pub(super) fn of_database(fault: &StoreError) -> Option<Failure> {
 
 /// Returns the failure of a record that cannot be opened beside running gateways.
 pub(super) fn unopened(error: OpenRecordError) -> Failure {
-    match error.downcast::<StoreError>() {
+    match error.downcast::<RecordStoreError>() {
         Ok(fault) => unreadable(*fault),
         Err(error) => Failure::usage(format!("the record cannot be read: {error}")),
     }

@@ -4,7 +4,7 @@ use mcp_elicit_inbox::login::table::{Admission as LoginAdmission, Identity, Life
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::{IdentityKey, Keys, LockFile, Record};
+use mcp_elicit_record::{IdentityKey, LockFile, OwnKeys, Record};
 
 use super::*;
 use crate::current_rules::{RulesChange, digest_of_rules};
@@ -134,8 +134,8 @@ async fn an_approval_is_good_for_the_same_call_of_the_same_caller_and_rule_and_f
     // The written data make another gateway know it: the same one after a restart.
     let store = Arc::new(Memory::default());
     let record = |millis: fn() -> Timestamp| {
-        let keys = Keys::random().unwrap();
-        let keys = Keys {
+        let keys = OwnKeys::random().unwrap();
+        let keys = OwnKeys {
             identity: binding.teams.key().clone(),
             ..keys
         };

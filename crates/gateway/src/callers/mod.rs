@@ -702,7 +702,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let callers = callers(&folder, Proof::Keys);
         let store = Arc::new(mcp_elicit_record::store::Memory::default());
-        let keys = mcp_elicit_record::Keys::random().unwrap();
+        let keys = mcp_elicit_record::OwnKeys::random().unwrap();
         let lease = mcp_elicit_record::LockFile::unshared().unwrap();
         let record = Record::new(store, keys, lease, || {
             mcp_elicit_core::lifecycle::Timestamp::from_millis(1_000)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mcp_elicit_core::exposition::{Exposition, MetricType};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::figures::{Figures, Times};
-use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::RecordStoreError;
 use tokio::sync::Mutex;
 
 use crate::listener::peers::Peers;
@@ -71,7 +71,7 @@ impl Metrics {
     }
 }
 
-async fn read_on(figures: &mut Option<Figures>, record: &Record) -> Result<(), StoreError> {
+async fn read_on(figures: &mut Option<Figures>, record: &Record) -> Result<(), RecordStoreError> {
     if figures.is_none() {
         *figures = Some(Figures::begin(record.store()).await?);
     }
@@ -198,7 +198,7 @@ async fn add_record(
     text: &mut Exposition,
     figures: &mut Option<Figures>,
     record: &Record,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     read_on(figures, record).await?;
     let open = record.store().open_figures().await?;
     let name = "mcp_elicit_open_questions";

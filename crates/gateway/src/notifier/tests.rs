@@ -20,8 +20,8 @@ use mcp_elicit_policy::{People, Rules};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::{Acted, Team, TeamAct, TeamCaller, mail_digest};
 use mcp_elicit_record::{
-    Durability, IdentityKey, Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey,
-    audit, clock,
+    Durability, IdentityKey, LockFile, OwnKeys, Record, ServerIdentity, SessionIdentity,
+    SessionKey, audit, clock,
 };
 use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ pub(super) fn record() -> Arc<Record> {
 pub(super) fn record_at(clock: fn() -> Timestamp) -> Arc<Record> {
     let store = Arc::new(Memory::default());
     let lock = LockFile::unshared().unwrap();
-    Arc::new(Record::new(store, Keys::random().unwrap(), lock, clock))
+    Arc::new(Record::new(store, OwnKeys::random().unwrap(), lock, clock))
 }
 
 pub(super) async fn ask(record: &Arc<Record>, rules: &Rules) -> String {

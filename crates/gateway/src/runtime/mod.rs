@@ -52,8 +52,8 @@ use crate::traces::Traces;
 use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_inbox::seen_audit::{SeenAudit, SeenCheck};
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
-use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
-use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
+use mcp_elicit_record::store::{Memory, RecordStore, RecordStoreError, Sqlite};
+use mcp_elicit_record::{LockFile, OwnKeys, Record, SessionIdentity, clock};
 use mcp_elicit_relay::Audience;
 
 /// The interval at which other gateways' answers are checked.
@@ -78,7 +78,7 @@ pub struct Runtime {
     /// The responders besides the inbox, by the server's name.
     responders: Arc<HashMap<String, Arc<LocalResponses>>>,
     /// The error of opening the record, once it is known.
-    opening: Option<watch::Receiver<Option<Arc<StoreError>>>>,
+    opening: Option<watch::Receiver<Option<Arc<RecordStoreError>>>>,
     /// The facts learned about the servers.
     learning: LearnedFacts,
     /// The callers over HTTP.
@@ -122,7 +122,7 @@ impl Runtime {
             None => None,
         };
         let keys = if config.in_memory {
-            Keys::random().map_err(|source| folder.fault(source))?
+            OwnKeys::random().map_err(|source| folder.fault(source))?
         } else {
             folder.state.key_files().open().await?
         };
@@ -144,14 +144,14 @@ impl Runtime {
             note_address(&folder, named.address())?;
             (shared.store, Ok(shared.place))
         } else if config.in_memory {
-            let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
+            let store: Arc<dyn RecordStore> = Arc::new(Memory::keyed(keys.chain()));
             (store, LockFile::unshared())
         } else {
             other_record::refuse_file(&folder).await?;
             let store = Arc::new(Sqlite::at(&folder.state.record()).with_keys(&keys));
             refuse_replaced(&*store, &folder, None).await?;
             opening = Some(open_in_background(store.clone()));
-            let store: Arc<dyn Store> = store;
+            let store: Arc<dyn RecordStore> = store;
             (store, LockFile::acquire(&folder.state.leases()))
         };
         let lease = lease.map_err(|source| folder.fault(source))?;
@@ -300,7 +300,7 @@ impl Runtime {
     }
 
     /// Waits until the record turns out to be unusable; forever if it does not.
-    pub async fn broken_record(&self) -> Arc<StoreError> {
+    pub async fn broken_record(&self) -> Arc<RecordStoreError> {
         let broken = async {
             let mut opening = self.opening.clone()?;
             let fault = opening.wait_for(Option::is_some).await.ok()?;
@@ -493,7 +493,7 @@ fn open_sign_ins(config: &Config, folder: &Folder) -> Result<(), StartError> {
 }
 
 /// Opens the record in the background: the first message need not wait for it, only the first question.
-fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
+fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<RecordStoreError>>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {
         if let Err(fault) = store.ready().await {
@@ -506,7 +506,7 @@ fn open_in_background(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreErr
 
 /// Rejects a record that was replaced by an older copy since a gateway of the folder saw it.
 async fn refuse_replaced(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     folder: &Folder,
     database: Option<&str>,
 ) -> Result<(), StartError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_elicit_inbox::seen_audit::SeenAudit;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::store::{Sqlite, Store as _, StoreError};
+use mcp_elicit_record::store::{RecordStore as _, RecordStoreError, Sqlite};
 
 #[cfg(feature = "postgres")]
 use super::planned_migration;
@@ -143,5 +143,5 @@ async fn has_record(folder: &StateFolder) -> bool {
 }
 
 fn refused(why: String, next: String) -> StartError {
-    Arc::new(StoreError::Refused { why, next }).into()
+    Arc::new(RecordStoreError::Refused { why, next }).into()
 }

@@ -9,9 +9,9 @@ use mcp_elicit_record::peers::PeerOffer;
 use mcp_elicit_record::state_file::warn_if_exposed;
 use mcp_elicit_record::store::{
     DatabaseRecord, Postgres, PostgresDatabase, PostgresRecord, PostgresReplica, PostgresSettings,
-    PostgresTables, Store,
+    PostgresTables, RecordStore,
 };
-use mcp_elicit_record::{Keys, LockFile, RunningGateways};
+use mcp_elicit_record::{LockFile, OwnKeys, RunningGateways};
 use tokio::sync::Notify;
 
 use super::{StartError, other_record, password_command};
@@ -19,7 +19,7 @@ use crate::config::{RecordDatabase, RecordPassword};
 
 /// The parts of an opened record.
 pub(super) struct SharedRecord {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn RecordStore>,
     /// The place of this gateway among the running ones.
     pub(super) place: LockFile,
     pub(super) notices: Arc<Notify>,
@@ -99,7 +99,7 @@ pub(super) async fn share_keys(
 /// If the database cannot be reached or used, or the keys are those of another record.
 pub(super) async fn open(
     database: PostgresDatabase,
-    keys: &Keys,
+    keys: &OwnKeys,
     offer: Option<PeerOffer>,
     folder: &mut StateFolder,
 ) -> Result<SharedRecord, StartError> {

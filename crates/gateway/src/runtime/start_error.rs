@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp_elicit_record::KeyFileError;
-use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::RecordStoreError;
 
 /// The reason why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum StartError {
     NoState,
     /// The record cannot be opened.
     #[error(transparent)]
-    Record(#[from] Arc<StoreError>),
+    Record(#[from] Arc<RecordStoreError>),
     /// The record was replaced by an older copy since a gateway of the folder saw it.
     #[error("{why}")]
     Replaced {

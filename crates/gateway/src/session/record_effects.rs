@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, FoundCall, FoundTask};
 use mcp_elicit_record::stored_bytes::StorageLimit;
-use mcp_elicit_record::{Applied, Durability, RecordError, Recorded, SessionKey, Verdict};
+use mcp_elicit_record::{Applied, Durability, RecordError, RecordedQuestion, SessionKey, Verdict};
 use mcp_elicit_relay::{
     AskId, ByteLimit, CallId, Effect, Event, QuestionLimit, TakenAnswer, ended_without_result,
     result_not_stored,
@@ -442,7 +442,7 @@ impl Session {
         }
     }
 
-    fn recorded(&self, question: AskId, created: Recorded, asks_responder: bool) -> Event {
+    fn recorded(&self, question: AskId, created: RecordedQuestion, asks_responder: bool) -> Event {
         let to_ask = asks_responder && !created.answered;
         if let Some(responder) = self.who.responder.as_ref().filter(|_| to_ask) {
             let key = SessionKey(question.0);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::{AuditedEvent, Details, Event};
 use mcp_elicit_record::restored::EndedAtRestore;
-use mcp_elicit_record::store::{DatabaseRecord, Sqlite, Store, both_sides, record_parts};
+use mcp_elicit_record::store::{DatabaseRecord, RecordStore, Sqlite, both_sides, record_parts};
 use mcp_elicit_record::{LockFile, Record};
 
 use super::{
@@ -142,7 +142,7 @@ async fn opened_alone(
     folder: &StateFolder,
     clock: fn() -> Timestamp,
 ) -> Result<Record, BackupError> {
-    let (store, keys, lock): (Arc<dyn Store>, _, _) = match folder.database() {
+    let (store, keys, lock): (Arc<dyn RecordStore>, _, _) = match folder.database() {
         None => {
             let leases = folder.leases();
             let lock = LockFile::acquire(&leases).map_err(BackupError::file(&leases))?;
@@ -172,7 +172,7 @@ async fn opened_alone(
 }
 
 /// Returns `true` if the last event of the audit says that the record was restored.
-async fn is_last_restored(store: &dyn Store) -> Result<bool, BackupError> {
+async fn is_last_restored(store: &dyn RecordStore) -> Result<bool, BackupError> {
     let end = store.audit_end().await?;
     let last = store.audit(end, 1).await?;
     let event = last

@@ -192,7 +192,7 @@ async fn rows(
     query: &AuditQuery,
     filter: &AuditFilter,
     keys: Option<&ApiTokens>,
-) -> Result<(AuditRows, Option<u64>), mcp_elicit_record::store::StoreError> {
+) -> Result<(AuditRows, Option<u64>), mcp_elicit_record::store::RecordStoreError> {
     let store = gate.record.store();
     if query.shows_events() {
         let page = audit::latest_events(store, filter, query.before, EVENTS).await?;

@@ -14,7 +14,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, Account, DeviceLine, PushAccount, SessionLine, SiteNotice};
 use mcp_elicit_policy::access::{self, AccessAction};
 use mcp_elicit_record::audit::{Details, Event};
-use mcp_elicit_record::outbox::Reached;
+use mcp_elicit_record::outbox::LastMessages;
 use serde::Deserialize;
 
 use super::LoginMode;
@@ -417,12 +417,12 @@ async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>
 }
 
 /// Returns the times at which a device was reached; empty if the record cannot be read, so that the page still works.
-async fn reached(gate: &Gate, device: &Device) -> Reached {
+async fn reached(gate: &Gate, device: &Device) -> LastMessages {
     let recipient = devices::recipient(device.id());
     let reached = gate.record.reached(device.person(), &recipient).await;
     reached.unwrap_or_else(|fault| {
         tracing::error!(%fault, "when a device was reached cannot be read");
-        Reached::default()
+        LastMessages::default()
     })
 }
 

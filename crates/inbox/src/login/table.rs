@@ -16,7 +16,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_policy::{Addressee, People};
 use mcp_elicit_record::store::shared_rows::{LOGINS, SharedEntity};
-use mcp_elicit_record::store::{EarlierFile, StoreError};
+use mcp_elicit_record::store::{EarlierFile, RecordStoreError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -234,7 +234,7 @@ pub(crate) const EARLIER: EarlierFile = EarlierFile {
     notice: "The logins are in record.sqlite. Because of this file, gateways of earlier versions, which do not know them, log nobody in.\n",
     read: |bytes| {
         let table: Result<LoginTable, _> = serde_json::from_slice(bytes);
-        let table = table.map_err(|_| StoreError::OldFile("inbox.logins"))?;
+        let table = table.map_err(|_| RecordStoreError::OldFile("inbox.logins"))?;
         Ok(Some(serde_json::to_value(&table)?))
     },
 };

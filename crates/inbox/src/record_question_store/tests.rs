@@ -3,12 +3,12 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use super::*;
 use crate::sample;
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::{Keys, LockFile};
+use mcp_elicit_record::{LockFile, OwnKeys};
 
 #[tokio::test]
 async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
     let store = Arc::new(Memory::default());
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let lease = LockFile::unshared().unwrap();
     let clock = || Timestamp::from_millis(1_000);
     let record = Arc::new(Record::new(store.clone(), keys, lease, clock));
@@ -50,7 +50,7 @@ async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
 async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
     let store = Arc::new(Memory::default());
     let record = || {
-        let keys = Keys::random().unwrap();
+        let keys = OwnKeys::random().unwrap();
         let lease = LockFile::unshared().unwrap();
         let record = Record::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000));
         Arc::new(record)

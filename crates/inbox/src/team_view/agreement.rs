@@ -122,7 +122,7 @@ mod tests {
     use mcp_elicit_policy::rules::{AskedPeople, Plan};
     use mcp_elicit_record::store::Memory;
     use mcp_elicit_record::team::{Acted, TeamAct, TeamCaller};
-    use mcp_elicit_record::{Keys, LockFile, Record, clock};
+    use mcp_elicit_record::{LockFile, OwnKeys, Record, clock};
     use serde_json::{Value, json};
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
         async fn ask(is_approval: bool) -> Self {
             let store = Arc::new(Memory::default());
             let lock = LockFile::unshared().unwrap();
-            let keys = Keys::random().unwrap();
+            let keys = OwnKeys::random().unwrap();
             let record = Arc::new(Record::new(store, keys, lock, clock::now));
             let plan = Plan {
                 ask: AskedPeople {

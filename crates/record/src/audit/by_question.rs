@@ -6,7 +6,7 @@ use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
 use super::filter::{AT_ONCE, AuditFilter, MAX_READ, first_number};
 use super::spelling::{AuditedEvent, Member};
-use crate::store::{Store, StoreError};
+use crate::store::{RecordStore, RecordStoreError};
 
 /// The most links that are read at once about the questions of a page.
 const MOST_OF_PAGE: usize = 20_000;
@@ -69,11 +69,11 @@ pub struct LatestQuestions {
 /// # Errors
 /// If the store fails.
 pub async fn latest_questions(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     filter: &AuditFilter,
     before: Option<u64>,
     most: usize,
-) -> Result<LatestQuestions, StoreError> {
+) -> Result<LatestQuestions, RecordStoreError> {
     let end = store.audit_end().await?.saturating_add(1);
     let before = before.unwrap_or(u64::MAX).min(end);
     let first = first_number(store).await?;
@@ -121,12 +121,12 @@ fn id_of(entry: &str) -> Option<String> {
 
 /// Drops the questions whose latest match is on an earlier page.
 async fn drop_shown(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     filter: &AuditFilter,
     before: u64,
     end: u64,
     questions: &mut Vec<AuditedQuestion>,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     if questions.is_empty() {
         return Ok(());
     }
@@ -144,10 +144,10 @@ async fn drop_shown(
 
 /// Reads all events of the questions around their latest matches.
 async fn read_events(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     questions: &mut [AuditedQuestion],
     end: u64,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     let numbers = || questions.iter().map(|one| one.number);
     let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else {
         return Ok(());

@@ -21,12 +21,12 @@ pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
     if event == Event::ClientNotAPerson
         && let Some(moved) = row.lifecycle.moved()
     {
-        return Entry::doubt(row, moved.why, now).into_text();
+        return EntryText::doubt(row, moved.why, now).into_text();
     }
     let reason = delivery.as_deref().or_else(|| row.lifecycle.reason());
     let team = row.team.as_deref();
     let others = Body::beginnings_of(&body.others, MAX_NAME);
-    Entry::new(event, now)
+    EntryText::new(event, now)
         .about_question(row)
         .with_some(Member::Kind, body.kind.map(CallKind::word))
         .with_target(body.target.as_deref())
@@ -42,7 +42,7 @@ pub(crate) fn step_entry(event: Event, row: &Row, now: Timestamp) -> String {
 
 /// Returns the audit entry for a client's response that is not, or may not be, a person's act, as JSON.
 pub(crate) fn doubt_entry(row: &Row, why: NotAPerson, now: Timestamp) -> String {
-    Entry::doubt(row, why, now).into_text()
+    EntryText::doubt(row, why, now).into_text()
 }
 
 /// Returns the name and the version of a client.
@@ -62,9 +62,9 @@ fn some(list: &[String]) -> Option<&[String]> {
 
 /// An entry while it is written, member by member. Every step of every question has one, so it is written without a
 /// tree.
-pub(crate) struct Entry(String);
+pub(crate) struct EntryText(String);
 
-impl Entry {
+impl EntryText {
     /// Creates an entry with its time and event.
     pub(crate) fn new(event: Event, now: Timestamp) -> Self {
         debug_assert!(
@@ -242,10 +242,10 @@ impl ActEvent {
     }
 
     /// Returns the entry of the event.
-    pub(crate) fn entry(&self, row: &Row, now: Timestamp) -> Entry {
+    pub(crate) fn entry(&self, row: &Row, now: Timestamp) -> EntryText {
         let reason = self.dropped.as_ref().map(|_| NOT_ELIGIBLE);
         let need = self.votes.map(|(_, need)| u64::from(need));
-        Entry::new(self.event, now)
+        EntryText::new(self.event, now)
             .about(row)
             .with_some(Member::Votes, self.votes.map(|(votes, _)| votes))
             .with_some(Member::Need, need)
@@ -298,9 +298,9 @@ impl<'a> Details<'a> {
 
 impl Details<'_> {
     /// Returns the entry of an event with these details.
-    pub(crate) fn entry(&self, event: Event, now: Timestamp) -> Entry {
+    pub(crate) fn entry(&self, event: Event, now: Timestamp) -> EntryText {
         let left_out = Some(self.left_out).filter(|&count| count > 0);
-        Entry::new(event, now)
+        EntryText::new(event, now)
             .with_some(Member::Id, self.question)
             .with_some(Member::Server, self.server)
             .with_some(Member::Principal, self.principal)
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(read["target"], cut);
         let others = serde_json::json!([format!("{}…", "o".repeat(4_096)), "p"]);
         assert_eq!(read["others"], others);
-        let about = Entry::new(Event::Asked, now).about(&open).into_text();
+        let about = EntryText::new(Event::Asked, now).about(&open).into_text();
         let read: Value = serde_json::from_str(&about).unwrap();
         assert_eq!(read["target"], cut);
     }
@@ -360,7 +360,7 @@ mod tests {
     fn an_entry_has_its_members_in_their_order_as_any_json_is_written() {
         let open = row::tests::open();
         let now = Timestamp::from_millis(1_764_000_000_007);
-        let act = Entry::new(Event::ActRefused, now)
+        let act = EntryText::new(Event::ActRefused, now)
             .about(&open)
             .with(Member::By, &Actor::person("\"a\n\u{1b}\u{2028}"))
             .with(Member::Act, "fill")
@@ -417,7 +417,7 @@ mod tests {
             r#"{"at":1764000000007,"event":"vote-dropped","id":"q","server":"s","principal":"local","mode":"form","kind":"tool","target":"deploy","person":"bob","reason":"not-eligible"}"#
         );
         let step = step_entry(Event::Declined, &open, now);
-        let named = Entry::continued(step.clone()).with(Member::Channel, "slack");
+        let named = EntryText::continued(step.clone()).with(Member::Channel, "slack");
         let expected = format!("{},\"channel\":\"slack\"}}", &step[..step.len() - 1]);
         assert_eq!(named.into_text(), expected);
     }

@@ -3,7 +3,7 @@
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
 use super::spelling::{AuditedEvent, Member};
-use crate::store::{AuditEntry, Store, StoreError};
+use crate::store::{AuditEntry, RecordStore, RecordStoreError};
 
 /// The number of links in which matches are looked for at once.
 pub(super) const AT_ONCE: u64 = 5_000;
@@ -110,11 +110,11 @@ pub struct LatestEvents {
 /// # Errors
 /// If the store fails.
 pub async fn latest_events(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     filter: &AuditFilter,
     before: Option<u64>,
     most: usize,
-) -> Result<LatestEvents, StoreError> {
+) -> Result<LatestEvents, RecordStoreError> {
     let end = store.audit_end().await?.saturating_add(1);
     let mut until = before.unwrap_or(u64::MAX).min(end);
     let first = first_number(store).await?;
@@ -139,7 +139,7 @@ pub async fn latest_events(
 }
 
 /// Returns the number of the first event that was not deleted; 1 if there is none.
-pub(super) async fn first_number(store: &dyn Store) -> Result<u64, StoreError> {
+pub(super) async fn first_number(store: &dyn RecordStore) -> Result<u64, RecordStoreError> {
     let first = store.audit(1, 1).await?;
     Ok(first.first().map_or(1, |link| link.number))
 }

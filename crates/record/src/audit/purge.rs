@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
-use super::{AuditFilter, AuditedEvent, ChainCheck, ChainVerifier, Entry, Member};
-use crate::store::{AuditEntry, Store, StoreError, Write};
+use super::{AuditFilter, AuditedEvent, ChainCheck, ChainVerifier, EntryText, Member};
+use crate::store::{AuditEntry, RecordStore, RecordStoreError, Write};
 use crate::{Record, RecordError};
 
 /// The number of links that are read at once.
@@ -55,7 +55,7 @@ impl AuditPurge {
 
     fn into_write(self) -> Write {
         let until = self.until.map(Timestamp::as_millis);
-        let entry = Entry::new(Event::AuditPurged, self.at)
+        let entry = EntryText::new(Event::AuditPurged, self.at)
             .with(Member::By, self.by.as_str())
             .with(Member::PurgedUpTo, self.number)
             .with(Member::PurgedHash, self.hash.as_str())
@@ -102,11 +102,11 @@ struct Oldest {
 /// Returns at most so many of the oldest events that happened before a moment; the first later one ends them. The last
 /// event of the audit stays in any case.
 async fn oldest(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     before: Timestamp,
     most: usize,
     mut check: impl FnMut(&AuditEntry) -> Result<(), ChainCheck>,
-) -> Result<Result<Option<Oldest>, ChainCheck>, StoreError> {
+) -> Result<Result<Option<Oldest>, ChainCheck>, RecordStoreError> {
     let (mut count, mut next) = (0_u64, 1);
     let (mut last, mut until) = (None::<AuditEntry>, None);
     // The newest of the events that may go goes only if another one follows it.
@@ -143,7 +143,10 @@ async fn oldest(
 ///
 /// # Errors
 /// If the store fails.
-pub async fn purgeable(store: &dyn Store, before: Timestamp) -> Result<u64, StoreError> {
+pub async fn purgeable(
+    store: &dyn RecordStore,
+    before: Timestamp,
+) -> Result<u64, RecordStoreError> {
     let found = oldest(store, before, usize::MAX, |_| Ok(())).await?;
     Ok(found.ok().flatten().map_or(0, |oldest| oldest.count))
 }
@@ -152,7 +155,7 @@ pub async fn purgeable(store: &dyn Store, before: Timestamp) -> Result<u64, Stor
 ///
 /// # Errors
 /// If the store fails.
-pub async fn latest_purge(store: &dyn Store) -> Result<Option<AuditPurge>, StoreError> {
+pub async fn latest_purge(store: &dyn RecordStore) -> Result<Option<AuditPurge>, RecordStoreError> {
     let filter = AuditFilter {
         events: vec![Event::AuditPurged.as_str().to_owned()],
         ..AuditFilter::default()

@@ -10,7 +10,7 @@ use mcp_elicit_core::question::FoundTask;
 use tokio::sync::mpsc;
 
 use super::Party;
-use crate::store::{RunningCall, Store as _};
+use crate::store::{RecordStore as _, RunningCall};
 use crate::{
     Applied, Record, RecordError, RecordEvent, SessionIdentity, SessionKey, associated_data,
 };

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use mcp_elicit_core::lifecycle::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
+use super::RecordStoreError;
 use crate::principal::Principal;
 
 /// The most tokens in a store, and the most blocked callers.
@@ -148,31 +148,31 @@ pub enum Added {
 /// the next read, and a change is complete and survives a loss of power when its method returns.
 pub trait ApiTokenStore: fmt::Debug + Send + Sync {
     /// Adds a token, unless there are too many.
-    fn add(&self, token: &ApiToken) -> Result<Added, StoreError>;
+    fn add(&self, token: &ApiToken) -> Result<Added, RecordStoreError>;
     /// Returns every token, in the order of their making.
-    fn tokens(&self) -> Result<Vec<ApiToken>, StoreError>;
+    fn tokens(&self) -> Result<Vec<ApiToken>, RecordStoreError>;
     /// Returns the token of this id, valid or not.
-    fn find(&self, id: &str) -> Result<Option<ApiToken>, StoreError>;
+    fn find(&self, id: &str) -> Result<Option<ApiToken>, RecordStoreError>;
     /// Returns the number of tokens of this name.
-    fn count_named(&self, name: &str) -> Result<usize, StoreError>;
+    fn count_named(&self, name: &str) -> Result<usize, RecordStoreError>;
     /// Returns the ids of the tokens whose calls this person owns, valid or not.
-    fn of_person(&self, person: &str) -> Result<Vec<String>, StoreError>;
+    fn of_person(&self, person: &str) -> Result<Vec<String>, RecordStoreError>;
     /// Revokes a token; returns `false` if there is none of this id that is not revoked.
-    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError>;
+    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, RecordStoreError>;
     /// Removes the token of this id.
-    fn remove(&self, id: &str) -> Result<(), StoreError>;
+    fn remove(&self, id: &str) -> Result<(), RecordStoreError>;
     /// Removes the tokens that are no longer valid; returns their number.
-    fn prune(&self, now: Timestamp) -> Result<usize, StoreError>;
+    fn prune(&self, now: Timestamp) -> Result<usize, RecordStoreError>;
     /// Notes the use of a token. A loss of power may undo this.
-    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), StoreError>;
+    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), RecordStoreError>;
     /// Blocks a caller, unless too many are blocked.
-    fn block(&self, caller: &BlockedCaller) -> Result<Added, StoreError>;
+    fn block(&self, caller: &BlockedCaller) -> Result<Added, RecordStoreError>;
     /// Unblocks a caller; returns `false` if it was not blocked.
-    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError>;
+    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError>;
     /// Returns the blocked callers, in the order of their blocking.
-    fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError>;
+    fn blocked(&self) -> Result<Vec<BlockedCaller>, RecordStoreError>;
     /// Returns `true` if the caller is blocked.
-    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError>;
+    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError>;
 }
 
 /// Returns the seconds since 1970 of a time.

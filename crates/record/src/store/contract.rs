@@ -25,8 +25,8 @@ use crate::team::{Team, TeamCaller};
 
 use super::{
     Body, Change, Crash, Filter, ListKeys, ListQuery, Memory, OpenFigures, Page, Purge,
-    RecordContents, Row, SERVERS_LEARNED, Sqlite, Store, StoreError, StoredGrant, Write, Writer,
-    chained,
+    RecordContents, RecordStore, RecordStoreError, Row, SERVERS_LEARNED, Sqlite, StoredGrant,
+    Write, Writer, chained,
 };
 
 pub(super) fn row(id: &str, at: u64) -> Row {
@@ -84,24 +84,24 @@ pub(super) fn change(row: Row, seen: u64) -> Change {
 }
 
 /// Single writes.
-pub(super) trait SingleWrites: Store {
+pub(super) trait SingleWrites: RecordStore {
     /// Writes a new row, and its audit entry.
-    async fn insert(&self, row: Row, audit: String) -> Result<(), StoreError> {
+    async fn insert(&self, row: Row, audit: String) -> Result<(), RecordStoreError> {
         let (row, audit) = (Box::new(row), vec![audit]);
         let insert = Write::Insert { row, audit };
         self.write(Arc::new(vec![insert])).await.map(drop)
     }
 
     /// Makes all changes, or none if any row has another version than was read (`false`).
-    async fn change(&self, changes: Vec<Change>) -> Result<bool, StoreError> {
+    async fn change(&self, changes: Vec<Change>) -> Result<bool, RecordStoreError> {
         let wanted = Arc::new(vec![Write::Change(changes)]);
         Ok(self.write(wanted).await? == [true])
     }
 }
 
-impl<S: Store + ?Sized> SingleWrites for S {}
+impl<S: RecordStore + ?Sized> SingleWrites for S {}
 
-async fn keeps_the_contract(store: &dyn Store) {
+async fn keeps_the_contract(store: &dyn RecordStore) {
     store
         .insert(row("b", 1_000), "asked b".to_owned())
         .await
@@ -226,7 +226,7 @@ async fn keeps_the_contract(store: &dyn Store) {
 }
 
 /// Rows are read page by page: each once, in order, even if the row at which a page starts has left the list.
-async fn counts_open_rows(store: &dyn Store) {
+async fn counts_open_rows(store: &dyn RecordStore) {
     let none = store.open_figures().await.unwrap();
     assert_eq!(none, OpenFigures::default());
     for (id, at) in [("a", 1_500), ("b", 1_200), ("c", 1_900)] {
@@ -251,7 +251,7 @@ async fn every_store_counts_open_rows_and_a_file_has_a_size() {
     assert_eq!(Memory::default().size().await.unwrap(), None);
 }
 
-async fn gives_pages(store: &dyn Store) {
+async fn gives_pages(store: &dyn RecordStore) {
     for number in 0..7 {
         // Several rows have the same time.
         let row = row(&format!("q{number}"), 1_000 + number / 3);
@@ -287,13 +287,13 @@ async fn gives_pages(store: &dyn Store) {
     );
 }
 
-async fn ids(store: &dyn Store, filter: Filter, page: Page) -> Vec<String> {
+async fn ids(store: &dyn RecordStore, filter: Filter, page: Page) -> Vec<String> {
     let rows = store.list(ListQuery::new(filter, page)).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
 /// Reports rows that are due, and deletes those that ended long ago.
-async fn sweeps(store: &dyn Store) {
+async fn sweeps(store: &dyn RecordStore) {
     let at = Timestamp::from_millis;
     let keep = Duration::from_secs(10);
     let insert = async |row: Row| store.insert(row, "asked".to_owned()).await.unwrap();
@@ -377,7 +377,7 @@ async fn sweeps(store: &dyn Store) {
 
 /// A result is kept for its time, and returned once.
 /// Adds up bytes by caller and server, and deletes the ended questions of one server on which nobody acted.
-async fn makes_room(store: &dyn Store) {
+async fn makes_room(store: &dyn RecordStore) {
     let withdrawn = |row: &Row| {
         let step = Ending::WithdrawnByServer.transition();
         let at = Timestamp::from_millis(2_000);
@@ -486,7 +486,7 @@ async fn makes_room(store: &dyn Store) {
     }
 }
 
-async fn keeps_results(store: &dyn Store) {
+async fn keeps_results(store: &dyn RecordStore) {
     let at = Timestamp::from_millis;
     let call = |id: &str, until: u64| super::FinishedCall {
         id: id.to_owned(),
@@ -548,7 +548,7 @@ async fn keeps_results(store: &dyn Store) {
 }
 
 /// Facts about servers are kept: the latest value of each.
-async fn keeps_what_was_learned(store: &dyn Store) {
+async fn keeps_what_was_learned(store: &dyn RecordStore) {
     let learned = |server: &str| store.learned(server.to_owned());
     assert_eq!(learned("s0").await.unwrap(), None);
     for number in 0..=SERVERS_LEARNED as u64 {
@@ -584,7 +584,7 @@ async fn every_store_keeps_what_was_learned() {
 
 /// Groups of any size are written whole and in order. If another writer changed a row, only the write of that row is
 /// refused.
-async fn writes_groups(store: &dyn Store) {
+async fn writes_groups(store: &dyn RecordStore) {
     let (mut count, mut links) = (0_u64, Vec::new());
     for size in [1, 2, 3, 31, 64, 65, 150, 300] {
         let rows: Vec<Row> = (0..size)
@@ -811,7 +811,7 @@ fn team_row(id: &str, at: u64, group: &str, caller: &str) -> Row {
 }
 
 /// A person's list contains the questions addressed to them and those of their own calls, and nothing else.
-async fn lists_by_person(store: &dyn Store) {
+async fn lists_by_person(store: &dyn RecordStore) {
     let principal = r#"["https://id","s-cy"]"#.to_owned();
     let mut own = row("own", 5);
     Arc::make_mut(&mut own.body)
@@ -918,7 +918,7 @@ async fn every_store_lists_by_person() {
 }
 
 /// Approvals are kept until their end, each replacing an earlier one with its key.
-async fn keeps_grants(store: &dyn Store) {
+async fn keeps_grants(store: &dyn RecordStore) {
     let at = Timestamp::from_millis;
     let grant = |key: &str, until: u64| StoredGrant {
         key: key.to_owned(),

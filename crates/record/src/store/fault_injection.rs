@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Purge, RecordContents,
-    ResealedRow, Row, RunningCall, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant,
-    StoredOf, UnattendedCall, UsedValue, Write,
+    RecordFuture, RecordStore, RecordStoreError, ResealedRow, Row, RunningCall, SealedQuery,
+    SealedRow, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -30,15 +30,15 @@ pub(crate) struct Failing {
     pub(crate) reads: AtomicUsize,
 }
 
-fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
+fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<RecordFuture<'a, T>> {
     let less = |left: usize| left.checked_sub(1);
     let fails = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-    let fault = || StoreError::Closed;
+    let fault = || RecordStoreError::Closed;
     fails.is_ok().then(|| async move { Err(fault()) }.boxed())
 }
 
-impl Store for Failing {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Failing {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         if let Some(failed) = failing(&self.writes) {
             return failed;
         }
@@ -51,61 +51,61 @@ impl Store for Failing {
         .boxed()
     }
 
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         failing(&self.lookups).unwrap_or_else(|| self.below.by_binding(binding))
     }
 
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.below.find(id)
     }
 
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         self.below.list(query)
     }
 
-    fn waiting(&self) -> Stored<'_, usize> {
+    fn waiting(&self) -> RecordFuture<'_, usize> {
         self.below.waiting()
     }
 
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount> {
         self.below.waiting_of(principal, server)
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>> {
         self.below.stored_bytes()
     }
 
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>> {
         self.below.left_over()
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>> {
         self.below.due(now, most)
     }
 
-    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize> {
         self.below.purge(purge)
     }
 
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize> {
         self.below.purgeable(purge)
     }
 
-    fn contents(&self) -> Stored<'_, RecordContents> {
+    fn contents(&self) -> RecordFuture<'_, RecordContents> {
         self.below.contents()
     }
 
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
         self.below.keep_call(call)
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.below.take_call(id)
     }
 
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.below.stored_call(id)
     }
 
@@ -115,71 +115,80 @@ impl Store for Failing {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()> {
+    ) -> RecordFuture<'_, ()> {
         self.below.begin_call(id, binding, running, until)
     }
 
-    fn end_call(&self, id: String) -> Stored<'_, ()> {
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
         self.below.end_call(id)
     }
 
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>> {
         self.below.calls(binding, now)
     }
 
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()> {
         self.below.expire_calls(now)
     }
 
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>> {
         self.below.versions(ids)
     }
 
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+    fn keep_learned(
+        &self,
+        server: String,
+        learned: String,
+        now: Timestamp,
+    ) -> RecordFuture<'_, ()> {
         self.below.keep_learned(server, learned, now)
     }
 
-    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>> {
         self.below.learned(server)
     }
 
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool> {
         self.below.keep_grant(grant, given)
     }
 
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>> {
         self.below.grants(now)
     }
 
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         self.below.use_once(used, now)
     }
 
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {
         self.below.is_used(kind, digest)
     }
 
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()> {
         self.below.drop_grants(keys)
     }
 
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>> {
         self.below.sealed_rows(query)
     }
 
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize> {
         failing(&self.writes).unwrap_or_else(|| self.below.reseal(rows))
     }
 
-    fn audit_end(&self) -> Stored<'_, u64> {
+    fn audit_end(&self) -> RecordFuture<'_, u64> {
         self.below.audit_end()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         self.below.audit(from, most)
     }
 
-    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {
         self.below.open_figures()
     }
 
@@ -188,15 +197,15 @@ impl Store for Failing {
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>> {
+    ) -> RecordFuture<'_, Vec<AuditEntry>> {
         self.below.audit_matching(filter, within, most)
     }
 
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>> {
         self.below.untold(most)
     }
 
-    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()> {
         self.below.notified(notified)
     }
 
@@ -206,20 +215,20 @@ impl Store for Failing {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.below.take_notifications(now, lease_end, most, busy)
     }
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         self.below.finish_notification(taken, tried, now)
     }
 
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool> {
         self.below.notify_again(id, now, until)
     }
 
@@ -227,7 +236,7 @@ impl Store for Failing {
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.below.notifications(filter, most)
     }
 }

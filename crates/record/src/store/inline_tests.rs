@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::contract::{SingleWrites as _, acted, change, row};
-use super::{Crash, Sqlite, Store as _, Write, Writer, chained};
+use super::{Crash, RecordStore as _, Sqlite, Write, Writer, chained};
 
 /// An inline write is made at once. A write that would wait for the disk or for another process is not made.
 #[tokio::test]

@@ -15,20 +15,20 @@ use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp};
 
 use self::api_tokens::Tokens;
 use self::outbox::Outbox;
-use self::shared_rows::Shared;
-use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use self::shared_rows::SharedValueRows;
+use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Change, Filter, FinishedCall, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall, SERVERS_LEARNED,
-    SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf, UnattendedCall,
-    UsedValue, Write, chained,
+    OpenFigures, Purge, RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow,
+    Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoredGrant, StoredOf,
+    UnattendedCall, UsedValue, Write, chained,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::stored_bytes::PARAMS_AFTER_END;
 use crate::used::UsedKind;
 
 #[derive(Default)]
-struct Inner {
+struct MemoryTables {
     rows: BTreeMap<String, Row>,
     audit: Vec<AuditEntry>,
     calls: BTreeMap<String, FinishedCall>,
@@ -38,7 +38,7 @@ struct Inner {
     outbox: Outbox,
     tokens: Tokens,
     /// The shared values, by their names.
-    shared: BTreeMap<&'static str, Shared>,
+    shared: BTreeMap<&'static str, SharedValueRows>,
     /// The facts learned about servers, and the times.
     learned: BTreeMap<String, (Timestamp, String)>,
     /// The values that were used, and the times until which they are kept.
@@ -48,7 +48,7 @@ struct Inner {
 /// A store in memory.
 #[derive(Default)]
 pub struct Memory {
-    inner: Mutex<Inner>,
+    inner: Mutex<MemoryTables>,
 }
 
 impl std::fmt::Debug for Memory {
@@ -60,9 +60,9 @@ impl std::fmt::Debug for Memory {
 impl Memory {
     /// Creates a store whose audit chain has this key.
     pub fn keyed(key: ChainKey) -> Self {
-        let inner = Inner {
+        let inner = MemoryTables {
             key: Some(key),
-            ..Inner::default()
+            ..MemoryTables::default()
         };
         Self {
             inner: Mutex::new(inner),
@@ -96,13 +96,13 @@ impl Memory {
         self.with(|inner| wanted.iter().map(|write| inner.write(write)).collect())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut MemoryTables) -> T) -> T {
         // A panic elsewhere leaves whole rows: every change consists of moves.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Inner {
+impl MemoryTables {
     fn write(&mut self, wanted: &Write) -> bool {
         match wanted {
             Write::Insert { row, audit } => {
@@ -177,22 +177,22 @@ fn in_list_order(filter: Filter, a: &Row, b: &Row) -> Ordering {
     }
 }
 
-impl Store for Memory {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Memory {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         let done = self.write_all(&wanted);
         async { Ok(done) }.boxed()
     }
 
-    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, RecordStoreError>> {
         Some(Ok(self.write_all(wanted)))
     }
 
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
         let found = self.with(|inner| inner.rows.get(&id).cloned());
         async { Ok(found) }.boxed()
     }
 
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {
         let mut found = self.with(|inner| {
             let fits = |row: &&Row| row.binding == binding && !row.lifecycle.is_over();
             inner
@@ -206,7 +206,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         let found = self.with(|inner| {
             let (filter, page) = (query.filter, &query.page);
             let after = match &page.after {
@@ -236,7 +236,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn waiting(&self) -> Stored<'_, usize> {
+    fn waiting(&self) -> RecordFuture<'_, usize> {
         let count = self.with(|inner| {
             inner
                 .rows
@@ -247,7 +247,7 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount> {
         let count = self.with(|inner| {
             let open = inner.rows.values().filter(|row| row.lifecycle.is_open());
             OpenCount::of(open, &principal, server.as_deref())
@@ -255,7 +255,7 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>> {
         let sums = self.with(|inner| {
             let mut sums = std::collections::HashMap::<_, u64>::new();
             for row in inner.rows.values() {
@@ -275,7 +275,7 @@ impl Store for Memory {
         async move { Ok(sums) }.boxed()
     }
 
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>> {
         let waits = |row: &&Row| !row.lifecycle.is_over();
         let found = self.with(|inner| {
             let rows = inner.rows.values().filter(waits);
@@ -284,7 +284,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>> {
         let is_due = |row: &&Row| {
             let lifecycle = &row.lifecycle;
             row.due_at().is_some_and(|due| due <= now)
@@ -298,10 +298,10 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize> {
         let count = self.with(|inner| {
             let all = inner.rows.len();
-            let Inner { rows, outbox, .. } = inner;
+            let MemoryTables { rows, outbox, .. } = inner;
             outbox.purge(&purge, rows);
             rows.retain(|_, row| !is_purged(row, &purge));
             outbox.forget_without(rows);
@@ -310,7 +310,7 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize> {
         let count = self.with(|inner| {
             let purged = inner.rows.values().filter(|row| is_purged(row, &purge));
             purged.count()
@@ -318,7 +318,7 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn contents(&self) -> Stored<'_, RecordContents> {
+    fn contents(&self) -> RecordFuture<'_, RecordContents> {
         let contents = self.with(|inner| {
             let count = |is_counted: fn(&Lifecycle) -> bool| {
                 let rows = inner.rows.values();
@@ -340,7 +340,7 @@ impl Store for Memory {
         async move { Ok(contents) }.boxed()
     }
 
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
         self.with(|inner| {
             inner.running.remove(&call.id);
             inner.calls.insert(call.id.clone(), call)
@@ -348,12 +348,12 @@ impl Store for Memory {
         async { Ok(()) }.boxed()
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         let taken = self.with(|inner| inner.calls.remove(&id));
         async { Ok(taken) }.boxed()
     }
 
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         let stored = self.with(|inner| inner.calls.get(&id).cloned());
         async { Ok(stored) }.boxed()
     }
@@ -364,7 +364,7 @@ impl Store for Memory {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()> {
+    ) -> RecordFuture<'_, ()> {
         self.with(|inner| {
             if !inner.calls.contains_key(&id) {
                 let call = UnattendedCall {
@@ -379,12 +379,16 @@ impl Store for Memory {
         async { Ok(()) }.boxed()
     }
 
-    fn end_call(&self, id: String) -> Stored<'_, ()> {
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
         self.with(|inner| inner.running.remove(&id));
         async { Ok(()) }.boxed()
     }
 
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>> {
         let calls = self.with(|inner| {
             let finished = inner.calls.values().map(|call| UnattendedCall {
                 id: call.id.clone(),
@@ -401,7 +405,7 @@ impl Store for Memory {
         async { Ok(calls) }.boxed()
     }
 
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()> {
         self.with(|inner| {
             inner.calls.retain(|_, call| now < call.until);
             inner.running.retain(|_, call| now < call.until);
@@ -409,7 +413,7 @@ impl Store for Memory {
         async { Ok(()) }.boxed()
     }
 
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>> {
         let versions = self.with(|inner| {
             let version = |id: String| {
                 let version = inner.rows.get(&id)?.lifecycle.version();
@@ -420,7 +424,12 @@ impl Store for Memory {
         async { Ok(versions) }.boxed()
     }
 
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+    fn keep_learned(
+        &self,
+        server: String,
+        learned: String,
+        now: Timestamp,
+    ) -> RecordFuture<'_, ()> {
         self.with(|inner| {
             inner.learned.insert(server, (now, learned));
             while inner.learned.len() > SERVERS_LEARNED {
@@ -434,7 +443,7 @@ impl Store for Memory {
         async { Ok(()) }.boxed()
     }
 
-    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>> {
         let learned = self.with(|inner| {
             inner
                 .learned
@@ -444,7 +453,7 @@ impl Store for Memory {
         async { Ok(learned) }.boxed()
     }
 
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool> {
         let is_stored = self.with(|inner| {
             let known = inner.grants.get(&grant.key);
             if known.is_some_and(|known| given < known.at && !grant.has_times_of(known)) {
@@ -456,7 +465,7 @@ impl Store for Memory {
         async move { Ok(is_stored) }.boxed()
     }
 
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>> {
         let grants = self.with(|inner| {
             inner.grants.retain(|_, grant| now < grant.until);
             inner.grants.values().cloned().collect()
@@ -464,7 +473,7 @@ impl Store for Memory {
         async { Ok(grants) }.boxed()
     }
 
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         let is_first = self.with(|inner| {
             inner.used.retain(|_, until| now < *until);
             let of_kind = inner.used.keys().filter(|(kind, _)| *kind == used.kind);
@@ -477,22 +486,22 @@ impl Store for Memory {
         async move { Ok(is_first) }.boxed()
     }
 
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {
         let is_used = self.with(|inner| inner.used.contains_key(&(kind, digest)));
         async move { Ok(is_used) }.boxed()
     }
 
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()> {
         self.with(|inner| inner.grants.retain(|key, _| !keys.contains(key)));
         async { Ok(()) }.boxed()
     }
 
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>> {
         let found = self.with(|inner| inner.sealed_rows(&query));
         async { found }.boxed()
     }
 
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize> {
         let changed = self.with(|inner| {
             let mut changed = 0;
             for row in &rows {
@@ -503,12 +512,12 @@ impl Store for Memory {
         async { changed }.boxed()
     }
 
-    fn audit_end(&self) -> Stored<'_, u64> {
+    fn audit_end(&self) -> RecordFuture<'_, u64> {
         let last = self.with(|inner| inner.audit.last().map_or(0, |link| link.number));
         async move { Ok(last) }.boxed()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         let found = self.with(|inner| {
             inner
                 .audit
@@ -521,7 +530,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {
         let found = self.with(|inner| {
             let open = || inner.rows.values().filter(|row| row.lifecycle.is_open());
             let mut by_server = BTreeMap::<String, u64>::new();
@@ -541,7 +550,7 @@ impl Store for Memory {
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>> {
+    ) -> RecordFuture<'_, Vec<AuditEntry>> {
         let fits = |link: &&AuditEntry| {
             let entry = AuditedEvent::read(&link.entry);
             within.contains(&link.number)
@@ -554,7 +563,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>> {
         let found = self.with(|inner| {
             let untold = inner.outbox.untold();
             let mut found: Vec<_> = untold
@@ -570,7 +579,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()> {
         self.with(|inner| inner.outbox.notified(notified));
         async { Ok(()) }.boxed()
     }
@@ -581,22 +590,22 @@ impl Store for Memory {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         let taken = self.with(|inner| inner.outbox.take(now, lease_end, most, &busy));
         async { Ok(taken) }.boxed()
     }
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         let done = self.with(|inner| inner.outbox.finish(taken, &tried, now));
         async move { Ok(done) }.boxed()
     }
 
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool> {
         let done = self.with(|inner| inner.outbox.again(&id, now, until));
         async move { Ok(done) }.boxed()
     }
@@ -605,7 +614,7 @@ impl Store for Memory {
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         let found = self.with(|inner| inner.outbox.list(&filter, most));
         async { Ok(found) }.boxed()
     }

@@ -24,7 +24,7 @@ use crate::IdentityKey;
 use crate::audit::AuditFilter;
 use crate::team::Team;
 use crate::used::UsedKind;
-use outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 
 pub mod api_tokens;
 mod contents;
@@ -456,7 +456,7 @@ fn addressee_key(to: &Addressee) -> String {
 
 /// An error of the store. It is unrelated to any single question.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum RecordStoreError {
     /// The database failed.
     #[error("{}", .0.in_words())]
     Database(#[from] DatabaseError),
@@ -503,7 +503,7 @@ pub enum StoreError {
     OldFile(&'static str),
 }
 
-impl StoreError {
+impl RecordStoreError {
     /// Returns `true` if the error is of a database server, or of a connection to it.
     pub fn is_in_database(&self) -> bool {
         match self {
@@ -571,53 +571,53 @@ pub const SERVERS_LEARNED: usize = 256;
 pub const MOST_USED: usize = 100_000;
 
 /// The future that a store returns.
-pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+pub type RecordFuture<'a, T> = BoxFuture<'a, Result<T, RecordStoreError>>;
 
 /// A store of questions.
-pub trait Store: Send + Sync + 'static {
+pub trait RecordStore: Send + Sync + 'static {
     /// Makes all writes in order, and returns `true` for each that was made: a change is not made if any of its rows
     /// has another version than was read, and no other write depends on it. An error leaves nothing written.
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>>;
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>>;
     /// Like [`write`](Self::write), on the calling thread, if it waits neither for the disk nor for another process;
     /// otherwise `None`, with nothing written.
-    fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, _wanted: &[Write]) -> Option<Result<Vec<bool>, RecordStoreError>> {
         None
     }
     /// Makes everything that is committed survive a loss of power.
-    fn sync(&self) -> Stored<'_, ()> {
+    fn sync(&self) -> RecordFuture<'_, ()> {
         async { Ok(()) }.boxed()
     }
     /// Returns the row of this id.
-    fn find(&self, id: String) -> Stored<'_, Option<Row>>;
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>>;
     /// Returns the undelivered rows of the same question, oldest first.
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>>;
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>>;
     /// Returns one page of rows, without their params (`Row::params`).
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>>;
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>>;
     /// Returns the waiting rows in figures.
-    fn open_figures(&self) -> Stored<'_, OpenFigures>;
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures>;
     /// Returns the size of the store on the disk, in bytes; `None` for one in memory.
-    fn size(&self) -> Stored<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<u64>> {
         async { Ok(None) }.boxed()
     }
     /// Returns the number of waiting rows.
-    fn waiting(&self) -> Stored<'_, usize>;
+    fn waiting(&self) -> RecordFuture<'_, usize>;
     /// Returns the number of waiting rows of this caller ([`Body::principal`]), and of those the number of this server
     /// ([`Body::server_address`]).
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount>;
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount>;
     /// Returns the bytes that rows keep, by caller and server.
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>>;
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>>;
     /// Returns the deduplication keys (`Row::binding`) of rows that wait, or whose answer was not delivered.
-    fn left_over(&self) -> Stored<'_, Vec<String>>;
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>>;
     /// Returns at most `most` rows that need an action: those that are due, waiting ones that cannot be found again,
     /// and answers in delivery without a result.
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>>;
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>>;
     /// Deletes ended rows that need no further action, with their messages, and erases deleted data from the disk.
     /// Returns the number.
-    fn purge(&self, purge: Purge) -> Stored<'_, usize>;
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize>;
     /// Returns the number of rows that [`purge`](Self::purge) would delete.
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize>;
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize>;
     /// Returns the contents in numbers.
-    fn contents(&self) -> Stored<'_, RecordContents>;
+    fn contents(&self) -> RecordFuture<'_, RecordContents>;
     /// Stores a call in progress, or its new link, unless the result of the call of this id is stored.
     fn begin_call(
         &self,
@@ -625,65 +625,70 @@ pub trait Store: Send + Sync + 'static {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()>;
+    ) -> RecordFuture<'_, ()>;
     /// Deletes a call in progress.
-    fn end_call(&self, id: String) -> Stored<'_, ()>;
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()>;
     /// Writes the result of a call, which is no longer in progress; it survives a loss of power.
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()>;
     /// Deletes the result of a call and returns it, which survives a loss of power; `None` if another gateway was first.
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>>;
     /// Returns the result of a call, which stays stored.
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>>;
     /// Returns the calls without a waiting client that have not expired, of one deduplication key or all.
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>>;
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>>;
     /// Deletes expired calls.
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()>;
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()>;
     /// Returns the versions of those of these rows that exist.
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>>;
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>>;
     /// Returns `false` if certainly no other process has written since this was last asked.
-    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
+    fn has_changed_elsewhere(&self) -> RecordFuture<'_, bool> {
         async { Ok(true) }.boxed()
     }
     /// Stores an approval that is valid for a while, and was given at this time. It replaces one of the same key, unless
     /// that began later. Returns `true` if it is stored.
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool>;
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool>;
     /// Deletes expired approvals, and returns the others.
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>>;
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>>;
     /// Deletes the approvals of these keys.
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()>;
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()>;
     /// Returns the sealed values of rows, in the order of their ids or keys.
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>>;
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>>;
     /// Replaces the sealed values of the rows that are as before, and erases the earlier ones from the disk. Their versions
     /// stay, and nobody is told. Returns the number of rows.
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize>;
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize>;
     /// Deletes expired uses, and stores this one, which survives a loss of power. Returns `false` if the value was used
     /// before, or if the store holds [`MOST_USED`] values of its kind.
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool>;
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool>;
     /// Returns `true` if a value was used.
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool>;
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool>;
     /// Returns at most `most` links of the audit chain, from this number on.
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>>;
     /// Returns the latest `most` links with these numbers that match, the latest first.
     fn audit_matching(
         &self,
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>>;
+    ) -> RecordFuture<'_, Vec<AuditEntry>>;
     /// Returns the number of the last link of the audit chain; 0 if there is none.
-    fn audit_end(&self) -> Stored<'_, u64>;
+    fn audit_end(&self) -> RecordFuture<'_, u64>;
 
     /// Stores the facts learned about a server (JSON), by the server's key. The least recently updated servers are
     /// forgotten.
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp)
+    -> RecordFuture<'_, ()>;
     /// Returns the facts learned about a server.
-    fn learned(&self, server: String) -> Stored<'_, Option<String>>;
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>>;
 
     /// Returns at most `most` questions whose timeline may contain events that people were not told of, the oldest
     /// first.
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>>;
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>>;
     /// Queues messages of a question, and records the events that its people are told of.
-    fn notified(&self, notified: Notified) -> Stored<'_, ()>;
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()>;
     /// Takes due messages, and those with an expired lease, until `lease_end`. Each is taken once. Those of a channel in
     /// `busy`, or of a recipient on a channel, are left.
     fn take_notifications(
@@ -692,22 +697,22 @@ pub trait Store: Send + Sync + 'static {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>>;
+    ) -> RecordFuture<'_, Vec<Notification>>;
     /// Writes the result of an attempt; returns `false` if another sender has taken the message since.
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool>;
+    ) -> RecordFuture<'a, bool>;
     /// Queues a failed message again, to be retried until then; returns `false` if it has not failed.
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool>;
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool>;
     /// Returns at most `most` messages.
     fn notifications(
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>>;
+    ) -> RecordFuture<'_, Vec<Notification>>;
 }
 
 /// The key of an audit chain: without it, a changed chain cannot be made valid again.
@@ -741,11 +746,12 @@ pub fn is_keyed(hash: &str) -> bool {
 }
 
 /// Returns the number of the next link of the audit. The last one is what the database says.
-pub(crate) fn next_number(last: i64) -> Result<i64, StoreError> {
-    last.checked_add(1).ok_or_else(|| StoreError::Refused {
-        why: format!("the audit ends with the number {last}, after which there is none"),
-        next: "another program has written it: restore the record from a backup.".to_owned(),
-    })
+pub(crate) fn next_number(last: i64) -> Result<i64, RecordStoreError> {
+    last.checked_add(1)
+        .ok_or_else(|| RecordStoreError::Refused {
+            why: format!("the audit ends with the number {last}, after which there is none"),
+            next: "another program has written it: restore the record from a backup.".to_owned(),
+        })
 }
 
 /// Returns the hash of the next link, keyed if there is a key.

@@ -5,7 +5,7 @@
 
 use tokio::sync::mpsc;
 
-use super::{AuditEntry, Row, StoreError};
+use super::{AuditEntry, RecordStoreError, Row};
 
 /// The number of rows of one part.
 pub(super) const AT_ONCE: usize = 500;
@@ -14,23 +14,26 @@ const WAITING: usize = 4;
 
 /// A part of a record's contents, in the order in which it is written.
 #[derive(Debug)]
-pub struct RecordPart(pub(super) Part);
+pub struct RecordPart(pub(super) MovedPart);
 
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum MovedPart {
     /// Questions, the oldest first.
     Questions(Vec<Row>),
     /// Links of the audit, in order.
     Links(Vec<AuditEntry>),
     /// Rows of the table of this index in [`TABLES`], in order.
-    Rows { table: usize, rows: Vec<Vec<Cell>> },
+    Rows {
+        table: usize,
+        rows: Vec<Vec<ColumnValue>>,
+    },
     /// The end. Without it, the source has failed, and nothing is kept.
     End,
 }
 
 /// The value of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(super) enum ColumnValue {
     Nothing,
     Text(String),
     Number(i64),
@@ -52,12 +55,12 @@ pub fn record_parts() -> (PartSender, PartReceiver) {
 /// # Errors
 /// If one of the sides has failed.
 pub fn both_sides(
-    sent: Result<(), StoreError>,
-    received: Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    sent: Result<(), RecordStoreError>,
+    received: Result<(), RecordStoreError>,
+) -> Result<(), RecordStoreError> {
     match (sent, received) {
         (Ok(()), Ok(())) => Ok(()),
-        (Err(StoreError::Closed) | Ok(()), Err(fault)) | (Err(fault), _) => Err(fault),
+        (Err(RecordStoreError::Closed) | Ok(()), Err(fault)) | (Err(fault), _) => Err(fault),
     }
 }
 

@@ -135,7 +135,7 @@ impl Tried {
 
 /// A message that was taken to be sent. Only the sender that took it last may report its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken<'a> {
+pub struct TakenMessage<'a> {
     /// The message.
     pub id: &'a str,
     /// [`Notification::attempts`] when it was taken.

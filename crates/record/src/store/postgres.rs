@@ -52,17 +52,17 @@ pub use self::record::PostgresRecord;
 pub use self::replica::PostgresReplica;
 pub use self::settings::{AddressError, PasswordSource, PostgresSettings};
 pub use self::state_tables::PostgresTables;
-use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
-    OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall, SERVERS_LEARNED,
-    SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf, UnattendedCall,
-    UsedValue, Write, tell_left_out,
+    OpenFigures, Purge, RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow,
+    Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoredGrant, StoredOf,
+    UnattendedCall, UsedValue, Write, tell_left_out,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::encryption::{Encryption, random_id};
 use crate::used::UsedKind;
-use crate::{IdentityKey, Keys, stored_bytes};
+use crate::{IdentityKey, OwnKeys, stored_bytes};
 
 /// The number of links that are read at once, to select some of them.
 const LINKS_AT_ONCE: i64 = 1_000;
@@ -109,7 +109,7 @@ impl Postgres {
     /// Sets the keys of the values and of the audit's links. The record is opened only if they are its keys; a new record
     /// takes them.
     #[must_use]
-    pub fn with_keys(mut self, keys: &Keys) -> Self {
+    pub fn with_keys(mut self, keys: &OwnKeys) -> Self {
         self.encryption = Some(keys.encryption.clone());
         self.identity = Some(keys.identity.clone());
         self.keyed(keys.chain())
@@ -131,7 +131,7 @@ impl Postgres {
     ///
     /// # Errors
     /// If the database cannot be reached or used, or the keys are those of another record.
-    pub async fn ready(&self) -> Result<(), StoreError> {
+    pub async fn ready(&self) -> Result<(), RecordStoreError> {
         self.ready.get_or_try_init(|| self.open()).await?;
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Postgres {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
+    pub async fn keyed_contents(&self) -> Result<KeyedContents, RecordStoreError> {
         let row = self.database.row(&statements::KEYED_CONTENTS, &[]).await?;
         let count = |at| unsigned(&row, at);
         Ok(KeyedContents {
@@ -154,7 +154,7 @@ impl Postgres {
     ///
     /// # Errors
     /// If the database cannot be reached or used.
-    pub async fn planned_migration(&self) -> Result<String, StoreError> {
+    pub async fn planned_migration(&self) -> Result<String, RecordStoreError> {
         let client = self.database.connect().await?;
         migrations::planned(&client, self.database.settings().address()).await
     }
@@ -163,7 +163,7 @@ impl Postgres {
     ///
     /// # Errors
     /// If the database cannot be reached or used.
-    pub async fn is_unused(&self) -> Result<bool, StoreError> {
+    pub async fn is_unused(&self) -> Result<bool, RecordStoreError> {
         let client = self.database.connect().await?;
         let address = self.database.settings().address();
         if migrations::is_new(&client, address).await? {
@@ -177,7 +177,7 @@ impl Postgres {
         Ok(end == Some(0))
     }
 
-    async fn opened(&self) -> Result<&PostgresDatabase, StoreError> {
+    async fn opened(&self) -> Result<&PostgresDatabase, RecordStoreError> {
         self.ready().await?;
         Ok(&self.database)
     }
@@ -186,8 +186,8 @@ impl Postgres {
     async fn questions(
         &self,
         statement: &statements::Statement,
-        values: database::Values<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
+        values: database::StatementValues<'_>,
+    ) -> Result<Vec<Row>, RecordStoreError> {
         let rows = self.opened().await?.rows(statement, values).await?;
         rows.iter().map(read).collect()
     }
@@ -202,7 +202,7 @@ fn readable(row: &Columns) -> Option<Row> {
     found
 }
 
-fn read(row: &Columns) -> Result<Row, StoreError> {
+fn read(row: &Columns) -> Result<Row, RecordStoreError> {
     let team: Option<&str> = row.try_get("team")?;
     Ok(Row {
         id: row.try_get("id")?,
@@ -218,7 +218,7 @@ fn read(row: &Columns) -> Result<Row, StoreError> {
     })
 }
 
-fn read_call(row: &Columns) -> Result<FinishedCall, StoreError> {
+fn read_call(row: &Columns) -> Result<FinishedCall, RecordStoreError> {
     Ok(FinishedCall {
         id: row.try_get("id")?,
         binding: row.try_get("same")?,
@@ -227,7 +227,7 @@ fn read_call(row: &Columns) -> Result<FinishedCall, StoreError> {
     })
 }
 
-fn read_grant(row: &Columns) -> Result<StoredGrant, StoreError> {
+fn read_grant(row: &Columns) -> Result<StoredGrant, RecordStoreError> {
     Ok(StoredGrant {
         key: row.try_get("key")?,
         question: row.try_get("question")?,
@@ -239,7 +239,7 @@ fn read_grant(row: &Columns) -> Result<StoredGrant, StoreError> {
     })
 }
 
-fn read_link(row: &Columns) -> Result<AuditEntry, StoreError> {
+fn read_link(row: &Columns) -> Result<AuditEntry, RecordStoreError> {
     Ok(AuditEntry {
         number: unsigned(row, 0)?,
         entry: row.try_get(1)?,
@@ -249,7 +249,7 @@ fn read_link(row: &Columns) -> Result<AuditEntry, StoreError> {
 
 /// Reads a link with the columns by which it is found. If they are not those of its entry, its hash is wrong too: whoever has
 /// changed them hides it from a search, and the verification of the chain says so.
-fn read_whole_link(row: &Columns) -> Result<AuditEntry, StoreError> {
+fn read_whole_link(row: &Columns) -> Result<AuditEntry, RecordStoreError> {
     let link = read_link(row)?;
     let found_by = FoundBy {
         at: row.try_get(3)?,
@@ -263,12 +263,12 @@ fn read_whole_link(row: &Columns) -> Result<AuditEntry, StoreError> {
     Ok(AuditEntry { hash, ..link })
 }
 
-fn unsigned(row: &Columns, at: usize) -> Result<u64, StoreError> {
+fn unsigned(row: &Columns, at: usize) -> Result<u64, RecordStoreError> {
     let number: i64 = row.try_get(at)?;
     Ok(u64::try_from(number).unwrap_or(0))
 }
 
-fn time(row: &Columns, column: &str) -> Result<Timestamp, StoreError> {
+fn time(row: &Columns, column: &str) -> Result<Timestamp, RecordStoreError> {
     let millis: i64 = row.try_get(column)?;
     Ok(Timestamp::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
@@ -285,8 +285,8 @@ fn counted(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl Store for Postgres {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Postgres {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         let store = self.clone();
         // To its end, even if nobody waits for it any more.
         self.database
@@ -302,15 +302,15 @@ impl Store for Postgres {
             .boxed()
     }
 
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
         async move { Ok(self.questions(&statements::FIND, &[&id]).await?.pop()) }.boxed()
     }
 
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {
         async move { self.questions(&statements::BY_BINDING, &[&binding]).await }.boxed()
     }
 
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         async move {
             let statement = match query.filter {
                 Filter::Open => &statements::LIST_OPEN,
@@ -326,7 +326,7 @@ impl Store for Postgres {
             let (mut found, mut after) = (Vec::new(), query.page.after);
             while found.len() < most {
                 let limit = counted(at_once);
-                let values: database::Values<'_> = &[
+                let values: database::StatementValues<'_> = &[
                     &limit,
                     &after,
                     &matching.server,
@@ -352,7 +352,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {
         async move {
             let rows = self.opened().await?;
             let rows = rows.rows(&statements::OPEN_BY_SERVER, &[]).await?;
@@ -367,7 +367,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn size(&self) -> Stored<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<u64>> {
         async move {
             let row = self.opened().await?.row(&statements::SIZE, &[]).await?;
             Ok(Some(unsigned(&row, 0)?))
@@ -375,7 +375,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn waiting(&self) -> Stored<'_, usize> {
+    fn waiting(&self) -> RecordFuture<'_, usize> {
         async move {
             let row = self.opened().await?.row(&statements::WAITING, &[]).await?;
             Ok(usize::try_from(unsigned(&row, 0)?).unwrap_or(usize::MAX))
@@ -383,13 +383,14 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount> {
         async move {
             let database = self.opened().await?;
             let row = database
                 .row(&statements::WAITING_OF, &[&principal, &server])
                 .await?;
-            let count = |at| Ok::<_, StoreError>(usize::try_from(unsigned(&row, at)?).unwrap_or(0));
+            let count =
+                |at| Ok::<_, RecordStoreError>(usize::try_from(unsigned(&row, at)?).unwrap_or(0));
             Ok(OpenCount {
                 of_caller: count(0)?,
                 of_server: count(1)?,
@@ -398,7 +399,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>> {
         async move {
             let each = signed(stored_bytes::ROW);
             let database = self.opened().await?;
@@ -415,7 +416,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>> {
         async move {
             let database = self.opened().await?;
             let rows = database.rows(&statements::LEFT_OVER, &[]).await?;
@@ -424,7 +425,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>> {
         async move {
             let (now, most) = (millis(now), counted(most));
             let database = self.opened().await?;
@@ -434,7 +435,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize> {
         async move {
             let before = millis(purge.before);
             let database = self.opened().await?;
@@ -463,7 +464,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize> {
         async move {
             let before = millis(purge.before);
             let database = self.opened().await?;
@@ -478,7 +479,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn contents(&self) -> Stored<'_, RecordContents> {
+    fn contents(&self) -> RecordFuture<'_, RecordContents> {
         async move {
             let database = self.opened().await?;
             let row = database.row(&statements::CONTENTS, &[]).await?;
@@ -500,7 +501,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
         async move {
             let until = millis(call.until);
             self.opened()
@@ -515,12 +516,12 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         async move {
             // After a lost connection the same taker finds it again, and nobody else does.
             let taker = random_id()?;
             let database = self.opened().await?;
-            let values: database::Values<'_> = &[&id, &taker];
+            let values: database::StatementValues<'_> = &[&id, &taker];
             let rows = database.rows(&statements::TAKE_CALL, values).await?;
             let Some(call) = rows.first().map(read_call).transpose()? else {
                 return Ok(None);
@@ -535,7 +536,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         async move {
             let database = self.opened().await?;
             let rows = database.rows(&statements::STORED_CALL, &[&id]).await?;
@@ -550,10 +551,10 @@ impl Store for Postgres {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()> {
+    ) -> RecordFuture<'_, ()> {
         async move {
             let until = millis(until);
-            let values: database::Values<'_> =
+            let values: database::StatementValues<'_> =
                 &[&id, &binding, &running.owner, &running.link, &until];
             let database = self.opened().await?;
             database.execute(&statements::BEGIN_CALL, values).await?;
@@ -562,7 +563,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn end_call(&self, id: String) -> Stored<'_, ()> {
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
         async move {
             let database = self.opened().await?;
             database.execute(&statements::END_CALL, &[&id]).await?;
@@ -571,12 +572,16 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>> {
         async move {
             let now = millis(now);
             let database = self.opened().await?;
             let rows = database.rows(&statements::CALLS, &[&binding, &now]).await?;
-            let read = |row: &Columns| -> Result<UnattendedCall, StoreError> {
+            let read = |row: &Columns| -> Result<UnattendedCall, RecordStoreError> {
                 let owner: Option<String> = row.try_get(3)?;
                 let link = row.try_get(4)?;
                 Ok(UnattendedCall {
@@ -591,7 +596,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()> {
         async move {
             let now = millis(now);
             let database = self.opened().await?;
@@ -603,7 +608,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>> {
         async move {
             let database = self.opened().await?;
             let rows = database.rows(&statements::VERSIONS_NOW, &[&ids]).await?;
@@ -613,11 +618,16 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+    fn keep_learned(
+        &self,
+        server: String,
+        learned: String,
+        now: Timestamp,
+    ) -> RecordFuture<'_, ()> {
         async move {
             let (now, most) = (millis(now), counted(SERVERS_LEARNED));
             let database = self.opened().await?;
-            let values: database::Values<'_> = &[&server, &learned, &now];
+            let values: database::StatementValues<'_> = &[&server, &learned, &now];
             database.execute(&statements::KEEP_LEARNED, values).await?;
             let forget = &statements::FORGET_LEARNED;
             database.execute(forget, &[&most]).await?;
@@ -626,7 +636,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>> {
         async move {
             let database = self.opened().await?;
             let rows = database.rows(&statements::LEARNED, &[&server]).await?;
@@ -635,11 +645,11 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool> {
         async move {
             let (at, until) = (millis(grant.at), millis(grant.until));
             let given = millis(given);
-            let values: database::Values<'_> = &[
+            let values: database::StatementValues<'_> = &[
                 &grant.key,
                 &grant.question,
                 &grant.rule,
@@ -656,7 +666,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>> {
         async move {
             let now = millis(now);
             let database = self.opened().await?;
@@ -668,7 +678,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()> {
         async move {
             let database = self.opened().await?;
             database.execute(&statements::DROP_GRANTS, &[&keys]).await?;
@@ -677,30 +687,30 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>> {
         async move { sealed::sealed_rows(self.opened().await?, &query).await }.boxed()
     }
 
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize> {
         async move { sealed::reseal(self.opened().await?, &rows).await }.boxed()
     }
 
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         async move {
             let (now, until, most) = (millis(now), millis(used.until), counted(MOST_USED));
             let (kind, digest) = (used.kind.as_str(), used.digest.as_slice());
             let database = self.opened().await?;
             database.execute(&statements::EXPIRE_USED, &[&now]).await?;
             // Made again after a lost connection, it was used before: that is the safe side.
-            let values: database::Values<'_> = &[&kind, &digest, &until, &most];
+            let values: database::StatementValues<'_> = &[&kind, &digest, &until, &most];
             Ok(database.execute(&statements::USE, values).await? == 1)
         }
         .boxed()
     }
 
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {
         async move {
-            let values: database::Values<'_> = &[&kind.as_str(), &digest.as_slice()];
+            let values: database::StatementValues<'_> = &[&kind.as_str(), &digest.as_slice()];
             let database = self.opened().await?;
             let row = database.row(&statements::IS_USED, values).await?;
             Ok(row.try_get(0)?)
@@ -708,7 +718,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         async move {
             let (from, most) = (signed(from), counted(most));
             let database = self.opened().await?;
@@ -723,7 +733,7 @@ impl Store for Postgres {
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>> {
+    ) -> RecordFuture<'_, Vec<AuditEntry>> {
         async move {
             let database = self.opened().await?;
             let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
@@ -733,7 +743,7 @@ impl Store for Postgres {
             let mut found = Vec::new();
             // What the columns select is read in parts, and the rest of the conditions are checked here.
             while found.len() < most {
-                let values: database::Values<'_> = &[
+                let values: database::StatementValues<'_> = &[
                     &from,
                     &before,
                     &events,
@@ -762,7 +772,7 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn audit_end(&self) -> Stored<'_, u64> {
+    fn audit_end(&self) -> RecordFuture<'_, u64> {
         async move {
             let database = self.opened().await?;
             unsigned(&database.row(&statements::AUDIT_END, &[]).await?, 0)
@@ -770,11 +780,11 @@ impl Store for Postgres {
         .boxed()
     }
 
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>> {
         async move { outbox::untold(self.opened().await?, most).await }.boxed()
     }
 
-    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()> {
         async move { outbox::notified(self.opened().await?, notified).await }.boxed()
     }
 
@@ -784,24 +794,24 @@ impl Store for Postgres {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         async move { outbox::take(self.opened().await?, now, lease_end, most, busy).await }.boxed()
     }
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         async move { outbox::finish(self.opened().await?, taken, &tried, now).await }.boxed()
     }
 
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool> {
         async move {
             let (now, until) = (millis(now), millis(until));
             let database = self.opened().await?;
-            let values: database::Values<'_> = &[&id, &now, &until];
+            let values: database::StatementValues<'_> = &[&id, &now, &until];
             Ok(database.execute(&statements::NOTIFY_AGAIN, values).await? == 1)
         }
         .boxed()
@@ -811,7 +821,7 @@ impl Store for Postgres {
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         async move { outbox::list(self.opened().await?, &filter, most).await }.boxed()
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::StoreError;
+use super::RecordStoreError;
 
 /// A kind of shared value, and its division into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +16,12 @@ pub struct SharedEntity {
     /// Its name in the store.
     pub name: &'static str,
     /// The members that have a row for each entry. All others are one row.
-    lists: &'static [(&'static str, Entries)],
+    lists: &'static [(&'static str, EntryLayout)],
 }
 
 /// The form of a member with a row for each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entries {
+enum EntryLayout {
     /// An array of objects, each named by this member.
     Objects(&'static str),
     /// An array of pairs of a name and a value.
@@ -34,8 +34,8 @@ enum Entries {
 pub const BROWSERS: SharedEntity = SharedEntity {
     name: "browsers",
     lists: &[
-        ("logins", Entries::Objects("digest")),
-        ("sessions", Entries::Objects("digest")),
+        ("logins", EntryLayout::Objects("digest")),
+        ("sessions", EntryLayout::Objects("digest")),
     ],
 };
 
@@ -43,10 +43,10 @@ pub const BROWSERS: SharedEntity = SharedEntity {
 pub const LOGINS: SharedEntity = SharedEntity {
     name: "logins",
     lists: &[
-        ("sessions", Entries::Objects("digest")),
-        ("people", Entries::Members),
-        ("used_tokens", Entries::Pairs),
-        ("devices", Entries::Objects("digest")),
+        ("sessions", EntryLayout::Objects("digest")),
+        ("people", EntryLayout::Members),
+        ("used_tokens", EntryLayout::Pairs),
+        ("devices", EntryLayout::Objects("digest")),
     ],
 };
 
@@ -85,22 +85,22 @@ pub struct RowChanges {
 
 /// A change of rows: it gets the version, and the rows if the version is another than the known one. Nothing is written
 /// if it returns `None`.
-pub type RowChange<'c> = dyn FnMut(u64, Option<Vec<SharedRow>>) -> Option<RowChanges> + 'c;
+pub type SharedRowsChange<'c> = dyn FnMut(u64, Option<Vec<SharedRow>>) -> Option<RowChanges> + 'c;
 
 /// A store of shared values. Processes that share one see each other's changes at the next read, and a change is
 /// complete and survives a loss of power when its method returns.
 pub trait SharedRowStore: fmt::Debug + Send + Sync {
     /// Returns the version of a value, which grows with each change; 0 if there is none.
-    fn version(&self, entity: SharedEntity) -> Result<u64, StoreError>;
+    fn version(&self, entity: SharedEntity) -> Result<u64, RecordStoreError>;
     /// Returns the version and the rows of a value, in the order of their making.
-    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), StoreError>;
+    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), RecordStoreError>;
     /// Makes a change, one at a time in all processes, and returns the version afterwards.
     fn change(
         &self,
         entity: SharedEntity,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<u64, StoreError>;
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<u64, RecordStoreError>;
 }
 
 impl SharedEntity {
@@ -123,22 +123,24 @@ impl SharedEntity {
                 continue;
             };
             match (entries, list) {
-                (Entries::Objects(name), Value::Array(list)) => {
+                (EntryLayout::Objects(name), Value::Array(list)) => {
                     for entry in &list {
                         add(kind, entry.get(name)?.as_str()?, entry);
                     }
                 }
-                (Entries::Pairs, Value::Array(list)) => {
+                (EntryLayout::Pairs, Value::Array(list)) => {
                     for entry in &list {
                         add(kind, entry.get(0)?.as_str()?, entry);
                     }
                 }
-                (Entries::Members, Value::Object(list)) => {
+                (EntryLayout::Members, Value::Object(list)) => {
                     for (name, entry) in &list {
                         add(kind, name, entry);
                     }
                 }
-                (Entries::Objects(_) | Entries::Pairs | Entries::Members, _) => return None,
+                (EntryLayout::Objects(_) | EntryLayout::Pairs | EntryLayout::Members, _) => {
+                    return None;
+                }
             }
         }
         add("", "", &Value::Object(members));
@@ -155,8 +157,8 @@ impl SharedEntity {
                 Some((row.key.1.clone(), value))
             });
             let list = match entries {
-                Entries::Members => Value::Object(parsed.collect::<Option<_>>()?),
-                Entries::Objects(_) | Entries::Pairs => {
+                EntryLayout::Members => Value::Object(parsed.collect::<Option<_>>()?),
+                EntryLayout::Objects(_) | EntryLayout::Pairs => {
                     let values = parsed.map(|entry| Some(entry?.1));
                     Value::Array(values.collect::<Option<_>>()?)
                 }

@@ -1,7 +1,7 @@
 //! A store in one SQLite file, which several gateways of one person may share. WAL: writes survive a kill of the
 //! process at any point.
 //!
-//! Everything runs on a thread that may wait for the disk, except a [write inline](Store::write_inline): the calling
+//! Everything runs on a thread that may wait for the disk, except a [write inline](RecordStore::write_inline): the calling
 //! thread makes it if it takes some tens of microseconds, less than a thread switch.
 
 /// The questions that this server asked without a rule, and on which nobody acted.
@@ -42,18 +42,18 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{ErrorCode, Params, Row as Columns};
 
 pub use self::copy::CopiedRecord;
-use self::file::File;
+use self::file::SqliteFile;
 pub use self::state_tables::{EarlierFile, StateTables};
-use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
-    ListQuery, OpenCount, OpenFigures, Purge, RecordContents, ResealedRow, Row, RunningCall,
-    SERVERS_LEARNED, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant, StoredOf,
-    UnattendedCall, UsedValue, Write, tell_left_out,
+    ListQuery, OpenCount, OpenFigures, Purge, RecordContents, RecordFuture, RecordStore,
+    RecordStoreError, ResealedRow, Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow,
+    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
-use crate::{Keys, stored_bytes};
+use crate::{OwnKeys, stored_bytes};
 use questions::{counted, millis, signed};
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params, team";
@@ -115,7 +115,7 @@ const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
 /// A store in one SQLite file.
 pub struct Sqlite {
     // One connection: SQLite has one writer, and a queue in front of it is fairer than its busy loop.
-    file: Arc<Mutex<File>>,
+    file: Arc<Mutex<SqliteFile>>,
 }
 
 /// The suffix of SQLite's log, and those of all files that it has beside a database.
@@ -133,7 +133,7 @@ impl Sqlite {
     /// Creates a store in this file, which is opened on demand.
     pub fn at(path: &Path) -> Self {
         Self {
-            file: Arc::new(Mutex::new(File::at(path))),
+            file: Arc::new(Mutex::new(SqliteFile::at(path))),
         }
     }
 
@@ -162,7 +162,7 @@ impl Sqlite {
 
     /// Sets the keys of the values and of the audit's links.
     #[must_use]
-    pub fn with_keys(self, keys: &Keys) -> Self {
+    pub fn with_keys(self, keys: &OwnKeys) -> Self {
         lock(&self.file).encryption = Some(keys.encryption.clone());
         self.keyed(keys.chain())
     }
@@ -178,7 +178,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If it cannot be opened or read.
-    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
+    pub async fn keyed_contents(&self) -> Result<KeyedContents, RecordStoreError> {
         self.on_file(|file| {
             let count = |row: &Columns<'_>, index| {
                 row.get(index)
@@ -197,14 +197,14 @@ impl Sqlite {
     }
 
     /// Opens the file, which is created if there is none, and migrates it to this version's schema.
-    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+    pub async fn open(path: &Path) -> Result<Self, RecordStoreError> {
         let store = Self::at(path);
         store.ready().await?;
         Ok(store)
     }
 
     /// Opens the file, unless it is open.
-    pub async fn ready(&self) -> Result<(), StoreError> {
+    pub async fn ready(&self) -> Result<(), RecordStoreError> {
         self.on_file(|file| file.connection().map(drop)).await
     }
 
@@ -212,7 +212,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub async fn close(self) -> Result<(), StoreError> {
+    pub async fn close(self) -> Result<(), RecordStoreError> {
         self.on_file(|file| {
             file.connection()?;
             file.close()
@@ -223,8 +223,8 @@ impl Sqlite {
     /// Runs `work` with the file, on a thread that may block.
     fn on_file<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut File) -> Result<T, StoreError> + Send + 'static,
-    ) -> Stored<'static, T> {
+        work: impl FnOnce(&mut SqliteFile) -> Result<T, RecordStoreError> + Send + 'static,
+    ) -> RecordFuture<'static, T> {
         let file = self.file.clone();
         async move {
             match tokio::task::spawn_blocking(move || work(&mut lock(&file))).await {
@@ -244,12 +244,12 @@ impl Sqlite {
         &self,
         text: String,
         values: impl Params + Send + 'static,
-    ) -> Stored<'static, Vec<Row>> {
+    ) -> RecordFuture<'static, Vec<Row>> {
         self.on_file(move |file| all(file, &text, values, read))
     }
 }
 
-impl From<rusqlite::Error> for StoreError {
+impl From<rusqlite::Error> for RecordStoreError {
     fn from(error: rusqlite::Error) -> Self {
         let fault = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy) => DatabaseFault::Busy,
@@ -262,18 +262,18 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
+fn lock(file: &Mutex<SqliteFile>) -> MutexGuard<'_, SqliteFile> {
     // A panic elsewhere leaves no transaction open: it is rolled back when dropped.
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns all results of a query.
 fn all<T>(
-    file: &mut File,
+    file: &mut SqliteFile,
     text: &str,
     values: impl Params,
-    read: impl Fn(&Columns<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
+    read: impl Fn(&Columns<'_>) -> Result<T, RecordStoreError>,
+) -> Result<Vec<T>, RecordStoreError> {
     let mut statement = file.connection()?.prepare_cached(text)?;
     let mut rows = statement.query(values)?;
     let mut found = Vec::new();
@@ -292,8 +292,8 @@ fn readable(row: &Columns<'_>) -> Option<Row> {
     found
 }
 
-fn read(row: &Columns<'_>) -> Result<Row, StoreError> {
-    let text = |column| -> Result<&str, StoreError> {
+fn read(row: &Columns<'_>) -> Result<Row, RecordStoreError> {
+    let text = |column| -> Result<&str, RecordStoreError> {
         let value = row.get_ref(column)?;
         Ok(value.as_str().map_err(rusqlite::Error::from)?)
     };
@@ -313,13 +313,13 @@ fn read(row: &Columns<'_>) -> Result<Row, StoreError> {
     })
 }
 
-fn time(row: &Columns<'_>, column: &str) -> Result<Timestamp, StoreError> {
+fn time(row: &Columns<'_>, column: &str) -> Result<Timestamp, RecordStoreError> {
     let millis: i64 = row.get(column)?;
     Ok(Timestamp::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
-impl Store for Sqlite {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Sqlite {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         self.on_file(move |file| {
             let done = file.write_group(&wanted)?;
             file.tidy_when_due();
@@ -327,7 +327,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, StoreError>> {
+    fn write_inline(&self, wanted: &[Write]) -> Option<Result<Vec<bool>, RecordStoreError>> {
         let waits = |write: &Write| write.survives() == Crash::Machine;
         if wanted.iter().any(waits) {
             return None;
@@ -340,11 +340,11 @@ impl Store for Sqlite {
         file.unless_busy(|file| file.write_group(wanted))
     }
 
-    fn sync(&self) -> Stored<'_, ()> {
-        self.on_file(File::sync_log)
+    fn sync(&self) -> RecordFuture<'_, ()> {
+        self.on_file(SqliteFile::sync_log)
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>> {
         self.on_file(|file| {
             all(file, STORED_BYTES, [signed(stored_bytes::ROW)], |row| {
                 let bytes: i64 = row.get(2)?;
@@ -357,11 +357,11 @@ impl Store for Sqlite {
         })
     }
 
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>> {
         self.on_file(|file| all(file, LEFT_OVER, [], |row| Ok(row.get(0)?)))
     }
 
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
         let rows = self.rows(
             format!("SELECT {COLUMNS} FROM question WHERE id = ?1"),
             [id],
@@ -369,18 +369,18 @@ impl Store for Sqlite {
         async move { Ok(rows.await?.pop()) }.boxed()
     }
 
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {
         self.rows(
             format!("SELECT {COLUMNS} FROM question WHERE same = ?1 AND delivered = 0 ORDER BY asked_at, id LIMIT 100"),
             [binding],
         )
     }
 
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         self.on_file(move |file| file.list(&query))
     }
 
-    fn waiting(&self) -> Stored<'_, usize> {
+    fn waiting(&self) -> RecordFuture<'_, usize> {
         self.on_file(|file| {
             let text = "SELECT count(*) FROM question WHERE open = 1";
             let count: i64 = file.connection()?.query_row(text, [], |row| row.get(0))?;
@@ -388,7 +388,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount> {
         self.on_file(move |file| {
             let mut statement = file.connection()?.prepare_cached(WAITING_OF)?;
             let counts = statement.query_row((principal, server), |row| {
@@ -402,7 +402,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>> {
         let text = format!("SELECT {COLUMNS} FROM question {DUE}");
         let values = (millis(now), counted(most));
         self.on_file(move |file| {
@@ -411,7 +411,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize> {
         async move {
             let messages = purge.clone();
             let deleted = self.on_file(move |file| file.purge_notifications(&messages));
@@ -437,7 +437,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize> {
         self.on_file(move |file| {
             let values = (millis(purge.before), purge.principal, purge.unanswered_of);
             let count = |row: &Columns<'_>| row.get::<_, i64>(0);
@@ -446,7 +446,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn contents(&self) -> Stored<'_, RecordContents> {
+    fn contents(&self) -> RecordFuture<'_, RecordContents> {
         self.on_file(|file| {
             let contents = file.connection()?.query_row(CONTENTS, [], |row| {
                 let number = |column| {
@@ -477,35 +477,39 @@ impl Store for Sqlite {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()> {
+    ) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.begin_call(&id, &binding, &running, until))
     }
 
-    fn end_call(&self, id: String) -> Stored<'_, ()> {
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.end_call(&id))
     }
 
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.keep_call(&call))
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.on_file(move |file| file.take_call(&id))
     }
 
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.on_file(move |file| file.stored_call(&id))
     }
 
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>> {
         self.on_file(move |file| file.calls(binding.as_deref(), now))
     }
 
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.expire_calls(now))
     }
 
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>> {
         self.on_file(move |file| {
             let text =
                 "SELECT id, version FROM question WHERE id IN (SELECT value FROM json_each(?1))";
@@ -516,11 +520,16 @@ impl Store for Sqlite {
         })
     }
 
-    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
-        self.on_file(File::has_changed_elsewhere)
+    fn has_changed_elsewhere(&self) -> RecordFuture<'_, bool> {
+        self.on_file(SqliteFile::has_changed_elsewhere)
     }
 
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+    fn keep_learned(
+        &self,
+        server: String,
+        learned: String,
+        now: Timestamp,
+    ) -> RecordFuture<'_, ()> {
         self.on_file(move |file| {
             let connection = file.connection()?;
             let keep = "INSERT OR REPLACE INTO learned (server, learned, at) VALUES (?1, ?2, ?3)";
@@ -530,42 +539,42 @@ impl Store for Sqlite {
         })
     }
 
-    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>> {
         self.on_file(move |file| {
             let text = "SELECT learned FROM learned WHERE server = ?1";
             Ok(all(file, text, [server], |row| Ok(row.get(0)?))?.pop())
         })
     }
 
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool> {
         self.on_file(move |file| file.keep_grant(&grant, given))
     }
 
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>> {
         self.on_file(move |file| file.grants(now))
     }
 
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         self.on_file(move |file| file.use_once(&used, now))
     }
 
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {
         self.on_file(move |file| file.is_used(kind, digest))
     }
 
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.drop_grants(&keys))
     }
 
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>> {
         self.on_file(move |file| file.sealed_rows(&query))
     }
 
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize> {
         self.on_file(move |file| file.reseal(&rows))
     }
 
-    fn audit_end(&self) -> Stored<'_, u64> {
+    fn audit_end(&self) -> RecordFuture<'_, u64> {
         self.on_file(|file| {
             let connection = file.connection()?;
             let last: i64 = connection.query_row(AUDIT_END, [], |row| row.get(0))?;
@@ -573,17 +582,17 @@ impl Store for Sqlite {
         })
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         let text =
             "SELECT number, entry, hash FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2";
         self.on_file(move |file| all(file, text, (signed(from), counted(most)), audit::read_link))
     }
 
-    fn open_figures(&self) -> Stored<'_, OpenFigures> {
-        self.on_file(File::open_figures)
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {
+        self.on_file(SqliteFile::open_figures)
     }
 
-    fn size(&self) -> Stored<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<u64>> {
         self.on_file(|file| file.size().map(Some))
     }
 
@@ -592,15 +601,15 @@ impl Store for Sqlite {
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>> {
+    ) -> RecordFuture<'_, Vec<AuditEntry>> {
         self.on_file(move |file| file.audit_matching(&filter, within, most))
     }
 
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>> {
         self.on_file(move |file| file.untold(most))
     }
 
-    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()> {
         self.on_file(move |file| file.write_notified(&notified))
     }
 
@@ -610,21 +619,21 @@ impl Store for Sqlite {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.on_file(move |file| file.take_notifications(now, lease_end, most, &busy))
     }
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         let (id, attempts) = (taken.id.to_owned(), taken.attempts);
         self.on_file(move |file| file.finish_notification(&id, attempts, &tried, now))
     }
 
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool> {
         self.on_file(move |file| file.notify_again(&id, now, until))
     }
 
@@ -632,7 +641,7 @@ impl Store for Sqlite {
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.on_file(move |file| file.notifications(&filter, most))
     }
 }

@@ -5,7 +5,7 @@
 //! process is killed before. Code that leaves writes behind checks for [room](Writer::has_room) before it begins
 //! something new, and waits for the store if there is none: nothing that was begun is ever dropped.
 //!
-//! An awaited write is made by the calling thread itself if the store [can](Store::write_inline) and no other write is
+//! An awaited write is made by the calling thread itself if the store [can](RecordStore::write_inline) and no other write is
 //! running: the queue then goes to the store together with it. A thread switch takes longer than such a write.
 //!
 //! Reads see all writes queued before them: they wait until those are written.
@@ -20,11 +20,11 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
-use super::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents,
-    ResealedRow, Row, RunningCall, SealedQuery, SealedRow, Store, StoreError, Stored, StoredGrant,
-    StoredOf, UnattendedCall, UsedValue, Write,
+    RecordFuture, RecordStore, RecordStoreError, ResealedRow, Row, RunningCall, SealedQuery,
+    SealedRow, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::ended_question::{self, EndObserver};
@@ -44,12 +44,12 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A queue in front of a store, which is itself a store.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWriter>,
 }
 
-struct Shared {
-    store: Arc<dyn Store>,
-    queue: Mutex<Queue>,
+struct SharedWriter {
+    store: Arc<dyn RecordStore>,
+    queue: Mutex<WriteQueue>,
     news: Notify,
     /// `true` once nothing more is queued.
     closed: AtomicBool,
@@ -61,8 +61,8 @@ struct Shared {
     clippy::struct_excessive_bools,
     reason = "they say different things about different parts of the queue"
 )]
-struct Queue {
-    waiting: VecDeque<Entry>,
+struct WriteQueue {
+    waiting: VecDeque<QueuedWrite>,
     /// `true` if a write in it is awaited.
     urgent: bool,
     /// `true` if a part of it is being written.
@@ -73,16 +73,16 @@ struct Queue {
     failing: bool,
 }
 
-struct Entry {
+struct QueuedWrite {
     write: Write,
     /// The receiver of the result; none if it was left behind.
-    waits: Waits,
+    waits: WriteReceiver,
 }
 
 impl Writer {
     /// Creates a writer in front of this store. Must be called in a tokio runtime, which runs its task.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        let shared = Arc::new(Shared {
+    pub fn new(store: Arc<dyn RecordStore>) -> Self {
+        let shared = Arc::new(SharedWriter {
             store,
             queue: Mutex::default(),
             news: Notify::new(),
@@ -111,7 +111,7 @@ impl Writer {
             return;
         };
         let is_first = queue.waiting.is_empty() && !queue.is_watched;
-        queue.waiting.push_back(Entry { write, waits: None });
+        queue.waiting.push_back(QueuedWrite { write, waits: None });
         drop(queue);
         if is_first {
             self.shared.news.notify_one();
@@ -119,7 +119,7 @@ impl Writer {
     }
 
     /// Waits until everything queued before is written.
-    pub async fn flush(&self) -> Result<(), StoreError> {
+    pub async fn flush(&self) -> Result<(), RecordStoreError> {
         let idle = {
             let queue = self.shared.queue();
             queue.waiting.is_empty() && !queue.writing
@@ -139,7 +139,7 @@ impl Drop for Writer {
     }
 }
 
-impl Queue {
+impl WriteQueue {
     /// Merges a change into the queued write of the same row; returns it if there is none.
     fn joined(&mut self, write: Write) -> Option<Write> {
         let Write::Change(mut changes) = write else {
@@ -164,7 +164,7 @@ impl Queue {
     }
 }
 
-impl Entry {
+impl QueuedWrite {
     /// Returns the row of this id if this writes only that row.
     fn last_of(&mut self, id: &str) -> Option<(&mut Row, &mut Vec<String>)> {
         match &mut self.write {
@@ -178,8 +178,8 @@ impl Entry {
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl SharedWriter {
+    fn queue(&self) -> MutexGuard<'_, WriteQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,12 +195,12 @@ impl Shared {
     fn queue_awaited(
         &self,
         writes: Vec<Write>,
-    ) -> Vec<oneshot::Receiver<Result<bool, StoreError>>> {
+    ) -> Vec<oneshot::Receiver<Result<bool, RecordStoreError>>> {
         let mut queue = self.queue();
         queue.urgent |= !writes.is_empty();
         let queued = writes.into_iter().map(|write| {
             let (tell, told) = oneshot::channel();
-            queue.waiting.push_back(Entry {
+            queue.waiting.push_back(QueuedWrite {
                 write,
                 waits: Some(tell),
             });
@@ -210,7 +210,10 @@ impl Shared {
     }
 
     /// Takes the queue's head; `None` if a write is running, or the queue is empty.
-    fn take_head(&self, fits: impl FnOnce(&Queue) -> bool) -> Option<(Vec<Write>, Vec<Waits>)> {
+    fn take_head(
+        &self,
+        fits: impl FnOnce(&WriteQueue) -> bool,
+    ) -> Option<(Vec<Write>, Vec<WriteReceiver>)> {
         let mut queue = self.queue();
         if queue.writing || queue.waiting.is_empty() || !fits(&queue) {
             return None;
@@ -222,7 +225,7 @@ impl Shared {
     }
 
     /// Ends the write, and puts unwritten entries back at the queue's head.
-    fn put_back(&self, left: Vec<Entry>) {
+    fn put_back(&self, left: Vec<QueuedWrite>) {
         let mut queue = self.queue();
         queue.writing = false;
         for entry in left.into_iter().rev() {
@@ -233,7 +236,7 @@ impl Shared {
 
     /// Writes the queue on the calling thread if it is short; otherwise the writer's task does.
     fn write_inline(&self) {
-        let fits = |queue: &Queue| !queue.failing && queue.waiting.len() <= INLINE_BATCH;
+        let fits = |queue: &WriteQueue| !queue.failing && queue.waiting.len() <= INLINE_BATCH;
         if let Some((writes, waits)) = self.take_head(fits) {
             match self.store.write_inline(&writes) {
                 Some(Ok(done)) => {
@@ -273,9 +276,9 @@ impl Shared {
     }
 
     /// Returns the entries that are not awaited and could not be written, to be retried.
-    async fn write_one_by_one(&self, entries: Vec<Entry>) -> Vec<Entry> {
+    async fn write_one_by_one(&self, entries: Vec<QueuedWrite>) -> Vec<QueuedWrite> {
         let mut left = Vec::new();
-        for Entry { write, waits } in entries {
+        for QueuedWrite { write, waits } in entries {
             let write = Arc::new(vec![write]);
             match (self.store.write(write.clone()).await, waits) {
                 (Ok(done), waits) => {
@@ -294,20 +297,21 @@ impl Shared {
 }
 
 /// The receiver of a write's result, if any.
-type Waits = Option<oneshot::Sender<Result<bool, StoreError>>>;
+type WriteReceiver = Option<oneshot::Sender<Result<bool, RecordStoreError>>>;
 
-fn entries_of(writes: Vec<Write>, waits: Vec<Waits>) -> Vec<Entry> {
+fn entries_of(writes: Vec<Write>, waits: Vec<WriteReceiver>) -> Vec<QueuedWrite> {
     let both = writes.into_iter().zip(waits);
-    both.map(|(write, waits)| Entry { write, waits }).collect()
+    both.map(|(write, waits)| QueuedWrite { write, waits })
+        .collect()
 }
 
-fn tell_all(done: Vec<bool>, waits: Vec<Waits>) {
+fn tell_all(done: Vec<bool>, waits: Vec<WriteReceiver>) {
     for (done, waits) in done.into_iter().zip(waits) {
         tell(waits, Ok(done));
     }
 }
 
-fn tell(waits: Waits, done: Result<bool, StoreError>) {
+fn tell(waits: WriteReceiver, done: Result<bool, RecordStoreError>) {
     match waits {
         // The receiver may be gone.
         Some(waits) => drop(waits.send(done)),
@@ -319,7 +323,7 @@ fn tell(waits: Waits, done: Result<bool, StoreError>) {
     }
 }
 
-async fn run(shared: Arc<Shared>) {
+async fn run(shared: Arc<SharedWriter>) {
     loop {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
@@ -349,7 +353,7 @@ async fn run(shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl SharedWriter {
     /// Completes when a queued write is awaited.
     async fn urgent_change(&self) {
         loop {
@@ -361,8 +365,8 @@ impl Shared {
     }
 }
 
-impl Store for Writer {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Writer {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         // Queued now, in this order, and written now if that is short; awaited later.
         let told = self.shared.queue_awaited(Arc::unwrap_or_clone(wanted));
         self.shared.write_inline();
@@ -380,11 +384,11 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn sync(&self) -> Stored<'_, ()> {
+    fn sync(&self) -> RecordFuture<'_, ()> {
         self.shared.store.sync()
     }
 
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+    fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
         async move {
             self.flush().await?;
             self.shared.store.find(id).await
@@ -392,7 +396,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {
         async move {
             self.flush().await?;
             self.shared.store.by_binding(binding).await
@@ -400,7 +404,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn list(&self, query: ListQuery) -> Stored<'_, Vec<Row>> {
+    fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         async move {
             self.flush().await?;
             self.shared.store.list(query).await
@@ -408,7 +412,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn waiting(&self) -> Stored<'_, usize> {
+    fn waiting(&self) -> RecordFuture<'_, usize> {
         async move {
             self.flush().await?;
             self.shared.store.waiting().await
@@ -416,7 +420,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn waiting_of(&self, principal: String, server: Option<String>) -> Stored<'_, OpenCount> {
+    fn waiting_of(&self, principal: String, server: Option<String>) -> RecordFuture<'_, OpenCount> {
         async move {
             self.flush().await?;
             self.shared.store.waiting_of(principal, server).await
@@ -424,7 +428,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn stored_bytes(&self) -> Stored<'_, Vec<StoredOf>> {
+    fn stored_bytes(&self) -> RecordFuture<'_, Vec<StoredOf>> {
         async move {
             self.flush().await?;
             self.shared.store.stored_bytes().await
@@ -432,7 +436,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
+    fn left_over(&self) -> RecordFuture<'_, Vec<String>> {
         async move {
             self.flush().await?;
             self.shared.store.left_over().await
@@ -440,7 +444,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> RecordFuture<'_, Vec<Row>> {
         async move {
             self.flush().await?;
             self.shared.store.due(now, most).await
@@ -448,7 +452,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn purge(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purge(&self, purge: Purge) -> RecordFuture<'_, usize> {
         async move {
             self.flush().await?;
             self.shared.store.purge(purge).await
@@ -456,7 +460,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn purgeable(&self, purge: Purge) -> Stored<'_, usize> {
+    fn purgeable(&self, purge: Purge) -> RecordFuture<'_, usize> {
         async move {
             self.flush().await?;
             self.shared.store.purgeable(purge).await
@@ -464,7 +468,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn contents(&self) -> Stored<'_, RecordContents> {
+    fn contents(&self) -> RecordFuture<'_, RecordContents> {
         async move {
             self.flush().await?;
             self.shared.store.contents().await
@@ -472,15 +476,15 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
         self.shared.store.keep_call(call)
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.shared.store.take_call(id)
     }
 
-    fn stored_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
+    fn stored_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
         self.shared.store.stored_call(id)
     }
 
@@ -490,23 +494,27 @@ impl Store for Writer {
         binding: String,
         running: RunningCall,
         until: Timestamp,
-    ) -> Stored<'_, ()> {
+    ) -> RecordFuture<'_, ()> {
         self.shared.store.begin_call(id, binding, running, until)
     }
 
-    fn end_call(&self, id: String) -> Stored<'_, ()> {
+    fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
         self.shared.store.end_call(id)
     }
 
-    fn calls(&self, binding: Option<String>, now: Timestamp) -> Stored<'_, Vec<UnattendedCall>> {
+    fn calls(
+        &self,
+        binding: Option<String>,
+        now: Timestamp,
+    ) -> RecordFuture<'_, Vec<UnattendedCall>> {
         self.shared.store.calls(binding, now)
     }
 
-    fn expire_calls(&self, now: Timestamp) -> Stored<'_, ()> {
+    fn expire_calls(&self, now: Timestamp) -> RecordFuture<'_, ()> {
         self.shared.store.expire_calls(now)
     }
 
-    fn versions(&self, ids: Vec<String>) -> Stored<'_, Vec<(String, u64)>> {
+    fn versions(&self, ids: Vec<String>) -> RecordFuture<'_, Vec<(String, u64)>> {
         async move {
             self.flush().await?;
             self.shared.store.versions(ids).await
@@ -514,39 +522,44 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn has_changed_elsewhere(&self) -> Stored<'_, bool> {
+    fn has_changed_elsewhere(&self) -> RecordFuture<'_, bool> {
         self.shared.store.has_changed_elsewhere()
     }
 
-    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+    fn keep_learned(
+        &self,
+        server: String,
+        learned: String,
+        now: Timestamp,
+    ) -> RecordFuture<'_, ()> {
         self.shared.store.keep_learned(server, learned, now)
     }
 
-    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+    fn learned(&self, server: String) -> RecordFuture<'_, Option<String>> {
         self.shared.store.learned(server)
     }
 
-    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> Stored<'_, bool> {
+    fn keep_grant(&self, grant: StoredGrant, given: Timestamp) -> RecordFuture<'_, bool> {
         self.shared.store.keep_grant(grant, given)
     }
 
-    fn grants(&self, now: Timestamp) -> Stored<'_, Vec<StoredGrant>> {
+    fn grants(&self, now: Timestamp) -> RecordFuture<'_, Vec<StoredGrant>> {
         self.shared.store.grants(now)
     }
 
-    fn use_once(&self, used: UsedValue, now: Timestamp) -> Stored<'_, bool> {
+    fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         self.shared.store.use_once(used, now)
     }
 
-    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> Stored<'_, bool> {
+    fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {
         self.shared.store.is_used(kind, digest)
     }
 
-    fn drop_grants(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    fn drop_grants(&self, keys: Vec<String>) -> RecordFuture<'_, ()> {
         self.shared.store.drop_grants(keys)
     }
 
-    fn sealed_rows(&self, query: SealedQuery) -> Stored<'_, Vec<SealedRow>> {
+    fn sealed_rows(&self, query: SealedQuery) -> RecordFuture<'_, Vec<SealedRow>> {
         async move {
             self.flush().await?;
             self.shared.store.sealed_rows(query).await
@@ -554,7 +567,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn reseal(&self, rows: Vec<ResealedRow>) -> Stored<'_, usize> {
+    fn reseal(&self, rows: Vec<ResealedRow>) -> RecordFuture<'_, usize> {
         async move {
             self.flush().await?;
             self.shared.store.reseal(rows).await
@@ -562,7 +575,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn audit_end(&self) -> Stored<'_, u64> {
+    fn audit_end(&self) -> RecordFuture<'_, u64> {
         async move {
             self.flush().await?;
             self.shared.store.audit_end().await
@@ -570,7 +583,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
+    fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         async move {
             self.flush().await?;
             self.shared.store.audit(from, most).await
@@ -578,7 +591,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn open_figures(&self) -> Stored<'_, OpenFigures> {
+    fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {
         async move {
             self.flush().await?;
             self.shared.store.open_figures().await
@@ -586,7 +599,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn size(&self) -> Stored<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<u64>> {
         self.shared.store.size()
     }
 
@@ -595,7 +608,7 @@ impl Store for Writer {
         filter: AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Stored<'_, Vec<AuditEntry>> {
+    ) -> RecordFuture<'_, Vec<AuditEntry>> {
         async move {
             self.flush().await?;
             let store = &self.shared.store;
@@ -604,7 +617,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn untold(&self, most: usize) -> Stored<'_, Vec<Untold>> {
+    fn untold(&self, most: usize) -> RecordFuture<'_, Vec<Untold>> {
         async move {
             self.flush().await?;
             self.shared.store.untold(most).await
@@ -612,7 +625,7 @@ impl Store for Writer {
         .boxed()
     }
 
-    fn notified(&self, notified: Notified) -> Stored<'_, ()> {
+    fn notified(&self, notified: Notified) -> RecordFuture<'_, ()> {
         self.shared.store.notified(notified)
     }
 
@@ -622,7 +635,7 @@ impl Store for Writer {
         lease_end: Timestamp,
         most: usize,
         busy: Vec<String>,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.shared
             .store
             .take_notifications(now, lease_end, most, busy)
@@ -630,14 +643,14 @@ impl Store for Writer {
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         self.shared.store.finish_notification(taken, tried, now)
     }
 
-    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> Stored<'_, bool> {
+    fn notify_again(&self, id: String, now: Timestamp, until: Timestamp) -> RecordFuture<'_, bool> {
         self.shared.store.notify_again(id, now, until)
     }
 
@@ -645,7 +658,7 @@ impl Store for Writer {
         &self,
         filter: NotificationFilter,
         most: usize,
-    ) -> Stored<'_, Vec<Notification>> {
+    ) -> RecordFuture<'_, Vec<Notification>> {
         self.shared.store.notifications(filter, most)
     }
 }

@@ -10,10 +10,10 @@ use mcp_elicit_policy::quorum::{
 };
 use serde_json::Value;
 
-use super::{ActDetails, COMMENT, ENTERED, Sealed, Team, TeamAct, digest_of};
-use crate::audit::{self, ActEvent, Entry, Event, Member};
+use super::{ActDetails, COMMENT, ENTERED, SealedText, Team, TeamAct, digest_of};
+use crate::audit::{self, ActEvent, EntryText, Event, Member};
 use crate::row::{RowChange, Stepped};
-use crate::store::{Change, Crash, Row, StoreError};
+use crate::store::{Change, Crash, RecordStoreError, Row};
 use crate::{Record, RecordError, associated_data};
 
 /// The effect of an action: the next row.
@@ -92,7 +92,7 @@ impl Record {
         let text = act.text().or(comment.filter(|_| decided.is_some()));
         if let Some(text) = text {
             let sealed = self.sealed(&row.id, COMMENT, by.person, text)?;
-            next.comments.push(Sealed {
+            next.comments.push(SealedText {
                 is_note: !matches!(act, TeamAct::Comment { .. }),
                 on: decided,
                 version: quorum.version(),
@@ -181,7 +181,7 @@ impl Record {
             };
             let reason = in_audit.filter(|_| matches!(act, TeamAct::Decline { .. }));
             let named = |entry: String| {
-                Entry::continued(entry)
+                EntryText::continued(entry)
                     .with_some(Member::Channel, channel)
                     .with_some(Member::Comment, reason.as_deref())
                     .into_text()
@@ -238,7 +238,7 @@ impl Record {
 }
 
 fn unreadable(error: serde_json::Error) -> RecordError {
-    StoreError::from(error).into()
+    RecordStoreError::from(error).into()
 }
 
 /// Returns the person's outcome with which the row ends, and its actor. Answers are represented by their content, which

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Team;
 use crate::audit::{Details, Event};
-use crate::commit::Effect;
+use crate::commit::CommitEffect;
 use crate::store::{Change, Crash, Row};
 use crate::{Record, RecordError, associated_data};
 
@@ -173,7 +173,7 @@ impl Record {
             audit: Vec::new(),
             survives: Crash::Process,
         };
-        self.commit_team(&row.id, change, Effect::Changed, || ())
+        self.commit_team(&row.id, change, CommitEffect::Changed, || ())
             .await?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
 
-use crate::audit::{Entry, Event, Member};
+use crate::audit::{EntryText, Event, Member};
 use crate::{Record, RecordError};
 
 /// An event of the rules for the audit, besides those of questions.
@@ -107,8 +107,8 @@ impl RulesEvent {
     }
 
     /// Returns the audit entry; `approved_by` are the people who acted on the event's question.
-    fn entry(&self, now: Timestamp, approved_by: Option<&str>) -> Entry {
-        let entry = Entry::new(self.event(), now);
+    fn entry(&self, now: Timestamp, approved_by: Option<&str>) -> EntryText {
+        let entry = EntryText::new(self.event(), now);
         let entry = match self {
             Self::Loaded {
                 digest,
@@ -165,10 +165,10 @@ impl RulesEvent {
 }
 
 fn of_call(
-    entry: Entry,
+    entry: EntryText,
     [rule, server, principal]: [&String; 3],
     call: Option<&(CallKind, String)>,
-) -> Entry {
+) -> EntryText {
     entry
         .with(Member::Server, server.as_str())
         .with(Member::Principal, principal.as_str())

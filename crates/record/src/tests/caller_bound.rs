@@ -122,7 +122,7 @@ fn is_refused_at_server(asked: &Result<String, RecordError>) -> bool {
     matches!(asked, Err(RecordError::TooManyOpen { limit, of_server: true }) if *limit == MAX_OPEN_OF_SERVER)
 }
 
-async fn one_server_leaves_room(store: Arc<dyn Store>, durability: Durability) {
+async fn one_server_leaves_room(store: Arc<dyn RecordStore>, durability: Durability) {
     let record = record(store);
     let question = |number: usize| asked(&format!("Who? {number}"));
     let ask = async |server: &str, caller: &str, number: usize| {

@@ -53,7 +53,7 @@ async fn a_result_is_found_once_by_the_same_call_of_the_same_caller() {
 #[tokio::test]
 async fn a_result_outlives_its_session_and_its_gateway_sealed() {
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::unshared().unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
@@ -79,7 +79,7 @@ async fn a_result_outlives_its_session_and_its_gateway_sealed() {
 #[tokio::test]
 async fn of_two_gateways_one_gets_the_result() {
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::unshared().unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
@@ -179,7 +179,7 @@ struct Two {
 impl Two {
     async fn start() -> Self {
         let below: Arc<Memory> = Arc::default();
-        let keys = Keys::random().unwrap();
+        let keys = OwnKeys::random().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let lock_file = LockFile::acquire(folder.path()).unwrap();
@@ -293,7 +293,7 @@ async fn task(record: &Arc<Record>, who: &SessionIdentity, id: &str) -> FoundTas
 #[tokio::test]
 async fn a_task_is_found_by_every_gateway_for_its_caller_until_its_time_is_over() {
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::unshared().unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))

@@ -119,7 +119,7 @@ async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_who
     let asked = at_rounds_client("When?");
     let who = local();
     let again = record.create(&who, &asked, SessionKey(2), &second, Durability::BeforeSeen);
-    let expected = Recorded {
+    let expected = RecordedQuestion {
         id: left,
         answered: true,
         refused: false,
@@ -300,7 +300,7 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
 /// Returns a record whose sessions deliver the answers held for them.
 async fn delivering() -> (Arc<Failing>, Arc<Record>) {
     let below: Arc<Failing> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let record = Record::new(below.clone(), keys, LockFile::unshared().unwrap(), clock);
     let record = Arc::new(record.with_delivering_sessions());
     record.check_presence().await.unwrap();

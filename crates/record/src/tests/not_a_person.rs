@@ -7,7 +7,7 @@ use super::*;
 use crate::store::{AuditEntry, Filter, ListQuery, Page, Sqlite};
 
 /// Returns the audit's events of questions, as JSON.
-async fn events(store: &dyn Store) -> Vec<serde_json::Value> {
+async fn events(store: &dyn RecordStore) -> Vec<serde_json::Value> {
     let links = audit::read(store).await.unwrap();
     let read = |link: &AuditEntry| serde_json::from_str(&link.entry).unwrap();
     links.iter().map(read).collect()

@@ -12,7 +12,7 @@ fn at(millis: u64) -> Timestamp {
 }
 
 /// Writes an event for each of these times.
-async fn write(store: &dyn Store, times: impl Iterator<Item = u64>) {
+async fn write(store: &dyn RecordStore, times: impl Iterator<Item = u64>) {
     let note = |at| Write::Note(format!(r#"{{"at":{at},"event":"login","by":"page"}}"#));
     store
         .write(Arc::new(times.map(note).collect()))
@@ -21,10 +21,10 @@ async fn write(store: &dyn Store, times: impl Iterator<Item = u64>) {
 }
 
 /// Returns a record, its store, and the key of its audit, with an event in each millisecond.
-async fn recorded() -> (Record, Arc<dyn Store>, ChainKey) {
-    let keys = Keys::random().unwrap();
+async fn recorded() -> (Record, Arc<dyn RecordStore>, ChainKey) {
+    let keys = OwnKeys::random().unwrap();
     let key = keys.chain();
-    let store: Arc<dyn Store> = Arc::new(Memory::keyed(key.clone()));
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::keyed(key.clone()));
     write(&*store, 1..=EVENTS).await;
     let lock = LockFile::unshared().unwrap();
     (Record::new(store.clone(), keys, lock, clock), store, key)
@@ -144,8 +144,8 @@ async fn links_that_are_deleted_while_they_are_read_are_left_out() {
 async fn nothing_is_deleted_that_shows_that_the_audit_was_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
-    let keys = Keys::random().unwrap();
-    let store: Arc<dyn Store> = Arc::new(Sqlite::at(&path).keyed(keys.chain()));
+    let keys = OwnKeys::random().unwrap();
+    let store: Arc<dyn RecordStore> = Arc::new(Sqlite::at(&path).keyed(keys.chain()));
     write(&*store, 1..=EVENTS).await;
     let sql = |text: &str| {
         let file = rusqlite::Connection::open(&path).unwrap();

@@ -48,7 +48,7 @@ async fn taken_again(record: &Arc<Record>, asked: &NewQuestion, id: &str) -> Vec
             Durability::BeforeSeen,
         )
         .await;
-    let expected = Recorded {
+    let expected = RecordedQuestion {
         id: id.to_owned(),
         answered: true,
         refused: true,

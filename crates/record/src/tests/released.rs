@@ -13,7 +13,7 @@ use crate::store::fault_injection::Failing;
 #[tokio::test]
 async fn an_answer_whose_question_is_released_while_it_is_written_is_not_late() {
     let below: Arc<Failing> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let record = Record::new(below.clone(), keys, LockFile::unshared().unwrap(), clock);
     let record = Arc::new(record.with_delivering_sessions());
     let (tell, _told) = mpsc::unbounded_channel();

@@ -9,8 +9,8 @@ use crate::stored_bytes::{StorageLimit, StorageLimits};
 /// The most bytes of a caller: ten questions with arguments of 10,000 bytes.
 const OF_CALLER: u64 = 118_000;
 
-fn bounded(store: Arc<dyn Store>, clock: fn() -> Timestamp) -> Arc<Record> {
-    let keys = Keys::random().unwrap();
+fn bounded(store: Arc<dyn RecordStore>, clock: fn() -> Timestamp) -> Arc<Record> {
+    let keys = OwnKeys::random().unwrap();
     let lock_file = LockFile::unshared().unwrap();
     let record = Record::new(store, keys, lock_file, clock);
     Arc::new(record.with_storage_limits(StorageLimits {
@@ -21,7 +21,7 @@ fn bounded(store: Arc<dyn Store>, clock: fn() -> Timestamp) -> Arc<Record> {
 }
 
 /// Returns an empty store of each kind that is in one process.
-async fn stores(folder: &tempfile::TempDir) -> [Arc<dyn Store>; 2] {
+async fn stores(folder: &tempfile::TempDir) -> [Arc<dyn RecordStore>; 2] {
     let sqlite = Sqlite::open(&folder.path().join("record.db")).await;
     [Arc::new(Memory::default()), Arc::new(sqlite.unwrap())]
 }
@@ -72,7 +72,7 @@ fn limit_of(asked: &Result<String, RecordError>) -> Option<StorageLimit> {
     }
 }
 
-async fn is_bounded(store: Arc<dyn Store>, durability: Durability) {
+async fn is_bounded(store: Arc<dyn RecordStore>, durability: Durability) {
     let record = bounded(store.clone(), clock);
     for number in 0..10 {
         ask(&record, "key-1", number, durability).await.unwrap();
@@ -238,7 +238,7 @@ async fn a_server_that_takes_its_questions_back_fills_nobodys_record() {
 
 #[tokio::test]
 async fn arguments_that_are_too_long_are_left_out_and_their_length_is_kept() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let record = bounded(store, clock);
     let (tell, _told) = mpsc::unbounded_channel();
     let who = of("s", "key-1");
@@ -298,8 +298,8 @@ async fn arguments_that_are_too_long_are_left_out_and_their_length_is_kept() {
 /// Neither a list entry nor the audit has the long names of fields, or the long description that a server gives of itself.
 #[tokio::test]
 async fn long_names_of_fields_and_long_descriptions_are_cut() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let keys = Keys::random().unwrap();
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
+    let keys = OwnKeys::random().unwrap();
     let record = Arc::new(Record::new(
         store.clone(),
         keys,

@@ -472,8 +472,13 @@ static NOW: AtomicU64 = AtomicU64::new(1_000);
 async fn reminders_and_escalations_are_done_once_and_the_deadline_is_no_act() {
     let clock = || Timestamp::from_millis(NOW.load(Ordering::Relaxed));
     let lock = || LockFile::unshared().unwrap();
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
-    let record = Arc::new(Record::new(store, Keys::random().unwrap(), lock(), clock));
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
+    let record = Arc::new(Record::new(
+        store,
+        OwnKeys::random().unwrap(),
+        lock(),
+        clock,
+    ));
     let (id, _told) = create(&record, &asked_of("r1")).await;
     record.sweep().await.unwrap();
     NOW.store(3_100, Ordering::Relaxed);
@@ -741,7 +746,7 @@ async fn the_values_of_arguments_that_may_be_changed_are_stored_sealed_only() {
     let arguments = serde_json::json!({"volume": VALUE}).to_string();
     let field = serde_json::json!({"type": "string", "title": "volume", "default": VALUE});
     let schema = serde_json::json!({"type": "object", "properties": {"/volume": field}, "required": ["/volume"]});
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let below: Arc<Memory> = Arc::default();
     let with_keys = || {
         let lock = LockFile::unshared().unwrap();

@@ -23,8 +23,8 @@ fn pass(span: Duration) {
     NOW.set(NOW.get() + u64::try_from(span.as_millis()).unwrap());
 }
 
-fn at_stopped(store: Arc<dyn Store>) -> Arc<Record> {
-    let keys = Keys::random().unwrap();
+fn at_stopped(store: Arc<dyn RecordStore>) -> Arc<Record> {
+    let keys = OwnKeys::random().unwrap();
     Arc::new(Record::new(
         store,
         keys,
@@ -55,7 +55,11 @@ async fn answered(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuesti
     id
 }
 
-async fn again(record: &Arc<Record>, who: &SessionIdentity, asked: &NewQuestion) -> Recorded {
+async fn again(
+    record: &Arc<Record>,
+    who: &SessionIdentity,
+    asked: &NewQuestion,
+) -> RecordedQuestion {
     let (tell, _told) = mpsc::unbounded_channel();
     let recorded = record
         .create(who, asked, SessionKey(9), &tell, Durability::BeforeSeen)
@@ -91,7 +95,7 @@ async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
 /// The gateway that asks decides how long an answer is kept, whichever gateway delivers it.
 #[tokio::test]
 async fn the_gateway_that_asked_says_how_long_an_answer_is_kept() {
-    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let store: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let asks = at_stopped(store.clone());
     let id = answered(&asks, &local(), &long("Who?")).await;
     let shorter = Record::new(
@@ -183,7 +187,7 @@ async fn the_mode_is_data_and_not_looked_for_in_text() {
 async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
     let folder = tempfile::tempdir().unwrap();
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
@@ -235,7 +239,7 @@ async fn questions_that_ended_long_ago_are_deleted() {
 async fn of_two_gateways_one_takes_a_question_over() {
     let folder = tempfile::tempdir().unwrap();
     let below: Arc<Memory> = Arc::default();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let open = || {
         let lock_file = LockFile::acquire(folder.path()).unwrap();
         Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))

@@ -15,7 +15,7 @@ use mcp_elicit_inbox::direct_record;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::KeyFileError;
 use mcp_elicit_record::audit::{Details, Event};
-use mcp_elicit_record::store::StoreError;
+use mcp_elicit_record::store::RecordStoreError;
 use serde_json::{Map, Value};
 
 mod open;
@@ -519,7 +519,7 @@ fn failed(fault: InboxError) -> Failure {
                 .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
         }
         InboxError::Record { folder, source } => {
-            let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreError>()) {
+            let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<RecordStoreError>()) {
                 (Some(fault), _) => fault.remedy(),
                 (None, Some(fault)) => fault.remedy(),
                 (None, None) => None,

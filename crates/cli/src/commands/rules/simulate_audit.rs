@@ -13,7 +13,7 @@ use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::rules::{DecisionKind, Recall};
 use mcp_elicit_record::audit::{AuditedEvent, ChainVerifier, Event, Member};
-use mcp_elicit_record::store::{AuditEntry, ChainKey, StoreError};
+use mcp_elicit_record::store::{AuditEntry, ChainKey, RecordStoreError};
 use mcp_elicit_record::{LockFile, Record, clock};
 use serde_json::{Map, Value, json};
 
@@ -303,7 +303,7 @@ async fn try_all(
     Ok(exit_of(broken.unwrap_or_else(|| chain.finish())))
 }
 
-fn unreadable(fault: StoreError) -> Failure {
+fn unreadable(fault: RecordStoreError) -> Failure {
     Failure::usage("the record cannot be read").because(fault)
 }
 

@@ -15,7 +15,7 @@ use mcp_elicit_core::question::{CallSummary, TeamPlan};
 use mcp_elicit_core::wire::meta;
 use mcp_elicit_record::store::{Filter, Memory, Page, Row};
 use mcp_elicit_record::{
-    Durability, Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock,
+    Durability, LockFile, OwnKeys, Record, ServerIdentity, SessionIdentity, Verdict, clock,
 };
 use mcp_elicit_relay::RelaySettings;
 use mcp_elicit_relay::decisions::{
@@ -334,7 +334,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
     let app = app.with_state(seen.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
     let server = HttpUpstream::new(&HttpTarget::new(url), 1 << 20, repeating).unwrap();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let record = Record::new(
         Arc::new(Memory::default()),
         keys,

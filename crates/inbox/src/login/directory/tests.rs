@@ -7,7 +7,7 @@ use mcp_elicit_policy::quorum::{Act, Denied, Quorum, QuorumState, QuorumStep};
 use mcp_elicit_policy::rules::{AskedPeople, Plan};
 use mcp_elicit_record::store::Memory;
 use mcp_elicit_record::team::Team;
-use mcp_elicit_record::{Keys, LockFile, Record, clock};
+use mcp_elicit_record::{LockFile, OwnKeys, Record, clock};
 
 use super::*;
 use crate::login::table::{Admission, Lifetimes};
@@ -74,7 +74,7 @@ impl Rig {
         let team = Team::new("two", "r", caller, &plan, Vec::new(), HOUR);
         let lease = LockFile::unshared().unwrap();
         let store = Arc::new(Memory::default());
-        let record = Record::new(store, Keys::random().unwrap(), lease, clock::now);
+        let record = Record::new(store, OwnKeys::random().unwrap(), lease, clock::now);
         let record = Arc::new(record);
         let asked = sample::raised_for(&record, Some(team.to_plan().unwrap()));
         let row = record.find(&asked.await.unwrap()).await.unwrap().unwrap();

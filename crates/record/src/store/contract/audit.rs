@@ -12,7 +12,7 @@ fn entry(at: u64, event: &str, id: &str, more: serde_json::Value) -> String {
     entry.to_string()
 }
 
-async fn write(store: &dyn Store, entries: Vec<String>) {
+async fn write(store: &dyn RecordStore, entries: Vec<String>) {
     let notes = entries.into_iter().map(Write::Note).collect();
     store.write(Arc::new(notes)).await.unwrap();
 }
@@ -21,7 +21,7 @@ fn numbers(links: &[AuditEntry]) -> Vec<u64> {
     links.iter().map(|link| link.number).collect()
 }
 
-pub(super) async fn selects(store: &dyn Store) {
+pub(super) async fn selects(store: &dyn RecordStore) {
     let by = |by: &str| serde_json::json!({"by": by});
     write(
         store,
@@ -148,7 +148,7 @@ pub(super) async fn selects(store: &dyn Store) {
     }
 }
 
-pub(super) async fn groups(store: &dyn Store) {
+pub(super) async fn groups(store: &dyn RecordStore) {
     let asked = |number: u64| {
         let id = format!("q{number}");
         let target = serde_json::json!({"target": "deploy", "rule": "ops", "approval": true});
@@ -227,7 +227,7 @@ pub(super) async fn groups(store: &dyn Store) {
     assert_eq!(events.older, Some(end - 2));
 }
 
-pub(super) async fn purges(store: &dyn Store) {
+pub(super) async fn purges(store: &dyn RecordStore) {
     let entries = |range: std::ops::Range<u64>| {
         let entry = |at| entry(at, "asked", &format!("p{at}"), serde_json::json!({}));
         range.map(entry).collect::<Vec<_>>()

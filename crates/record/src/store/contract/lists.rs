@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 
 use super::super::{
-    Body, Filter, ListKeys, ListQuery, Matching, Memory, Page, Row, SearchWord, Sqlite, Store,
+    Body, Filter, ListKeys, ListQuery, Matching, Memory, Page, RecordStore, Row, SearchWord, Sqlite,
 };
 use super::{SingleWrites as _, acted, change, row, team_row};
 
@@ -16,7 +16,7 @@ fn with(id: &str, at: u64, edit: impl FnOnce(&mut Body)) -> Row {
     row
 }
 
-async fn listed(store: &dyn Store, query: ListQuery) -> Vec<String> {
+async fn listed(store: &dyn RecordStore, query: ListQuery) -> Vec<String> {
     let rows = store.list(query).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
@@ -32,7 +32,7 @@ fn words(text: &str) -> Matching {
     }
 }
 
-async fn insert(store: &dyn Store, rows: impl IntoIterator<Item = Row>) {
+async fn insert(store: &dyn RecordStore, rows: impl IntoIterator<Item = Row>) {
     for row in rows {
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
@@ -40,7 +40,7 @@ async fn insert(store: &dyn Store, rows: impl IntoIterator<Item = Row>) {
 
 /// `damage` runs SQL on the table `question`.
 pub(super) async fn leaves_out_what_it_cannot_read(
-    store: &dyn Store,
+    store: &dyn RecordStore,
     damage: impl Fn(&str) -> String,
 ) {
     insert(store, ["a", "b", "c", "d"].map(|id| row(id, 1))).await;
@@ -74,7 +74,7 @@ pub(super) async fn leaves_out_what_it_cannot_read(
     assert!(store.find("b".to_owned()).await.is_err());
 }
 
-pub(super) async fn filters(store: &dyn Store) {
+pub(super) async fn filters(store: &dyn RecordStore) {
     let rows = [
         row("a", 1),
         with("b", 2, |body| body.server = "billing".to_owned()),
@@ -145,7 +145,7 @@ pub(super) async fn filters(store: &dyn Store) {
     assert_eq!(listed(store, ended).await, ["a"]);
 }
 
-pub(super) async fn searches(store: &dyn Store) {
+pub(super) async fn searches(store: &dyn RecordStore) {
     let message = |id: &str, at: u64, text: &str| {
         let text = text.to_owned();
         with(id, at, |body| body.message = text)
@@ -238,7 +238,7 @@ pub(super) async fn searches(store: &dyn Store) {
 }
 
 /// Pages of a person's questions, which are under several keys, each once and in order.
-pub(super) async fn pages_of_a_person(store: &dyn Store) {
+pub(super) async fn pages_of_a_person(store: &dyn RecordStore) {
     let mut keys = ListKeys::default();
     keys.add_addressee(&Addressee::Group("ops".to_owned()));
     keys.add_caller("ada");
@@ -282,7 +282,7 @@ fn row_of_others(number: u64) -> Row {
 }
 
 /// More questions than a search brings into order have the word: they are read in the order of the list.
-pub(super) async fn a_common_word(store: &dyn Store) {
+pub(super) async fn a_common_word(store: &dyn RecordStore) {
     const COUNT: u64 = 5_200;
     let write = |number: u64| super::super::Write::Insert {
         row: Box::new(row(&format!("q{number:05}"), number)),

@@ -4,7 +4,7 @@ use super::super::outbox::{Notification, NotificationState, Notified};
 use super::*;
 
 /// Of two gateways that plan messages at once, the slower one takes nothing back that people were told of.
-pub(super) async fn counts_what_people_were_told_of_up(store: &dyn Store) {
+pub(super) async fn counts_what_people_were_told_of_up(store: &dyn RecordStore) {
     let mut asked = team_row("q", 1, "ops", "ada");
     store
         .insert(asked.clone(), "asked".to_owned())
@@ -38,7 +38,7 @@ pub(super) async fn counts_what_people_were_told_of_up(store: &dyn Store) {
 }
 
 /// Messages of busy channels, and of busy recipients, are left; the others are taken.
-pub(super) async fn leaves_messages_of_busy_channels(store: &dyn Store) {
+pub(super) async fn leaves_messages_of_busy_channels(store: &dyn RecordStore) {
     store
         .insert(team_row("q", 1, "ops", "ada"), "asked".to_owned())
         .await

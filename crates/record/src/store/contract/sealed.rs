@@ -14,7 +14,7 @@ fn query(table: SealedTable, newest: &[u8], after: &str) -> SealedQuery {
     }
 }
 
-async fn read(store: &dyn Store, table: SealedTable, newest: &[u8]) -> Vec<SealedRow> {
+async fn read(store: &dyn RecordStore, table: SealedTable, newest: &[u8]) -> Vec<SealedRow> {
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
         let page = store.sealed_rows(query(table, newest, &after)).await;
@@ -42,7 +42,7 @@ fn anew(before: &SealedRow, value: &[u8]) -> ResealedRow {
     ResealedRow { before, after }
 }
 
-pub(super) async fn seals_anew(store: &dyn Store) {
+pub(super) async fn seals_anew(store: &dyn RecordStore) {
     let key = Encryption::with_key(&[1; 32]);
     let newest = key.newest().unwrap().beginning();
     let value = key.seal("a.arguments", "{}").unwrap();

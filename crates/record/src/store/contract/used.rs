@@ -15,7 +15,7 @@ fn used(kind: UsedKind, number: usize, until: u64) -> UsedValue {
 }
 
 /// A value counts once until its time, for every process that has the store open.
-pub(super) async fn counts_once(store: &dyn Store, beside: &dyn Store) {
+pub(super) async fn counts_once(store: &dyn RecordStore, beside: &dyn RecordStore) {
     let at = Timestamp::from_millis;
     let (slack, login) = (UsedKind::SlackSignature, UsedKind::Login);
     let of = |number| used(slack, number, 5_000);
@@ -40,7 +40,7 @@ pub(super) async fn counts_once(store: &dyn Store, beside: &dyn Store) {
 }
 
 /// If there is no room, nothing new counts, and what was used stays used.
-pub(super) async fn refuses_what_it_cannot_hold(store: &dyn Store) {
+pub(super) async fn refuses_what_it_cannot_hold(store: &dyn RecordStore) {
     let at = Timestamp::from_millis;
     let slack = UsedKind::SlackSignature;
     assert!(

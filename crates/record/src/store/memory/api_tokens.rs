@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use super::super::StoreError;
+use super::super::RecordStoreError;
 use super::super::api_tokens::{Added, ApiToken, ApiTokenStore, BlockedCaller, MOST, seconds};
 use super::Memory;
 
@@ -25,7 +25,7 @@ impl Tokens {
 }
 
 impl ApiTokenStore for Memory {
-    fn add(&self, token: &ApiToken) -> Result<Added, StoreError> {
+    fn add(&self, token: &ApiToken) -> Result<Added, RecordStoreError> {
         Ok(self.with(|inner| {
             let table = &mut inner.tokens;
             if table.tokens.len() >= MOST {
@@ -39,22 +39,22 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn tokens(&self) -> Result<Vec<ApiToken>, StoreError> {
+    fn tokens(&self) -> Result<Vec<ApiToken>, RecordStoreError> {
         Ok(self.with(|inner| inner.tokens.tokens.clone()))
     }
 
-    fn find(&self, id: &str) -> Result<Option<ApiToken>, StoreError> {
+    fn find(&self, id: &str) -> Result<Option<ApiToken>, RecordStoreError> {
         Ok(self.with(|inner| inner.tokens.find(id).cloned()))
     }
 
-    fn count_named(&self, name: &str) -> Result<usize, StoreError> {
+    fn count_named(&self, name: &str) -> Result<usize, RecordStoreError> {
         Ok(self.with(|inner| {
             let all = inner.tokens.tokens.iter();
             all.filter(|token| token.name == name).count()
         }))
     }
 
-    fn of_person(&self, person: &str) -> Result<Vec<String>, StoreError> {
+    fn of_person(&self, person: &str) -> Result<Vec<String>, RecordStoreError> {
         Ok(self.with(|inner| {
             let all = inner.tokens.tokens.iter();
             let theirs = all.filter(|token| token.person() == Some(person));
@@ -62,7 +62,7 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, RecordStoreError> {
         Ok(self.with(|inner| {
             let known = inner.tokens.find(id);
             let Some(token) = known.filter(|token| token.revoked_at.is_none()) else {
@@ -73,12 +73,12 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn remove(&self, id: &str) -> Result<(), StoreError> {
+    fn remove(&self, id: &str) -> Result<(), RecordStoreError> {
         self.with(|inner| inner.tokens.tokens.retain(|token| token.id != id));
         Ok(())
     }
 
-    fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
+    fn prune(&self, now: Timestamp) -> Result<usize, RecordStoreError> {
         Ok(self.with(|inner| {
             let all = &mut inner.tokens.tokens;
             let before = all.len();
@@ -87,7 +87,7 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), RecordStoreError> {
         self.with(|inner| {
             if let Some(token) = inner.tokens.find(id) {
                 token.used_at = token.used_at.max(Some(seconds(now)));
@@ -96,7 +96,7 @@ impl ApiTokenStore for Memory {
         Ok(())
     }
 
-    fn block(&self, caller: &BlockedCaller) -> Result<Added, StoreError> {
+    fn block(&self, caller: &BlockedCaller) -> Result<Added, RecordStoreError> {
         Ok(self.with(|inner| {
             let table = &mut inner.tokens;
             if table.is_blocked(&caller.issuer, &caller.subject) {
@@ -110,7 +110,7 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         Ok(self.with(|inner| {
             let blocked = &mut inner.tokens.blocked;
             let before = blocked.len();
@@ -119,11 +119,11 @@ impl ApiTokenStore for Memory {
         }))
     }
 
-    fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
+    fn blocked(&self) -> Result<Vec<BlockedCaller>, RecordStoreError> {
         Ok(self.with(|inner| inner.tokens.blocked.clone()))
     }
 
-    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         Ok(self.with(|inner| inner.tokens.is_blocked(issuer, subject)))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use crate::store::outbox::{
-    Notification, NotificationFilter, NotificationState, Notified, Taken, Tried,
+    Notification, NotificationFilter, NotificationState, Notified, TakenMessage, Tried,
 };
 use crate::store::{Purge, Row};
 
@@ -79,7 +79,12 @@ impl Outbox {
         taken
     }
 
-    pub(super) fn finish(&mut self, taken: Taken<'_>, tried: &Tried, now: Timestamp) -> bool {
+    pub(super) fn finish(
+        &mut self,
+        taken: TakenMessage<'_>,
+        tried: &Tried,
+        now: Timestamp,
+    ) -> bool {
         let held = |one: &&mut Notification| {
             one.attempts == taken.attempts && one.state == NotificationState::Sending
         };

@@ -1,13 +1,16 @@
 //! Sealed values in memory.
 
-use super::super::{ResealedRow, SealedQuery, SealedRow, SealedTable, StoreError};
-use super::Inner;
+use super::super::{RecordStoreError, ResealedRow, SealedQuery, SealedRow, SealedTable};
+use super::MemoryTables;
 use crate::encryption::sealed_texts;
 use crate::store::Row;
 
-impl Inner {
+impl MemoryTables {
     /// Returns the sealed values of rows, by id or key.
-    pub(super) fn sealed_rows(&self, query: &SealedQuery) -> Result<Vec<SealedRow>, StoreError> {
+    pub(super) fn sealed_rows(
+        &self,
+        query: &SealedQuery,
+    ) -> Result<Vec<SealedRow>, RecordStoreError> {
         let mut found = Vec::new();
         match query.table {
             SealedTable::Questions => {
@@ -36,7 +39,7 @@ impl Inner {
     }
 
     /// Changes a row that is as before; returns `false` for any other.
-    pub(super) fn reseal(&mut self, change: &ResealedRow) -> Result<bool, StoreError> {
+    pub(super) fn reseal(&mut self, change: &ResealedRow) -> Result<bool, RecordStoreError> {
         match &change.after {
             SealedRow::Question {
                 id,
@@ -84,7 +87,7 @@ impl Inner {
     }
 }
 
-fn question(row: &Row) -> Result<SealedRow, StoreError> {
+fn question(row: &Row) -> Result<SealedRow, RecordStoreError> {
     let team = row.team.as_ref().map(serde_json::to_string).transpose()?;
     Ok(SealedRow::Question {
         id: row.id.clone(),

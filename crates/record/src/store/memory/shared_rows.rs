@@ -1,17 +1,19 @@
 //! Shared values, in memory.
 
-use super::super::StoreError;
-use super::super::shared_rows::{RowChange, RowChanges, SharedEntity, SharedRow, SharedRowStore};
+use super::super::RecordStoreError;
+use super::super::shared_rows::{
+    RowChanges, SharedEntity, SharedRow, SharedRowStore, SharedRowsChange,
+};
 use super::Memory;
 
 /// One value.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedValueRows {
     version: u64,
     rows: Vec<SharedRow>,
 }
 
-impl Shared {
+impl SharedValueRows {
     fn write(&mut self, changes: RowChanges) {
         self.rows.retain(|row| !changes.removed.contains(&row.key));
         for row in changes.written {
@@ -24,14 +26,14 @@ impl Shared {
 }
 
 impl SharedRowStore for Memory {
-    fn version(&self, entity: SharedEntity) -> Result<u64, StoreError> {
+    fn version(&self, entity: SharedEntity) -> Result<u64, RecordStoreError> {
         Ok(self.with(|inner| {
             let shared = inner.shared.get(entity.name);
             shared.map_or(0, |shared| shared.version)
         }))
     }
 
-    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), StoreError> {
+    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), RecordStoreError> {
         Ok(self.with(|inner| {
             let shared = inner.shared.get(entity.name);
             shared.map_or((0, Vec::new()), |shared| {
@@ -44,8 +46,8 @@ impl SharedRowStore for Memory {
         &self,
         entity: SharedEntity,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<u64, StoreError> {
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<u64, RecordStoreError> {
         Ok(self.with(|inner| {
             let shared = inner.shared.entry(entity.name).or_default();
             let rows = (shared.version != known).then(|| shared.rows.clone());

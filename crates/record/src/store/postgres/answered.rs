@@ -17,31 +17,31 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 /// Makes connections as `C` does, each with a limit on the time in which the server answers.
 #[derive(Clone, Copy)]
-pub(super) struct Answered<C> {
+pub(super) struct AnsweredWithin<C> {
     pub(super) connect: C,
     /// The longest time after the last bytes that were sent in which nothing comes.
     pub(super) within: Duration,
 }
 
-impl<S, C: MakeTlsConnect<S>> MakeTlsConnect<S> for Answered<C>
+impl<S, C: MakeTlsConnect<S>> MakeTlsConnect<S> for AnsweredWithin<C>
 where
     C::TlsConnect: Send + 'static,
     <C::TlsConnect as TlsConnect<S>>::Future: Send + 'static,
     <C::TlsConnect as TlsConnect<S>>::Stream: Send,
 {
     type Stream = AnsweredStream<C::Stream>;
-    type TlsConnect = Answered<C::TlsConnect>;
+    type TlsConnect = AnsweredWithin<C::TlsConnect>;
     type Error = C::Error;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Self::TlsConnect, C::Error> {
-        Ok(Answered {
+        Ok(AnsweredWithin {
             connect: self.connect.make_tls_connect(domain)?,
             within: self.within,
         })
     }
 }
 
-impl<S, C: TlsConnect<S>> TlsConnect<S> for Answered<C>
+impl<S, C: TlsConnect<S>> TlsConnect<S> for AnsweredWithin<C>
 where
     C::Future: Send + 'static,
     C::Stream: Send,

@@ -22,8 +22,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row as Columns};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::super::{DatabaseError, DatabaseFault, StoreError};
-use super::answered::Answered;
+use super::super::{DatabaseError, DatabaseFault, RecordStoreError};
+use super::answered::AnsweredWithin;
 #[cfg(unix)]
 use super::folder_socket;
 use super::migrations;
@@ -42,15 +42,15 @@ pub(super) const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL
      SET LOCAL search_path = pg_catalog, pg_temp";
 
 /// The values of a statement.
-pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+pub(super) type StatementValues<'v> = &'v [&'v (dyn ToSql + Sync)];
 
 /// A database, with its connections.
 #[derive(Clone)]
 pub struct PostgresDatabase {
-    inner: Arc<Inner>,
+    inner: Arc<DatabaseParts>,
 }
 
-struct Inner {
+struct DatabaseParts {
     settings: PostgresSettings,
     connector: Connector,
     pool: Pool,
@@ -96,7 +96,7 @@ struct Connector {
 
 impl Connector {
     /// Makes a connection. Must be called on the thread of the connections.
-    async fn connect(&self, config: Config) -> Result<(Client, Messages), Error> {
+    async fn connect(&self, config: Config) -> Result<(Client, DatabaseMessages), Error> {
         let config = self.with_password(config).await?;
         let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
         let most = self.let_in_timeout * u32::try_from(hosts.max(1)).unwrap_or(u32::MAX);
@@ -142,13 +142,13 @@ impl Connector {
     }
 
     /// Returns the reason in whose place this error of the driver is. There may be several connections with the same one.
-    fn refused(&self, error: &Error) -> Option<StoreError> {
+    fn refused(&self, error: &Error) -> Option<RecordStoreError> {
         let in_place = UNREADABLE_ADDRESS.parse::<Config>().err()?;
         if error.to_string() != in_place.to_string() {
             return None;
         }
         let (why, next) = self.refusal().clone()?;
-        Some(StoreError::Refused { why, next })
+        Some(RecordStoreError::Refused { why, next })
     }
 
     fn refusal(&self) -> MutexGuard<'_, Option<(String, String)>> {
@@ -189,18 +189,18 @@ impl Connect for ConnectThere {
 }
 
 /// The messages of a connection. It goes on only while they are awaited.
-type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
+type DatabaseMessages = BoxStream<'static, Result<AsyncMessage, Error>>;
 
 /// Makes a connection, in whatever time it takes.
 async fn connect(
     mut config: Config,
     tls: Tls,
     within: Duration,
-) -> Result<(Client, Messages), Error> {
+) -> Result<(Client, DatabaseMessages), Error> {
     match tls {
         Tls::Off => {
             let connect = ProvenOnly::set(&mut config);
-            let proven = Answered { connect, within };
+            let proven = AnsweredWithin { connect, within };
             #[cfg(unix)]
             if folder_socket::has_folder(&config) {
                 let connected = folder_socket::connect(&config, proven).await;
@@ -210,13 +210,15 @@ async fn connect(
         }
         Tls::Verified(tls) => {
             let connect = MakeRustlsConnect::new(tls.as_ref().clone());
-            let verified = Answered { connect, within };
+            let verified = AnsweredWithin { connect, within };
             config.connect(verified).await.map(with_messages)
         }
     }
 }
 
-fn with_messages<S, T>((client, mut connection): (Client, Connection<S, T>)) -> (Client, Messages)
+fn with_messages<S, T>(
+    (client, mut connection): (Client, Connection<S, T>),
+) -> (Client, DatabaseMessages)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -257,7 +259,7 @@ impl PostgresDatabase {
             .build()
             .map_err(std::io::Error::other)?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DatabaseParts {
                 settings,
                 connector,
                 pool,
@@ -276,7 +278,7 @@ impl PostgresDatabase {
     ///
     /// # Errors
     /// If it cannot be reached or used.
-    pub async fn ready(&self) -> Result<(), StoreError> {
+    pub async fn ready(&self) -> Result<(), RecordStoreError> {
         let opened = async {
             let client = self.connect().await?;
             migrations::open(&client, self.settings().address()).await
@@ -289,30 +291,30 @@ impl PostgresDatabase {
     ///
     /// # Errors
     /// If it cannot be reached or used, or is not the user's alone.
-    pub async fn ready_as_own(&self) -> Result<(), StoreError> {
+    pub async fn ready_as_own(&self) -> Result<(), RecordStoreError> {
         let client = self.connect().await?;
         migrations::open_as_own(&client, self.settings().address()).await
     }
 
     /// Returns a connection to a database that is ready.
-    pub(super) async fn client(&self) -> Result<Object, StoreError> {
+    pub(super) async fn client(&self) -> Result<Object, RecordStoreError> {
         self.ready().await?;
         self.connect().await
     }
 
     /// Returns a connection.
-    pub(super) async fn connect(&self) -> Result<Object, StoreError> {
+    pub(super) async fn connect(&self) -> Result<Object, RecordStoreError> {
         self.inner.pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) => self.refused(error),
             PoolError::Closed
             | PoolError::Timeout(_)
             | PoolError::NoRuntimeSpecified
-            | PoolError::PostCreateHook(_) => StoreError::Closed,
+            | PoolError::PostCreateHook(_) => RecordStoreError::Closed,
         })
     }
 
     /// Returns the error of a connection that could not be made.
-    fn refused(&self, error: Error) -> StoreError {
+    fn refused(&self, error: Error) -> RecordStoreError {
         let refusal = self.inner.connector.refused(&error);
         refusal.unwrap_or_else(|| connect_fault(error, self.settings().address()))
     }
@@ -321,8 +323,8 @@ impl PostgresDatabase {
     pub(super) async fn rows(
         &self,
         statement: &Statement,
-        values: Values<'_>,
-    ) -> Result<Vec<Columns>, StoreError> {
+        values: StatementValues<'_>,
+    ) -> Result<Vec<Columns>, RecordStoreError> {
         let mut tries = 0..TRIES;
         loop {
             let done = async {
@@ -340,10 +342,10 @@ impl PostgresDatabase {
     pub(super) async fn row(
         &self,
         statement: &Statement,
-        values: Values<'_>,
-    ) -> Result<Columns, StoreError> {
+        values: StatementValues<'_>,
+    ) -> Result<Columns, RecordStoreError> {
         let mut rows = self.rows(statement, values).await?;
-        rows.pop().ok_or(StoreError::Closed)
+        rows.pop().ok_or(RecordStoreError::Closed)
     }
 
     /// Runs a statement that changes rows, and returns their number. Only a statement that may be repeated: after a lost
@@ -351,8 +353,8 @@ impl PostgresDatabase {
     pub(super) async fn execute(
         &self,
         statement: &Statement,
-        values: Values<'_>,
-    ) -> Result<u64, StoreError> {
+        values: StatementValues<'_>,
+    ) -> Result<u64, RecordStoreError> {
         let mut tries = 0..TRIES;
         loop {
             let done = async {
@@ -370,11 +372,11 @@ impl PostgresDatabase {
     /// repeated: after a lost connection it is unknown if it was made.
     pub(super) async fn transaction<T: Send + 'static>(
         &self,
-        work: impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, StoreError>>
+        work: impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, RecordStoreError>>
         + Send
         + Sync
         + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, RecordStoreError> {
         let database = self.clone();
         self.spawned(async move {
             let mut tries = 0..TRIES;
@@ -397,10 +399,10 @@ impl PostgresDatabase {
     /// Runs work on the thread of the connections, to its end even if nobody waits for it any more.
     pub(super) async fn spawned<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl Future<Output = Result<T, RecordStoreError>> + Send + 'static,
+    ) -> Result<T, RecordStoreError> {
         let Some(runtime) = &self.inner.runtime.0 else {
-            return Err(StoreError::Closed);
+            return Err(RecordStoreError::Closed);
         };
         match runtime.handle().spawn(work).await {
             Ok(done) => done,
@@ -413,7 +415,7 @@ impl PostgresDatabase {
     }
 
     /// Makes a connection of its own, outside the pool, whose notices give a signal.
-    pub(super) async fn listening(&self, notices: Arc<Notify>) -> Result<Client, StoreError> {
+    pub(super) async fn listening(&self, notices: Arc<Notify>) -> Result<Client, RecordStoreError> {
         let connecting = {
             let config = self.settings().config.clone();
             let connector = self.inner.connector.clone();
@@ -472,8 +474,8 @@ impl PostgresDatabase {
 pub(super) async fn query(
     client: &Client,
     statement: &Statement,
-    values: Values<'_>,
-) -> Result<Vec<Columns>, StoreError> {
+    values: StatementValues<'_>,
+) -> Result<Vec<Columns>, RecordStoreError> {
     let values = typed(statement, values);
     Ok(client.query_typed(statement.text, &values).await?)
 }
@@ -482,8 +484,8 @@ pub(super) async fn query(
 pub(super) async fn execute(
     client: &Client,
     statement: &Statement,
-    values: Values<'_>,
-) -> Result<u64, StoreError> {
+    values: StatementValues<'_>,
+) -> Result<u64, RecordStoreError> {
     let values = typed(statement, values);
     Ok(client.execute_typed(statement.text, &values).await?)
 }
@@ -491,8 +493,8 @@ pub(super) async fn execute(
 /// Runs work in one transaction on this connection.
 async fn in_transaction<T>(
     client: &Client,
-    work: &(impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, StoreError>> + Sync),
-) -> Result<T, StoreError> {
+    work: &(impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, RecordStoreError>> + Sync),
+) -> Result<T, RecordStoreError> {
     client.batch_execute(BEGIN).await?;
     let done = work(client).await;
     ended(client, done).await
@@ -501,8 +503,8 @@ async fn in_transaction<T>(
 /// Commits the transaction of this connection, or rolls it back if its work has failed.
 pub(super) async fn ended<T>(
     client: &Client,
-    done: Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    done: Result<T, RecordStoreError>,
+) -> Result<T, RecordStoreError> {
     if done.is_ok() {
         client.batch_execute("COMMIT").await?;
     } else {
@@ -514,7 +516,7 @@ pub(super) async fn ended<T>(
 
 fn typed<'v>(
     statement: &Statement,
-    values: Values<'v>,
+    values: StatementValues<'v>,
 ) -> Vec<(&'v (dyn ToSql + Sync), tokio_postgres::types::Type)> {
     debug_assert_eq!(statement.types.len(), values.len(), "{}", statement.text);
     let types = statement.types.iter().cloned();
@@ -522,8 +524,8 @@ fn typed<'v>(
 }
 
 /// Returns `true` if the same work may succeed in a moment.
-pub(super) fn is_passing(fault: &StoreError) -> bool {
-    let StoreError::Database(error) = fault else {
+pub(super) fn is_passing(fault: &RecordStoreError) -> bool {
+    let RecordStoreError::Database(error) = fault else {
         return false;
     };
     match error.fault() {
@@ -536,11 +538,11 @@ pub(super) fn is_passing(fault: &StoreError) -> bool {
 }
 
 /// Returns `true` if the connection was lost, so that the outcome of a running transaction is unknown.
-pub(super) fn is_away(fault: &StoreError) -> bool {
-    matches!(fault, StoreError::Database(error) if error.fault() == DatabaseFault::Away)
+pub(super) fn is_away(fault: &RecordStoreError) -> bool {
+    matches!(fault, RecordStoreError::Database(error) if error.fault() == DatabaseFault::Away)
 }
 
-impl From<Error> for StoreError {
+impl From<Error> for RecordStoreError {
     fn from(error: Error) -> Self {
         let fault = match error.code() {
             None if error.is_closed() || is_io(&error, |_| true) => DatabaseFault::Away,
@@ -613,8 +615,8 @@ fn is_conflict(code: &SqlState) -> bool {
 }
 
 /// Returns the error of a connection that could not be made.
-fn connect_fault(error: Error, address: &str) -> StoreError {
-    let refused = |why: String, next: &str| StoreError::Refused {
+fn connect_fault(error: Error, address: &str) -> RecordStoreError {
+    let refused = |why: String, next: &str| RecordStoreError::Refused {
         why,
         next: next.to_owned(),
     };
@@ -660,7 +662,7 @@ fn connect_fault(error: Error, address: &str) -> StoreError {
         // Whoever waits has waited long enough.
         _ if is_io(&error, |io| io.kind() == std::io::ErrorKind::TimedOut) => {
             let source = std::io::Error::other(described(&error));
-            StoreError::Database(DatabaseError::of_server(DatabaseFault::Other, source))
+            RecordStoreError::Database(DatabaseError::of_server(DatabaseFault::Other, source))
         }
         _ => error.into(),
     }

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, Connection, Error, SimpleQueryMessage};
 
-use super::answered::{Answered, AnsweredStream};
+use super::answered::{AnsweredStream, AnsweredWithin};
 use super::proven::{ProvenOnly, ProvenStream, Unproven};
 
 /// The mode bit of a folder like `/tmp`, in which users rename and remove only their own entries.
@@ -25,7 +25,7 @@ const BY_ALL: u32 = 0o002;
 /// The port whose socket is used if the address has none.
 const PORT: u16 = 5432;
 
-type Connected = (
+type ConnectedClient = (
     Client,
     Connection<FolderSocket, AnsweredStream<ProvenStream<FolderSocket>>>,
 );
@@ -48,8 +48,8 @@ pub(super) fn has_folder(config: &Config) -> bool {
 /// If none has one; the reason is that of the last.
 pub(super) async fn connect(
     config: &Config,
-    proven: Answered<ProvenOnly>,
-) -> Result<Connected, Error> {
+    proven: AnsweredWithin<ProvenOnly>,
+) -> Result<ConnectedClient, Error> {
     let ports = config.get_ports();
     let mut tried = None;
     for (index, host) in config.get_hosts().iter().enumerate() {
@@ -71,8 +71,8 @@ async fn connect_in(
     folder: &Path,
     port: u16,
     config: &Config,
-    proven: Answered<ProvenOnly>,
-) -> Result<Connected, Error> {
+    proven: AnsweredWithin<ProvenOnly>,
+) -> Result<ConnectedClient, Error> {
     let path = folder.join(format!(".s.PGSQL.{port}"));
     let opening = async {
         if !proven.connect.has_password {
@@ -138,8 +138,8 @@ fn refuse_others(socket: &Path) -> io::Result<()> {
 async fn failed(
     error: io::Error,
     config: &Config,
-    proven: Answered<ProvenOnly>,
-) -> Result<Connected, Error> {
+    proven: AnsweredWithin<ProvenOnly>,
+) -> Result<ConnectedClient, Error> {
     let socket = FolderSocket::Failed(Some(error));
     config.connect_raw(socket, proven).await
 }

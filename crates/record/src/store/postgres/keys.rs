@@ -5,7 +5,7 @@
 
 use tokio_postgres::Client;
 
-use super::super::{StoreError, chained, is_keyed};
+use super::super::{RecordStoreError, chained, is_keyed};
 use super::database::{execute, query};
 use super::{Postgres, statements};
 use crate::IdentityKey;
@@ -22,7 +22,7 @@ const TEXT: &str = "ok";
 
 impl Postgres {
     /// Opens the database, and checks the keys.
-    pub(super) async fn open(&self) -> Result<(), StoreError> {
+    pub(super) async fn open(&self) -> Result<(), RecordStoreError> {
         self.database.ready().await?;
         self.fit_identity().await?;
         self.fit_chain().await?;
@@ -30,7 +30,7 @@ impl Postgres {
     }
 
     /// Rejects keys that are not those of the record. Nothing is written.
-    pub(super) async fn fit_left_keys(&self, client: &Client) -> Result<(), StoreError> {
+    pub(super) async fn fit_left_keys(&self, client: &Client) -> Result<(), RecordStoreError> {
         if let Some(identity) = &self.identity
             && let Some(left) = left(client, IDENTITY).await?
             && left != identity.derive(PURPOSE)
@@ -47,7 +47,7 @@ impl Postgres {
     }
 
     /// Leaves a value made with each key in a new record, in the transaction of this connection.
-    pub(super) async fn leave_keys(&self, client: &Client) -> Result<(), StoreError> {
+    pub(super) async fn leave_keys(&self, client: &Client) -> Result<(), RecordStoreError> {
         if let Some(identity) = &self.identity {
             let value = identity.derive(PURPOSE).to_vec();
             execute(client, &statements::KEEP_KEY_CHECK, &[&IDENTITY, &value]).await?;
@@ -59,7 +59,7 @@ impl Postgres {
         Ok(())
     }
 
-    async fn fit_identity(&self) -> Result<(), StoreError> {
+    async fn fit_identity(&self) -> Result<(), RecordStoreError> {
         let Some(identity) = &self.identity else {
             return Ok(());
         };
@@ -71,12 +71,12 @@ impl Postgres {
     }
 
     /// Returns the error of a key that is another record's.
-    fn other(&self, key: &str) -> StoreError {
+    fn other(&self, key: &str) -> RecordStoreError {
         other(key, self.database.settings().address())
     }
 
     /// Rejects a chain whose last link was made with another key.
-    async fn fit_chain(&self) -> Result<(), StoreError> {
+    async fn fit_chain(&self) -> Result<(), RecordStoreError> {
         let Some(key) = &self.chain else {
             return Ok(());
         };
@@ -87,12 +87,12 @@ impl Postgres {
         let (entry, hash, before): (&str, &str, &str) =
             (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if is_keyed(hash) && hash != chained(Some(key), before, entry) {
-            return Err(StoreError::OtherKey);
+            return Err(RecordStoreError::OtherKey);
         }
         Ok(())
     }
 
-    async fn fit_seal(&self) -> Result<(), StoreError> {
+    async fn fit_seal(&self) -> Result<(), RecordStoreError> {
         let Some(encryption) = &self.encryption else {
             return Ok(());
         };
@@ -111,7 +111,7 @@ impl Postgres {
     }
 
     /// Leaves a value, unless one of this kind is there, and returns the one that is.
-    async fn check_left(&self, kind: &str, value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    async fn check_left(&self, kind: &str, value: &[u8]) -> Result<Vec<u8>, RecordStoreError> {
         self.database
             .execute(&statements::KEEP_KEY_CHECK, &[&kind, &value])
             .await?;
@@ -121,8 +121,8 @@ impl Postgres {
 }
 
 /// Returns the error of a key that is another record's.
-pub(super) fn other(key: &str, address: &str) -> StoreError {
-    StoreError::Refused {
+pub(super) fn other(key: &str, address: &str) -> RecordStoreError {
+    RecordStoreError::Refused {
         why: format!("{key} in the state folder is not the key of the record at {address}"),
         next: "copy seal.key from the state folder of a gateway of this record, and remove identity.key, which is made from it; or name another database."
             .to_owned(),
@@ -140,7 +140,7 @@ pub(super) fn opens(encryption: &Encryption, left: &[u8]) -> bool {
 }
 
 /// Returns the value of this kind that the record has.
-pub(super) async fn left(client: &Client, kind: &str) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) async fn left(client: &Client, kind: &str) -> Result<Option<Vec<u8>>, RecordStoreError> {
     let rows = query(client, &statements::KEY_CHECK, &[&kind]).await?;
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
 }

@@ -5,7 +5,7 @@
 
 use tokio_postgres::Client;
 
-use super::super::StoreError;
+use super::super::RecordStoreError;
 use super::database::{BEGIN, ended, execute, query};
 use super::statements;
 
@@ -21,7 +21,7 @@ const OLDEST: i32 = 14;
 const CREATE_SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS mcp_elicit";
 
 /// The layout of a database.
-enum Found {
+enum FoundLayout {
     /// Nothing of a record.
     Nothing,
     /// A layout, and the lowest that a program must know.
@@ -29,7 +29,7 @@ enum Found {
 }
 
 /// Checks the database, and migrates its tables.
-pub(super) async fn open(client: &Client, address: &str) -> Result<(), StoreError> {
+pub(super) async fn open(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     check_server(client, address).await?;
     let found = find(client, address).await?;
     if !is_current(&found)? {
@@ -42,14 +42,14 @@ pub(super) async fn open(client: &Client, address: &str) -> Result<(), StoreErro
 }
 
 /// Checks the database, and migrates its tables, unless another role could replace them or what is in them.
-pub(super) async fn open_as_own(client: &Client, address: &str) -> Result<(), StoreError> {
+pub(super) async fn open_as_own(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     check_server(client, address).await?;
     refuse_other_roles(client, address).await?;
     open(client, address).await
 }
 
 /// Checks the database, and migrates its tables, in the transaction of this connection.
-pub(super) async fn open_within(client: &Client, address: &str) -> Result<(), StoreError> {
+pub(super) async fn open_within(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     check_server(client, address).await?;
     migrate(client, address).await?;
     check_rights(client, address).await?;
@@ -57,30 +57,30 @@ pub(super) async fn open_within(client: &Client, address: &str) -> Result<(), St
 }
 
 /// Returns `true` if the database can have a record, and has no tables of one. Nothing is written.
-pub(super) async fn is_new(client: &Client, address: &str) -> Result<bool, StoreError> {
+pub(super) async fn is_new(client: &Client, address: &str) -> Result<bool, RecordStoreError> {
     check_server(client, address).await?;
     let found = find(client, address).await?;
     is_current(&found)?;
-    Ok(matches!(found, Found::Nothing))
+    Ok(matches!(found, FoundLayout::Nothing))
 }
 
 /// Returns the same once every transaction that makes tables has ended. Must be called in a transaction.
 pub(super) async fn is_new_after_others(
     client: &Client,
     address: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool, RecordStoreError> {
     query(client, &statements::LOCK_LAYOUT, &[&LOCK]).await?;
     is_new(client, address).await
 }
 
 /// Checks that the database has a record of a known layout. Nothing is written.
-pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), StoreError> {
+pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     check_server(client, address).await?;
     let found = find(client, address).await?;
     is_current(&found)?;
     match found {
-        Found::Layout { .. } => warn_of_other_roles(client, address).await,
-        Found::Nothing => Err(StoreError::Refused {
+        FoundLayout::Layout { .. } => warn_of_other_roles(client, address).await,
+        FoundLayout::Nothing => Err(RecordStoreError::Refused {
             why: format!("the database {address} has no record yet"),
             next: "correct the address, or start a gateway with this record first.".to_owned(),
         }),
@@ -88,7 +88,7 @@ pub(super) async fn recognize(client: &Client, address: &str) -> Result<(), Stor
 }
 
 /// Returns the SQL that the next start would run; empty if the layout is this version's.
-pub(super) async fn planned(client: &Client, address: &str) -> Result<String, StoreError> {
+pub(super) async fn planned(client: &Client, address: &str) -> Result<String, RecordStoreError> {
     check_server(client, address).await?;
     warn_of_other_roles(client, address).await?;
     let found = find(client, address).await?;
@@ -96,7 +96,7 @@ pub(super) async fn planned(client: &Client, address: &str) -> Result<String, St
         return Ok(String::new());
     }
     let mut text = String::new();
-    if matches!(found, Found::Nothing) {
+    if matches!(found, FoundLayout::Nothing) {
         text = format!("{CREATE_SCHEMA};\n");
     }
     for migration in &MIGRATIONS[found.layout()..] {
@@ -106,17 +106,17 @@ pub(super) async fn planned(client: &Client, address: &str) -> Result<String, St
 }
 
 /// Migrates the tables in a transaction, unless another process was first.
-async fn migrate(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn migrate(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     query(client, &statements::LOCK_LAYOUT, &[&LOCK]).await?;
     let found = find(client, address).await?;
     if is_current(&found)? {
         return Ok(());
     }
-    if matches!(found, Found::Nothing) {
+    if matches!(found, FoundLayout::Nothing) {
         let rights = query(client, &statements::SCHEMA, &[]).await?;
         let (exists, may_create): (bool, bool) = match rights.first() {
             Some(row) => (row.try_get(0)?, row.try_get(3)?),
-            None => return Err(StoreError::Closed),
+            None => return Err(RecordStoreError::Closed),
         };
         if !exists && !may_create {
             return Err(no_rights(address, "create the schema mcp_elicit"));
@@ -140,7 +140,7 @@ async fn migrate(client: &Client, address: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl Found {
+impl FoundLayout {
     /// Returns the number of migrations that were run.
     fn layout(&self) -> usize {
         match self {
@@ -151,58 +151,58 @@ impl Found {
 }
 
 /// Returns `true` if the tables need no migration.
-fn is_current(found: &Found) -> Result<bool, StoreError> {
+fn is_current(found: &FoundLayout) -> Result<bool, RecordStoreError> {
     let known = known_layout();
     match found {
-        Found::Nothing => Ok(false),
-        Found::Layout {
+        FoundLayout::Nothing => Ok(false),
+        FoundLayout::Layout {
             layout,
             readable_by,
-        } if *readable_by > known => Err(StoreError::Refused {
+        } if *readable_by > known => Err(RecordStoreError::Refused {
             why: format!(
                 "the record was written by a newer version (layout {layout}, known {known})"
             ),
             next: "install that version or a newer one here too.".to_owned(),
         }),
-        Found::Layout { layout, .. } => Ok(*layout >= known),
+        FoundLayout::Layout { layout, .. } => Ok(*layout >= known),
     }
 }
 
 /// Finds the layout, and rejects tables of another program.
-async fn find(client: &Client, address: &str) -> Result<Found, StoreError> {
+async fn find(client: &Client, address: &str) -> Result<FoundLayout, RecordStoreError> {
     let rows = query(client, &statements::SCHEMA, &[]).await?;
-    let row = rows.first().ok_or(StoreError::Closed)?;
+    let row = rows.first().ok_or(RecordStoreError::Closed)?;
     let (has_meta, has_tables): (bool, bool) = (row.try_get(1)?, row.try_get(2)?);
     if !has_meta {
         if has_tables {
             return Err(foreign(address));
         }
-        return Ok(Found::Nothing);
+        return Ok(FoundLayout::Nothing);
     }
     let found = match query(client, &statements::LAYOUT, &[]).await {
-        Err(StoreError::Database(error)) if error.to_string().contains("(42501)") => {
+        Err(RecordStoreError::Database(error)) if error.to_string().contains("(42501)") => {
             return Err(no_rights(address, "read the table mcp_elicit.meta"));
         }
         // A table of this name without these columns.
-        Err(StoreError::Database(error)) if error.to_string().contains("(42703)") => {
+        Err(RecordStoreError::Database(error)) if error.to_string().contains("(42703)") => {
             return Err(foreign(address));
         }
         found => found?,
     };
     let row = found.first().ok_or_else(|| foreign(address))?;
-    Ok(Found::Layout {
+    Ok(FoundLayout::Layout {
         layout: row.try_get(0)?,
         readable_by: row.try_get(1)?,
     })
 }
 
 /// Rejects a server on which the record would not work.
-async fn check_server(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn check_server(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     let rows = query(client, &statements::SERVER, &[]).await?;
-    let row = rows.first().ok_or(StoreError::Closed)?;
+    let row = rows.first().ok_or(RecordStoreError::Closed)?;
     let (version, encoding): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
     let searched: Vec<String> = row.try_get(2)?;
-    let refused = |why: String, next: String| Err(StoreError::Refused { why, next });
+    let refused = |why: String, next: String| Err(RecordStoreError::Refused { why, next });
     let mut searched = searched
         .iter()
         .filter(|schema| !schema.starts_with("pg_temp_"));
@@ -230,7 +230,7 @@ async fn check_server(client: &Client, address: &str) -> Result<(), StoreError> 
         );
     }
     let rows = query(client, &statements::IS_STANDBY, &[]).await?;
-    let is_standby: bool = rows.first().ok_or(StoreError::Closed)?.try_get(0)?;
+    let is_standby: bool = rows.first().ok_or(RecordStoreError::Closed)?.try_get(0)?;
     if is_standby {
         return refused(
             format!("the database server of {address} is a standby, which takes no writes"),
@@ -242,7 +242,7 @@ async fn check_server(client: &Client, address: &str) -> Result<(), StoreError> 
 }
 
 /// Rejects tables that the user may not use.
-async fn check_rights(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn check_rights(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     let rows = query(client, &statements::MISSING_RIGHTS, &[]).await?;
     match rows.first() {
         None => Ok(()),
@@ -265,7 +265,7 @@ struct OtherRoles {
 }
 
 impl OtherRoles {
-    async fn find(client: &Client) -> Result<Self, StoreError> {
+    async fn find(client: &Client) -> Result<Self, RecordStoreError> {
         let mut found = Self {
             owners: Vec::new(),
             parts: Vec::new(),
@@ -282,7 +282,7 @@ impl OtherRoles {
 }
 
 /// Warns of other roles that may replace a table, or what is in it.
-async fn warn_of_other_roles(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn warn_of_other_roles(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     let found = OtherRoles::find(client).await?;
     for role in found.owners {
         tracing::warn!(
@@ -303,10 +303,10 @@ async fn warn_of_other_roles(client: &Client, address: &str) -> Result<(), Store
 }
 
 /// Rejects a record on which other roles have an influence.
-async fn refuse_other_roles(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn refuse_other_roles(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     let found = OtherRoles::find(client).await?;
     if let Some(role) = found.owners.first() {
-        return Err(StoreError::Refused {
+        return Err(RecordStoreError::Refused {
             why: format!(
                 "the role {role} owns the schema mcp_elicit of {address} or one of its tables, and may replace what is in them"
             ),
@@ -317,7 +317,7 @@ async fn refuse_other_roles(client: &Client, address: &str) -> Result<(), StoreE
     }
     match found.parts.first() {
         None => Ok(()),
-        Some(part) => Err(StoreError::Refused {
+        Some(part) => Err(RecordStoreError::Refused {
             why: format!(
                 "the database {address} has the {part}, which is not the record's, and may change or hide what is in it"
             ),
@@ -327,16 +327,16 @@ async fn refuse_other_roles(client: &Client, address: &str) -> Result<(), StoreE
     }
 }
 
-fn no_rights(address: &str, to: &str) -> StoreError {
-    StoreError::Refused {
+fn no_rights(address: &str, to: &str) -> RecordStoreError {
+    RecordStoreError::Refused {
         why: format!("the user of {address} has no right to {to}"),
         next: "make it the owner: `CREATE SCHEMA mcp_elicit AUTHORIZATION USER`, or `ALTER SCHEMA mcp_elicit OWNER TO USER` and its tables."
             .to_owned(),
     }
 }
 
-fn foreign(address: &str) -> StoreError {
-    StoreError::Refused {
+fn foreign(address: &str) -> RecordStoreError {
+    RecordStoreError::Refused {
         why: format!(
             "the schema mcp_elicit of {address} holds tables that are not a gateway's record"
         ),

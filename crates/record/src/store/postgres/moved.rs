@@ -5,9 +5,10 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row as Columns};
 
 use super::super::moved::{
-    AT_ONCE, Cell, CellKind, MovedTable, Part, PartReceiver, PartSender, RecordPart, TABLES,
+    AT_ONCE, CellKind, ColumnValue, MovedPart, MovedTable, PartReceiver, PartSender, RecordPart,
+    TABLES,
 };
-use super::super::{AuditEntry, Row, StoreError};
+use super::super::{AuditEntry, RecordStoreError, Row};
 use super::database::{BEGIN, ended, execute, is_away, is_passing, query};
 use super::migrations;
 use super::questions::{address_and_tell, inserted, linked, run};
@@ -28,7 +29,7 @@ const SET_ASIDE: &str = "ALTER SCHEMA mcp_elicit RENAME TO mcp_elicit_moved";
 
 impl Postgres {
     /// Sends the contents of the record, as they are at one moment, if its keys are those of this store. Nothing is written.
-    pub(super) async fn send_parts(&self, to: PartSender) -> Result<(), StoreError> {
+    pub(super) async fn send_parts(&self, to: PartSender) -> Result<(), RecordStoreError> {
         let store = self.clone();
         self.database
             .spawned(async move {
@@ -48,7 +49,10 @@ impl Postgres {
 
     /// Writes the contents of another record into this database, completely or not at all: one transaction makes the
     /// tables, leaves the keys of this store and writes the rows.
-    pub(super) async fn receive_parts(&self, mut from: PartReceiver) -> Result<(), StoreError> {
+    pub(super) async fn receive_parts(
+        &self,
+        mut from: PartReceiver,
+    ) -> Result<(), RecordStoreError> {
         let store = self.clone();
         self.database
             .spawned(async move {
@@ -59,7 +63,7 @@ impl Postgres {
                     store.begin_new(&client).await?;
                     loop {
                         match from.recv().await {
-                            Some(RecordPart(Part::End)) => return Ok(()),
+                            Some(RecordPart(MovedPart::End)) => return Ok(()),
                             Some(RecordPart(part)) => {
                                 if let Some(hash) = last_hash(&part) {
                                     end = hash;
@@ -67,7 +71,7 @@ impl Postgres {
                                 write(&client, part).await?;
                             }
                             // The source says why.
-                            None => return Err(StoreError::Closed),
+                            None => return Err(RecordStoreError::Closed),
                         }
                     }
                 };
@@ -86,7 +90,7 @@ impl Postgres {
     }
 
     /// Checks that the database can take a record, and has none. Nothing is written.
-    pub(super) async fn refuse_occupied(&self) -> Result<(), StoreError> {
+    pub(super) async fn refuse_occupied(&self) -> Result<(), RecordStoreError> {
         let address = self.database.settings().address();
         let client = self.database.connect().await?;
         if migrations::is_new(&client, address).await? {
@@ -96,7 +100,7 @@ impl Postgres {
     }
 
     /// Makes the tables in a transaction, and checks that no gateway has used them.
-    async fn begin_new(&self, client: &Client) -> Result<(), StoreError> {
+    async fn begin_new(&self, client: &Client) -> Result<(), RecordStoreError> {
         let address = self.database.settings().address();
         migrations::open_within(client, address).await?;
         client.batch_execute(KEEP_GATEWAYS_OUT).await?;
@@ -105,7 +109,11 @@ impl Postgres {
     }
 
     /// Finds out whether a transaction whose connection was lost in its end was committed.
-    async fn check_commit(&self, end: &str, fault: StoreError) -> Result<(), StoreError> {
+    async fn check_commit(
+        &self,
+        end: &str,
+        fault: RecordStoreError,
+    ) -> Result<(), RecordStoreError> {
         let address = self.database.settings().address();
         for _ in 0..COMMIT_TRIES {
             self.database.pause().await;
@@ -134,7 +142,7 @@ impl Postgres {
     }
 
     /// Gives the tables another name, so that no gateway goes on with a record that was moved.
-    pub(super) async fn set_aside(&self) -> Result<(), StoreError> {
+    pub(super) async fn set_aside(&self) -> Result<(), RecordStoreError> {
         Ok(self
             .database
             .client()
@@ -144,7 +152,7 @@ impl Postgres {
     }
 }
 
-async fn send_all(client: &Client, to: &PartSender) -> Result<(), StoreError> {
+async fn send_all(client: &Client, to: &PartSender) -> Result<(), RecordStoreError> {
     let (mut at, mut after) = (-1_i64, String::new());
     loop {
         let limit = counted(AT_ONCE);
@@ -152,7 +160,7 @@ async fn send_all(client: &Client, to: &PartSender) -> Result<(), StoreError> {
         let rows: Vec<Row> = rows.iter().map(read_whole).collect::<Result<_, _>>()?;
         let Some(last) = rows.last() else { break };
         (at, after) = (super::millis(last.lifecycle.asked_at()), last.id.clone());
-        hand_over(to, Part::Questions(rows)).await?;
+        hand_over(to, MovedPart::Questions(rows)).await?;
     }
     let mut next = 0_i64;
     loop {
@@ -161,7 +169,7 @@ async fn send_all(client: &Client, to: &PartSender) -> Result<(), StoreError> {
         let links: Vec<AuditEntry> = rows.iter().map(read_whole_link).collect::<Result<_, _>>()?;
         let Some(last) = links.last() else { break };
         next = signed(last.number.saturating_add(1));
-        hand_over(to, Part::Links(links)).await?;
+        hand_over(to, MovedPart::Links(links)).await?;
     }
     for (table, moved) in TABLES.iter().enumerate() {
         let none = std::iter::empty::<(&(dyn ToSql + Sync), Type)>();
@@ -174,22 +182,22 @@ async fn send_all(client: &Client, to: &PartSender) -> Result<(), StoreError> {
             rows.push(cells(moved, &row)?);
             if rows.len() == AT_ONCE {
                 let rows = std::mem::take(&mut rows);
-                hand_over(to, Part::Rows { table, rows }).await?;
+                hand_over(to, MovedPart::Rows { table, rows }).await?;
             }
         }
         if !rows.is_empty() {
-            hand_over(to, Part::Rows { table, rows }).await?;
+            hand_over(to, MovedPart::Rows { table, rows }).await?;
         }
     }
-    hand_over(to, Part::End).await
+    hand_over(to, MovedPart::End).await
 }
 
 /// Returns a question, or the error that names it.
-fn read_whole(row: &Columns) -> Result<Row, StoreError> {
+fn read_whole(row: &Columns) -> Result<Row, RecordStoreError> {
     read(row).map_err(|fault| match fault {
-        StoreError::Unreadable(error) => {
+        RecordStoreError::Unreadable(error) => {
             let id: String = row.try_get("id").unwrap_or_default();
-            StoreError::Refused {
+            RecordStoreError::Refused {
                 why: format!("this version cannot read the question {id}: {error}"),
                 next: "use the version of the gateways, or a newer one.".to_owned(),
             }
@@ -199,11 +207,11 @@ fn read_whole(row: &Columns) -> Result<Row, StoreError> {
 }
 
 /// Rejects a database in which a gateway or a command has recorded something, and one that a gateway uses.
-async fn refuse_contents(client: &Client, address: &str) -> Result<(), StoreError> {
+async fn refuse_contents(client: &Client, address: &str) -> Result<(), RecordStoreError> {
     let rows = query(client, &statements::IS_OCCUPIED, &[]).await?;
-    let is_occupied: bool = rows.first().ok_or(StoreError::Closed)?.try_get(0)?;
+    let is_occupied: bool = rows.first().ok_or(RecordStoreError::Closed)?.try_get(0)?;
     if is_occupied {
-        return Err(StoreError::Refused {
+        return Err(RecordStoreError::Refused {
             why: format!("the database {address} has a record already"),
             next: "name an empty database, or drop the schema mcp_elicit of this one if nothing in it is needed."
                 .to_owned(),
@@ -211,7 +219,7 @@ async fn refuse_contents(client: &Client, address: &str) -> Result<(), StoreErro
     }
     let running = query(client, &statements::RUNNING, &[]).await?.len();
     if running > 0 {
-        return Err(StoreError::Refused {
+        return Err(RecordStoreError::Refused {
             why: format!("{running} gateway(s) run on {address}"),
             next: "end them first; one that was killed counts for 10 seconds.".to_owned(),
         });
@@ -220,44 +228,47 @@ async fn refuse_contents(client: &Client, address: &str) -> Result<(), StoreErro
 }
 
 /// Returns the hash of the last link in a part.
-fn last_hash(part: &Part) -> Option<String> {
-    let Part::Links(links) = part else {
+fn last_hash(part: &MovedPart) -> Option<String> {
+    let MovedPart::Links(links) = part else {
         return None;
     };
     links.last().map(|link| link.hash.clone())
 }
 
-async fn hand_over(to: &PartSender, part: Part) -> Result<(), StoreError> {
+async fn hand_over(to: &PartSender, part: MovedPart) -> Result<(), RecordStoreError> {
     // The receiver says why it has stopped.
     to.send(RecordPart(part))
         .await
-        .map_err(|_| StoreError::Closed)
+        .map_err(|_| RecordStoreError::Closed)
 }
 
-fn cells(table: &MovedTable, row: &Columns) -> Result<Vec<Cell>, StoreError> {
-    let cell = |(at, (_, kind)): (usize, &(&str, CellKind))| -> Result<Cell, StoreError> {
-        let cell = match kind {
-            CellKind::Text => row.try_get::<_, Option<String>>(at)?.map(Cell::Text),
-            CellKind::Bytes => row.try_get::<_, Option<Vec<u8>>>(at)?.map(Cell::Bytes),
-            CellKind::Number | CellKind::Flag => {
-                row.try_get::<_, Option<i64>>(at)?.map(Cell::Number)
-            }
+fn cells(table: &MovedTable, row: &Columns) -> Result<Vec<ColumnValue>, RecordStoreError> {
+    let cell =
+        |(at, (_, kind)): (usize, &(&str, CellKind))| -> Result<ColumnValue, RecordStoreError> {
+            let cell = match kind {
+                CellKind::Text => row.try_get::<_, Option<String>>(at)?.map(ColumnValue::Text),
+                CellKind::Bytes => row
+                    .try_get::<_, Option<Vec<u8>>>(at)?
+                    .map(ColumnValue::Bytes),
+                CellKind::Number | CellKind::Flag => {
+                    row.try_get::<_, Option<i64>>(at)?.map(ColumnValue::Number)
+                }
+            };
+            Ok(cell.unwrap_or(ColumnValue::Nothing))
         };
-        Ok(cell.unwrap_or(Cell::Nothing))
-    };
     table.columns.iter().enumerate().map(cell).collect()
 }
 
-async fn write(client: &Client, part: Part) -> Result<(), StoreError> {
+async fn write(client: &Client, part: MovedPart) -> Result<(), RecordStoreError> {
     match part {
-        Part::Questions(rows) => {
+        MovedPart::Questions(rows) => {
             let rows: Vec<&Row> = rows.iter().collect();
             run(client, &statements::INSERT_ROWS, &inserted(&rows)?).await?;
             for (statement, values) in address_and_tell(&rows) {
                 run(client, statement, &values).await?;
             }
         }
-        Part::Links(links) => {
+        MovedPart::Links(links) => {
             let end = links
                 .last()
                 .map(|link| (signed(link.number), link.hash.clone()));
@@ -270,8 +281,8 @@ async fn write(client: &Client, part: Part) -> Result<(), StoreError> {
                 execute(client, &statements::MOVE_AUDIT_END, &[&number, &hash]).await?;
             }
         }
-        Part::Rows { table, rows } => {
-            let table = TABLES.get(table).ok_or(StoreError::Closed)?;
+        MovedPart::Rows { table, rows } => {
+            let table = TABLES.get(table).ok_or(RecordStoreError::Closed)?;
             let arrays: Vec<_> = (0..table.columns.len())
                 .map(|at| array(table, &rows, at))
                 .collect();
@@ -283,7 +294,7 @@ async fn write(client: &Client, part: Part) -> Result<(), StoreError> {
                 .execute_typed(&table.insert_into_schema(), &values)
                 .await?;
         }
-        Part::End => {}
+        MovedPart::End => {}
     }
     Ok(())
 }
@@ -291,14 +302,14 @@ async fn write(client: &Client, part: Part) -> Result<(), StoreError> {
 /// Returns a column of rows as an array, with its type.
 fn array(
     table: &MovedTable,
-    rows: &[Vec<Cell>],
+    rows: &[Vec<ColumnValue>],
     at: usize,
 ) -> (Box<dyn ToSql + Sync + Send>, Type) {
     let column = rows.iter().map(|row| row.get(at).cloned());
     match table.columns.get(at).map(|(_, kind)| kind) {
         Some(CellKind::Bytes) => {
             let bytes = |cell| match cell {
-                Some(Cell::Bytes(bytes)) => Some(bytes),
+                Some(ColumnValue::Bytes(bytes)) => Some(bytes),
                 _ => None,
             };
             (
@@ -308,7 +319,7 @@ fn array(
         }
         Some(CellKind::Number | CellKind::Flag) => {
             let number = |cell| match cell {
-                Some(Cell::Number(number)) => Some(number),
+                Some(ColumnValue::Number(number)) => Some(number),
                 _ => None,
             };
             (
@@ -318,7 +329,7 @@ fn array(
         }
         Some(CellKind::Text) | None => {
             let text = |cell| match cell {
-                Some(Cell::Text(text)) => Some(text),
+                Some(ColumnValue::Text(text)) => Some(text),
                 _ => None,
             };
             (

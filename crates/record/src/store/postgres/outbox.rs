@@ -4,17 +4,17 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio_postgres::Row as Columns;
 
-use super::super::StoreError;
+use super::super::RecordStoreError;
 use super::super::outbox::{
-    Notification, NotificationFilter, NotificationState, Notified, Taken, Tried, Untold,
+    Notification, NotificationFilter, NotificationState, Notified, TakenMessage, Tried, Untold,
 };
-use super::database::{PostgresDatabase, Values, execute};
+use super::database::{PostgresDatabase, StatementValues, execute};
 use super::{counted, millis, readable, signed, statements, time};
 
 pub(super) async fn untold(
     database: &PostgresDatabase,
     most: usize,
-) -> Result<Vec<Untold>, StoreError> {
+) -> Result<Vec<Untold>, RecordStoreError> {
     let rows = database
         .rows(&statements::UNTOLD, &[&counted(most)])
         .await?;
@@ -31,7 +31,7 @@ pub(super) async fn untold(
 pub(super) async fn notified(
     database: &PostgresDatabase,
     told: Notified,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     database
         .transaction(move |client| {
             let told = told.clone();
@@ -42,7 +42,7 @@ pub(super) async fn notified(
                     all.iter().map(|one| millis(of(one))).collect::<Vec<_>>()
                 };
                 let people: Vec<_> = all.iter().map(|one| one.person.as_deref()).collect();
-                let values: Values<'_> = &[
+                let values: StatementValues<'_> = &[
                     &texts(|one| &one.id),
                     &texts(|one| &one.question),
                     &texts(|one| &one.event),
@@ -57,7 +57,7 @@ pub(super) async fn notified(
                     execute(client, &statements::QUEUE, values).await?;
                 }
                 let (version, count) = (signed(told.version), counted(told.told));
-                let values: Values<'_> = &[&told.question, &version, &count];
+                let values: StatementValues<'_> = &[&told.question, &version, &count];
                 execute(client, &statements::NOTIFIED, values).await?;
                 Ok(())
             }
@@ -72,8 +72,8 @@ pub(super) async fn take(
     lease_end: Timestamp,
     most: usize,
     busy: Vec<String>,
-) -> Result<Vec<Notification>, StoreError> {
-    let values: Values<'_> = &[&millis(now), &millis(lease_end), &counted(most), &busy];
+) -> Result<Vec<Notification>, RecordStoreError> {
+    let values: StatementValues<'_> = &[&millis(now), &millis(lease_end), &counted(most), &busy];
     let rows = database.rows(&statements::TAKE, values).await?;
     let mut taken = rows
         .iter()
@@ -86,16 +86,16 @@ pub(super) async fn take(
 
 pub(super) async fn finish(
     database: &PostgresDatabase,
-    taken: Taken<'_>,
+    taken: TakenMessage<'_>,
     tried: &Tried,
     now: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<bool, RecordStoreError> {
     let (state, why, message) = tried.parts();
     let (due_at, done_at) = match tried {
         Tried::Later(at, _) => (Some(millis(*at)), None),
         Tried::Sent(_) | Tried::Failed(_) | Tried::Skipped(_) => (None, Some(millis(now))),
     };
-    let values: Values<'_> = &[
+    let values: StatementValues<'_> = &[
         &taken.id,
         &i64::from(taken.attempts),
         &state.as_str(),
@@ -111,7 +111,7 @@ pub(super) async fn list(
     database: &PostgresDatabase,
     filter: &NotificationFilter,
     most: usize,
-) -> Result<Vec<Notification>, StoreError> {
+) -> Result<Vec<Notification>, RecordStoreError> {
     let most = counted(most);
     let rows = match filter {
         NotificationFilter::Question(id) => {
@@ -119,22 +119,22 @@ pub(super) async fn list(
         }
         NotificationFilter::Failed => database.rows(&statements::FAILED, &[&most]).await,
         NotificationFilter::SentTo(person, since) => {
-            let values: Values<'_> = &[&most, person, &millis(*since)];
+            let values: StatementValues<'_> = &[&most, person, &millis(*since)];
             database.rows(&statements::SENT_TO, values).await
         }
         NotificationFilter::Reached { person, recipient } => {
-            let values: Values<'_> = &[&most, person, recipient];
+            let values: StatementValues<'_> = &[&most, person, recipient];
             database.rows(&statements::REACHED, values).await
         }
         NotificationFilter::NotReached(recipient) => {
-            let values: Values<'_> = &[&most, recipient];
+            let values: StatementValues<'_> = &[&most, recipient];
             database.rows(&statements::NOT_REACHED, values).await
         }
     };
     rows?.iter().map(notification).collect()
 }
 
-fn notification(row: &Columns) -> Result<Notification, StoreError> {
+fn notification(row: &Columns) -> Result<Notification, RecordStoreError> {
     let word: &str = row.try_get("state")?;
     let attempts: i64 = row.try_get("attempts")?;
     let done_at: Option<i64> = row.try_get("done_at")?;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 use tokio_postgres::types::Type;
 
-use super::super::StoreError;
+use super::super::RecordStoreError;
 use super::super::moved::{CellKind, TABLES};
 use super::database::{self, PostgresDatabase};
 use super::tests::connected;
@@ -169,7 +169,7 @@ async fn a_database_that_looks_up_names_elsewhere_first_is_refused() {
     server.sql(&database.name, &path).unwrap();
     let refused = PostgresDatabase::ready(&connected(&database)).await;
     assert!(
-        matches!(&refused, Err(StoreError::Refused { next, .. }) if next.contains("search_path")),
+        matches!(&refused, Err(RecordStoreError::Refused { next, .. }) if next.contains("search_path")),
         "{refused:?}"
     );
     let used = "SELECT is_called FROM public.used";

@@ -12,8 +12,10 @@ use std::collections::HashMap;
 use futures::{FutureExt as _, join};
 use tokio_postgres::Client;
 
-use super::super::{ChainKey, Change, Row, StoreError, Write, chained, next_number};
-use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, is_passing, query};
+use super::super::{ChainKey, Change, RecordStoreError, Row, Write, chained, next_number};
+use super::database::{
+    BEGIN, PostgresDatabase, StatementValues, execute, is_away, is_passing, query,
+};
 use super::statements::{self, Statement};
 use super::{counted, millis, signed};
 use crate::audit::AuditedEvent;
@@ -40,7 +42,7 @@ pub(super) struct WrittenBy<'w> {
 }
 
 /// The result of one attempt.
-enum Attempt {
+enum BatchAttempt {
     Made(Vec<bool>),
     /// The connection was lost while the batch was committed.
     Unknown(Vec<bool>),
@@ -52,7 +54,7 @@ pub(super) async fn write_all(
     state: &mut WriterState,
     by: WrittenBy<'_>,
     wanted: &[Write],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<bool>, RecordStoreError> {
     let nothing = |write: &Write| matches!(write, Write::Change(changes) if changes.is_empty());
     if wanted.iter().all(nothing) {
         return Ok(vec![true; wanted.len()]);
@@ -72,7 +74,7 @@ async fn write_once(
     state: &mut WriterState,
     by: WrittenBy<'_>,
     wanted: &[Write],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<bool>, RecordStoreError> {
     let client = database.client().await?;
     let id = if let Some(id) = &state.id {
         id.clone()
@@ -89,11 +91,11 @@ async fn write_once(
     let batch = state.batch + 1;
     let attempt = attempt(&client, &id, batch, by, wanted).await;
     match attempt {
-        Ok(Attempt::Made(done)) => {
+        Ok(BatchAttempt::Made(done)) => {
             state.batch = batch;
             Ok(done)
         }
-        Ok(Attempt::Unknown(done)) => {
+        Ok(BatchAttempt::Unknown(done)) => {
             drop(client);
             if is_committed(database, state, &id, batch).await? {
                 state.batch = batch;
@@ -105,7 +107,7 @@ async fn write_once(
         Err(fault) => {
             // A connection that cannot do this has ended, and its transaction with it.
             let _ended = client.batch_execute("ROLLBACK").await;
-            if matches!(fault, StoreError::Closed) {
+            if matches!(fault, RecordStoreError::Closed) {
                 // The row of this writer is gone, as after a week without a batch: begin as a new one.
                 state.id = None;
                 return Err(lost());
@@ -116,9 +118,9 @@ async fn write_once(
 }
 
 /// Returns the error of a connection that was lost before the batch was committed.
-fn lost() -> StoreError {
+fn lost() -> RecordStoreError {
     let source = std::io::Error::other("the connection was lost before the batch was committed");
-    StoreError::Database(super::super::DatabaseError::of_server(
+    RecordStoreError::Database(super::super::DatabaseError::of_server(
         super::super::DatabaseFault::Away,
         source,
     ))
@@ -131,7 +133,7 @@ async fn is_committed(
     state: &mut WriterState,
     id: &str,
     batch: i64,
-) -> Result<bool, StoreError> {
+) -> Result<bool, RecordStoreError> {
     let mut tries = 0..TRIES;
     let rows = loop {
         let read = async {
@@ -150,7 +152,7 @@ async fn is_committed(
     };
     let Some(row) = rows.first() else {
         state.id = None;
-        return Err(StoreError::Closed);
+        return Err(RecordStoreError::Closed);
     };
     let last: i64 = row.try_get(0)?;
     Ok(last == batch)
@@ -162,11 +164,11 @@ async fn attempt(
     batch: i64,
     by: WrittenBy<'_>,
     wanted: &[Write],
-) -> Result<Attempt, StoreError> {
+) -> Result<BatchAttempt, RecordStoreError> {
     let mut ids: Vec<&str> = wanted.iter().flat_map(changed).collect();
     ids.sort_unstable();
     ids.dedup();
-    let (number, rows): (Values<'_>, Values<'_>) = (&[&id, &batch], &[&ids]);
+    let (number, rows): (StatementValues<'_>, StatementValues<'_>) = (&[&id, &batch], &[&ids]);
     // In this order on the connection.
     let (begun, mine, versions, last, bases) = join!(
         client.batch_execute(BEGIN),
@@ -177,7 +179,7 @@ async fn attempt(
     );
     begun?;
     if mine? != 1 {
-        return Err(StoreError::Closed);
+        return Err(RecordStoreError::Closed);
     }
     let mut known = HashMap::new();
     for row in versions? {
@@ -185,8 +187,8 @@ async fn attempt(
         known.insert(id, u64::try_from(version).unwrap_or(0));
     }
     let last = last?;
-    let last = last.first().ok_or(StoreError::Closed)?;
-    let mut plan = Plan {
+    let last = last.first().ok_or(RecordStoreError::Closed)?;
+    let mut plan = BatchPlan {
         known,
         number: last.try_get(0)?,
         hash: last.try_get(1)?,
@@ -197,7 +199,8 @@ async fn attempt(
         changed: Vec::new(),
         links: Vec::new(),
     };
-    let done: Result<Vec<bool>, StoreError> = wanted.iter().map(|write| plan.add(write)).collect();
+    let done: Result<Vec<bool>, RecordStoreError> =
+        wanted.iter().map(|write| plan.add(write)).collect();
     let done = done?;
     let statements = plan.statements()?;
     let writes = statements
@@ -210,10 +213,10 @@ async fn attempt(
     for one in written {
         outcome = outcome.and(one);
     }
-    let outcome = outcome.and(committed.map_err(StoreError::from));
+    let outcome = outcome.and(committed.map_err(RecordStoreError::from));
     match outcome {
-        Ok(()) => Ok(Attempt::Made(done)),
-        Err(fault) if is_away(&fault) => Ok(Attempt::Unknown(done)),
+        Ok(()) => Ok(BatchAttempt::Made(done)),
+        Err(fault) if is_away(&fault) => Ok(BatchAttempt::Unknown(done)),
         Err(fault) => Err(fault),
     }
 }
@@ -222,7 +225,7 @@ async fn attempt(
 async fn hashes_of_bases(
     client: &Client,
     wanted: &[Write],
-) -> Result<HashMap<i64, String>, StoreError> {
+) -> Result<HashMap<i64, String>, RecordStoreError> {
     let number = |write: &Write| match write {
         Write::PurgeAudit { number, .. } => Some(signed(*number)),
         Write::Insert { .. } | Write::Change(_) | Write::Note(_) => None,
@@ -246,7 +249,7 @@ fn changed(write: &Write) -> Vec<&str> {
 }
 
 /// The final contents of a batch.
-struct Plan<'w> {
+struct BatchPlan<'w> {
     /// The versions of the rows, as left by the writes so far.
     known: HashMap<String, u64>,
     number: i64,
@@ -264,9 +267,9 @@ struct Plan<'w> {
 /// The values of a statement that writes several rows: an array for each column.
 pub(super) type Arrays<'w> = Vec<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>>;
 
-impl<'w> Plan<'w> {
+impl<'w> BatchPlan<'w> {
     /// Adds a write; returns `false` if a row has another version than was read.
-    fn add(&mut self, write: &'w Write) -> Result<bool, StoreError> {
+    fn add(&mut self, write: &'w Write) -> Result<bool, RecordStoreError> {
         match write {
             Write::Insert { row, audit } => {
                 self.known.insert(row.id.clone(), row.lifecycle.version());
@@ -297,7 +300,7 @@ impl<'w> Plan<'w> {
     }
 
     /// Changes several rows, or none.
-    fn change(&mut self, changes: &'w [Change]) -> Result<bool, StoreError> {
+    fn change(&mut self, changes: &'w [Change]) -> Result<bool, RecordStoreError> {
         let mut versions = HashMap::new();
         for Change { row, seen, .. } in changes {
             let id = row.id.as_str();
@@ -321,7 +324,7 @@ impl<'w> Plan<'w> {
         Ok(true)
     }
 
-    fn link(&mut self, entries: &'w [String]) -> Result<(), StoreError> {
+    fn link(&mut self, entries: &'w [String]) -> Result<(), RecordStoreError> {
         for entry in entries {
             self.number = next_number(self.number)?;
             self.hash = chained(self.by.chain, &self.hash, entry);
@@ -331,7 +334,7 @@ impl<'w> Plan<'w> {
     }
 
     /// Returns the statements that write it, in order.
-    fn statements(&self) -> Result<Vec<(&'static Statement, Arrays<'w>)>, StoreError> {
+    fn statements(&self) -> Result<Vec<(&'static Statement, Arrays<'w>)>, RecordStoreError> {
         let mut all: Vec<(&'static Statement, Arrays<'w>)> = Vec::new();
         if !self.inserted.is_empty() {
             all.push((&statements::INSERT_ROWS, inserted(&self.inserted)?));
@@ -366,7 +369,7 @@ pub(super) async fn run(
     client: &Client,
     statement: &Statement,
     values: &Arrays<'_>,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     let values: Vec<_> = values.iter().map(|value| &**value as _).collect();
     execute(client, statement, &values).await.map(drop)
 }
@@ -416,7 +419,7 @@ where
 fn json<'w, R>(
     rows: &[R],
     of: impl Fn(&R) -> serde_json::Result<Option<String>>,
-) -> Result<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>, StoreError> {
+) -> Result<Box<dyn tokio_postgres::types::ToSql + Sync + Send + 'w>, RecordStoreError> {
     let texts: serde_json::Result<Vec<Option<String>>> = rows.iter().map(of).collect();
     Ok(Box::new(texts?))
 }
@@ -429,7 +432,7 @@ fn team(row: &Row) -> serde_json::Result<Option<String>> {
     row.team.as_ref().map(serde_json::to_string).transpose()
 }
 
-pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
+pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, RecordStoreError> {
     Ok(vec![
         column(rows, |row| row.id.as_str()),
         column(rows, |row| row.binding.as_str()),
@@ -458,7 +461,7 @@ pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
     ])
 }
 
-fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, StoreError> {
+fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, RecordStoreError> {
     Ok(vec![
         column(rows, |row| row.id.as_str()),
         column(rows, |row| row.owner.as_str()),

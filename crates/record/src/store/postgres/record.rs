@@ -9,13 +9,13 @@ use futures::FutureExt as _;
 use super::super::api_tokens::ApiTokenStore;
 use super::super::database_record::DatabaseRecord;
 use super::super::shared_rows::SharedRowStore;
-use super::super::{PartReceiver, PartSender, Store, Stored};
+use super::super::{PartReceiver, PartSender, RecordFuture, RecordStore};
 use super::{
     Postgres, PostgresDatabase, PostgresReplica, PostgresSettings, PostgresTables, migrations,
     statements,
 };
 use crate::encryption::{KeyId, SealedWith, sealed_texts};
-use crate::{KeyFiles, Keys, LockFile};
+use crate::{KeyFiles, LockFile, OwnKeys};
 
 /// A record in a PostgreSQL database, for the commands that read or change it.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl DatabaseRecord for PostgresRecord {
         self.database.settings().address()
     }
 
-    fn recognize(&self) -> Stored<'_, ()> {
+    fn recognize(&self) -> RecordFuture<'_, ()> {
         async {
             let client = self.database.connect().await?;
             migrations::recognize(&client, self.address()).await
@@ -47,22 +47,26 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
-    fn to_read(&self) -> Arc<dyn Store> {
+    fn to_read(&self) -> Arc<dyn RecordStore> {
         Arc::new(Postgres::at(self.database.clone()))
     }
 
-    fn open(&self, keys: Keys, files: KeyFiles) -> Stored<'_, (Arc<dyn Store>, LockFile)> {
+    fn open(
+        &self,
+        keys: OwnKeys,
+        files: KeyFiles,
+    ) -> RecordFuture<'_, (Arc<dyn RecordStore>, LockFile)> {
         async move {
             let store = Postgres::at(self.database.clone()).with_keys(&keys);
             store.ready().await?;
             let replica = PostgresReplica::join(self.database.clone(), None, Some(files)).await?;
-            let store: Arc<dyn Store> = Arc::new(store.of(&replica));
+            let store: Arc<dyn RecordStore> = Arc::new(store.of(&replica));
             Ok((store, LockFile::among(Arc::new(replica))))
         }
         .boxed()
     }
 
-    fn share_keys(&self, files: KeyFiles) -> Stored<'_, Vec<String>> {
+    fn share_keys(&self, files: KeyFiles) -> RecordFuture<'_, Vec<String>> {
         async move {
             let masters = self.database.complete_files(&files).await?;
             Ok(masters.into_iter().collect())
@@ -70,23 +74,23 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
-    fn rotate_keys(&self, files: KeyFiles) -> Stored<'_, ()> {
+    fn rotate_keys(&self, files: KeyFiles) -> RecordFuture<'_, ()> {
         async move { self.database.rotate_keys(&files).await }.boxed()
     }
 
-    fn retire_keys(&self, files: KeyFiles, needed: SealedWith) -> Stored<'_, Vec<KeyId>> {
+    fn retire_keys(&self, files: KeyFiles, needed: SealedWith) -> RecordFuture<'_, Vec<KeyId>> {
         async move { self.database.retire_keys(&files, &needed).await }.boxed()
     }
 
-    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, ()> {
+    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, ()> {
         async move { self.database.rewrap_keys(&files, master).await }.boxed()
     }
 
-    fn finish_rewrap(&self, files: KeyFiles, master: [u8; 32]) -> Stored<'_, bool> {
+    fn finish_rewrap(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, bool> {
         async move { self.database.finish_rewrap(&files, master).await }.boxed()
     }
 
-    fn sealed_with(&self) -> Stored<'_, SealedWith> {
+    fn sealed_with(&self) -> RecordFuture<'_, SealedWith> {
         async {
             let mut found = SealedWith::default();
             let rows = self.database.rows(&statements::BEGINNINGS, &[]).await?;
@@ -104,11 +108,11 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
-    fn running(&self) -> Stored<'_, usize> {
+    fn running(&self) -> RecordFuture<'_, usize> {
         async { Ok(self.database.rows(&statements::RUNNING, &[]).await?.len()) }.boxed()
     }
 
-    fn send_parts(&self, keys: Keys, to: PartSender) -> Stored<'_, ()> {
+    fn send_parts(&self, keys: OwnKeys, to: PartSender) -> RecordFuture<'_, ()> {
         async move {
             let store = Postgres::at(self.database.clone()).with_keys(&keys);
             store.send_parts(to).await
@@ -116,7 +120,7 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
-    fn receive_parts(&self, keys: Keys, from: PartReceiver) -> Stored<'_, ()> {
+    fn receive_parts(&self, keys: OwnKeys, from: PartReceiver) -> RecordFuture<'_, ()> {
         async move {
             let store = Postgres::at(self.database.clone()).with_keys(&keys);
             store.receive_parts(from).await
@@ -124,11 +128,11 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
-    fn refuse_occupied(&self) -> Stored<'_, ()> {
+    fn refuse_occupied(&self) -> RecordFuture<'_, ()> {
         async move { Postgres::at(self.database.clone()).refuse_occupied().await }.boxed()
     }
 
-    fn set_aside(&self) -> Stored<'_, ()> {
+    fn set_aside(&self) -> RecordFuture<'_, ()> {
         async move { Postgres::at(self.database.clone()).set_aside().await }.boxed()
     }
 

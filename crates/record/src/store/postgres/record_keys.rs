@@ -13,7 +13,7 @@ use std::io;
 use futures::FutureExt as _;
 use tokio_postgres::Client;
 
-use super::super::StoreError;
+use super::super::RecordStoreError;
 use super::database::{BEGIN, PostgresDatabase, ended, execute, query};
 use super::{keys, migrations, statements};
 use crate::encryption::{self, Encryption, KeyId, SealedWith};
@@ -34,7 +34,7 @@ const TRIES: usize = 60;
 impl PostgresDatabase {
     /// Makes the key files of a state folder complete with the keys of the record. A record without keys in the table gets
     /// those of the folder, which are made if the record is new. Returns the number of the newest data key.
-    pub(super) async fn share_keys(&self, files: &KeyFiles) -> Result<i32, StoreError> {
+    pub(super) async fn share_keys(&self, files: &KeyFiles) -> Result<i32, RecordStoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
         self.transaction(move |client| {
             let (files, address) = (files.clone(), address.clone());
@@ -53,7 +53,7 @@ impl PostgresDatabase {
     ///
     /// # Errors
     /// If the database cannot be reached or used, or the folder's keys are another record's.
-    pub async fn give_keys(&self, files: &KeyFiles) -> Result<(), StoreError> {
+    pub async fn give_keys(&self, files: &KeyFiles) -> Result<(), RecordStoreError> {
         self.share_keys(files).await.map(drop)
     }
 
@@ -62,12 +62,15 @@ impl PostgresDatabase {
     pub(super) async fn complete_files(
         &self,
         files: &KeyFiles,
-    ) -> Result<BTreeSet<String>, StoreError> {
+    ) -> Result<BTreeSet<String>, RecordStoreError> {
         let client = self.connect().await?;
         let address = self.settings().address();
         migrations::recognize(&client, address).await?;
         let has_keys = query(&client, &statements::HAS_KEYS, &[]).await?;
-        let has_keys: bool = has_keys.first().ok_or(StoreError::Closed)?.try_get(0)?;
+        let has_keys: bool = has_keys
+            .first()
+            .ok_or(RecordStoreError::Closed)?
+            .try_get(0)?;
         if !has_keys {
             return Ok(BTreeSet::new());
         }
@@ -84,7 +87,7 @@ impl PostgresDatabase {
     }
 
     /// Adds a data key, which seals new values from the moment that every running gateway has it.
-    pub(super) async fn rotate_keys(&self, files: &KeyFiles) -> Result<(), StoreError> {
+    pub(super) async fn rotate_keys(&self, files: &KeyFiles) -> Result<(), RecordStoreError> {
         let (of_folder, address) = (files.clone(), self.settings().address().to_owned());
         let number = self.transaction(move |client| {
             let (files, address) = (of_folder.clone(), address.clone());
@@ -97,7 +100,7 @@ impl PostgresDatabase {
                     return Ok(key.number);
                 }
                 if keys.data.len() >= MOST_DATA_KEYS {
-                    return Err(StoreError::Refused {
+                    return Err(RecordStoreError::Refused {
                         why: format!("the record has {MOST_DATA_KEYS} data keys, which is the most"),
                         next: "run `mcp-elicit keys reseal`, and `mcp-elicit keys retire` while no gateway runs.".to_owned(),
                     });
@@ -120,7 +123,7 @@ impl PostgresDatabase {
     }
 
     /// Waits until each running gateway has the key of this number.
-    async fn wait_until_known(&self, number: i32) -> Result<(), StoreError> {
+    async fn wait_until_known(&self, number: i32) -> Result<(), RecordStoreError> {
         let without = self.running_without(|row| {
             let newest: Option<i32> = row.try_get(5)?;
             Ok(newest.is_some_and(|newest| newest >= number))
@@ -129,7 +132,7 @@ impl PostgresDatabase {
         if without == 0 {
             return Ok(());
         }
-        Err(StoreError::Refused {
+        Err(RecordStoreError::Refused {
             why: format!(
                 "{without} running gateway(s) or command(s) did not read the new key within 15 seconds, so it does not seal yet"
             ),
@@ -140,7 +143,7 @@ impl PostgresDatabase {
     }
 
     /// Waits until the state folder of each running gateway has the master key of this id.
-    async fn wait_until_has_master(&self, master: &str) -> Result<(), StoreError> {
+    async fn wait_until_has_master(&self, master: &str) -> Result<(), RecordStoreError> {
         let without = self.running_without(|row| {
             let masters: Option<Vec<String>> = row.try_get(6)?;
             Ok(masters.is_some_and(|masters| masters.iter().any(|id| id == master)))
@@ -149,7 +152,7 @@ impl PostgresDatabase {
         if without == 0 {
             return Ok(());
         }
-        Err(StoreError::Refused {
+        Err(RecordStoreError::Refused {
             why: format!(
                 "the state folder of {without} running gateway(s) does not have the new master key, so it would be refused at its next start"
             ),
@@ -161,8 +164,8 @@ impl PostgresDatabase {
     /// Waits until what a row says is true of each running gateway. Returns the number of those of which it is not.
     async fn running_without(
         &self,
-        is_true: impl Fn(&tokio_postgres::Row) -> Result<bool, StoreError>,
-    ) -> Result<usize, StoreError> {
+        is_true: impl Fn(&tokio_postgres::Row) -> Result<bool, RecordStoreError>,
+    ) -> Result<usize, RecordStoreError> {
         let mut without = 0;
         for _ in 0..TRIES {
             without = 0;
@@ -182,7 +185,7 @@ impl PostgresDatabase {
         &self,
         files: &KeyFiles,
         needed: &SealedWith,
-    ) -> Result<Vec<KeyId>, StoreError> {
+    ) -> Result<Vec<KeyId>, RecordStoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
         let needed = needed.clone();
         self.transaction(move |client| {
@@ -230,7 +233,7 @@ impl PostgresDatabase {
         &self,
         files: &KeyFiles,
         master: KeyBytes,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RecordStoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
         self.transaction(move |client| {
             let (files, address) = (files.clone(), address.clone());
@@ -260,7 +263,7 @@ impl PostgresDatabase {
         &self,
         files: &KeyFiles,
         master: KeyBytes,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, RecordStoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
         let id = KeyId::of(&master).to_string();
         let masters = self.rows(&statements::MASTERS, &[]).await?;
@@ -280,7 +283,7 @@ impl PostgresDatabase {
                     .iter()
                     .any(|row| row.master == KeyId::of(&master).to_string())
                 {
-                    return Err(StoreError::Refused {
+                    return Err(RecordStoreError::Refused {
                         why: "the new master key wraps no key of the record yet".to_owned(),
                         next: "run `mcp-elicit keys rewrap --new FILE` without `--finish` first."
                             .to_owned(),
@@ -307,7 +310,7 @@ impl PostgresDatabase {
     }
 }
 
-async fn lock(client: &Client) -> Result<(), StoreError> {
+async fn lock(client: &Client) -> Result<(), RecordStoreError> {
     query(client, &statements::LOCK_LAYOUT, &[&LOCK]).await?;
     Ok(())
 }
@@ -317,7 +320,7 @@ async fn shared(
     client: &Client,
     files: &KeyFiles,
     address: &str,
-) -> Result<(RecordKeys, BTreeSet<String>), StoreError> {
+) -> Result<(RecordKeys, BTreeSet<String>), RecordStoreError> {
     let rows = read(client).await?;
     if rows.is_empty() {
         let keys = adopted(client, files, address).await?;
@@ -334,10 +337,10 @@ fn completed(
     rows: &[WrappedKey],
     files: &KeyFiles,
     address: &str,
-) -> Result<(RecordKeys, BTreeSet<String>), StoreError> {
+) -> Result<(RecordKeys, BTreeSet<String>), RecordStoreError> {
     let before = read_seal(files)?;
     if before.is_empty() {
-        return Err(StoreError::Refused {
+        return Err(RecordStoreError::Refused {
             why: format!(
                 "{} is missing or has no key, and wraps the keys of the record at {address}",
                 files.seal.display()
@@ -368,7 +371,7 @@ async fn adopted(
     client: &Client,
     files: &KeyFiles,
     address: &str,
-) -> Result<RecordKeys, StoreError> {
+) -> Result<RecordKeys, RecordStoreError> {
     let (identity, seal) = (
         keys::left(client, keys::IDENTITY).await?,
         keys::left(client, keys::SEAL).await?,
@@ -399,10 +402,10 @@ fn unwrapped(
     rows: &[WrappedKey],
     known: &[KeyBytes],
     address: &str,
-) -> Result<RecordKeys, StoreError> {
+) -> Result<RecordKeys, RecordStoreError> {
     RecordKeys::unwrap(rows, known).map_err(|error| match error {
         UnwrapError::OtherMaster => keys::other("seal.key", address),
-        UnwrapError::Damaged => StoreError::Refused {
+        UnwrapError::Damaged => RecordStoreError::Refused {
             why: format!(
                 "a key in the table mcp_elicit.record_key of {address} was changed, or is missing"
             ),
@@ -411,28 +414,28 @@ fn unwrapped(
     })
 }
 
-fn refuse_two_masters(masters: &BTreeSet<String>) -> Result<(), StoreError> {
+fn refuse_two_masters(masters: &BTreeSet<String>) -> Result<(), RecordStoreError> {
     if masters.len() < 2 {
         return Ok(());
     }
-    Err(StoreError::Refused {
+    Err(RecordStoreError::Refused {
         why: "the master key is being changed".to_owned(),
         next: "once every gateway has the new one, run `mcp-elicit keys rewrap --finish --new FILE` with its file first.".to_owned(),
     })
 }
 
 /// Rejects a new master key that is a key of the record already.
-fn refuse_own(keys: &RecordKeys, master: &KeyBytes) -> Result<(), StoreError> {
+fn refuse_own(keys: &RecordKeys, master: &KeyBytes) -> Result<(), RecordStoreError> {
     if keys.identity != *master && !keys.data.iter().any(|key| key.key == *master) {
         return Ok(());
     }
-    Err(StoreError::Refused {
+    Err(RecordStoreError::Refused {
         why: "the new master key is another key of the record".to_owned(),
         next: "make a new one with `openssl rand -out FILE 32`.".to_owned(),
     })
 }
 
-async fn read(client: &Client) -> Result<Vec<WrappedKey>, StoreError> {
+async fn read(client: &Client) -> Result<Vec<WrappedKey>, RecordStoreError> {
     let rows = query(client, &statements::RECORD_KEYS, &[]).await?;
     rows.iter()
         .map(|row| {
@@ -447,9 +450,9 @@ async fn read(client: &Client) -> Result<Vec<WrappedKey>, StoreError> {
         .collect()
 }
 
-async fn insert(client: &Client, rows: &[WrappedKey]) -> Result<(), StoreError> {
+async fn insert(client: &Client, rows: &[WrappedKey]) -> Result<(), RecordStoreError> {
     for row in rows {
-        let values: super::database::Values<'_> = &[
+        let values: super::database::StatementValues<'_> = &[
             &row.kind,
             &row.number,
             &row.master,

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::super::StoreError;
-use super::database::{PostgresDatabase, Values, execute, query};
+use super::super::RecordStoreError;
+use super::database::{PostgresDatabase, StatementValues, execute, query};
 use super::{record_keys, statements};
 use crate::encryption::random_id;
 use crate::key_files::KeyFiles;
@@ -38,11 +38,11 @@ const FIRST_PAUSES: usize = 2;
 
 /// This process, as one of the running gateways of a record.
 pub struct PostgresReplica {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaParts>,
     task: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ReplicaParts {
     database: PostgresDatabase,
     id: String,
     lock: i64,
@@ -51,16 +51,16 @@ struct Shared {
     /// With `true` for those that hold their lock; of the others it is not known yet whether they have ended.
     running: Mutex<HashMap<String, bool>>,
     /// The running gateways that take requests of this one, and those whose rows are wrong.
-    peers: Mutex<Peers>,
+    peers: Mutex<ReplicaPeers>,
     notices: Arc<Notify>,
     /// The key files of its state folder, if it has one.
     files: Option<KeyFiles>,
-    keys: Mutex<KnownKeys>,
+    keys: Mutex<ReadKeys>,
 }
 
 /// The keys that this process has read.
 #[derive(Default)]
-struct KnownKeys {
+struct ReadKeys {
     /// The number of the newest data key that its folder has; `None` before they are read.
     newest: Option<i32>,
     /// The numbers of the newest data key and of the one that seals, as they were then.
@@ -72,7 +72,7 @@ struct KnownKeys {
 }
 
 #[derive(Default)]
-struct Peers {
+struct ReplicaPeers {
     right: Arc<[Peer]>,
     wrong: Vec<String>,
 }
@@ -94,14 +94,14 @@ impl PostgresReplica {
         database: PostgresDatabase,
         offer: Option<PeerOffer>,
         files: Option<KeyFiles>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, RecordStoreError> {
         let id = random_id()?;
         let offer = offer.map(|offer| {
             let proof = offer.proof.of(&id, &offer.address, &offer.key);
             (offer, proof)
         });
         let lock = i64::from_str_radix(id.get(..15).unwrap_or_default(), 16);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ReplicaParts {
             database: database.clone(),
             lock: lock.map_err(io::Error::other)?,
             id,
@@ -188,12 +188,12 @@ impl RunningGateways for PostgresReplica {
     }
 }
 
-impl Shared {
+impl ReplicaParts {
     fn running(&self) -> MutexGuard<'_, HashMap<String, bool>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn peers(&self) -> MutexGuard<'_, Peers> {
+    fn peers(&self) -> MutexGuard<'_, ReplicaPeers> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,14 +222,14 @@ impl Shared {
                 );
             }
         }
-        *peers = Peers {
+        *peers = ReplicaPeers {
             right: right.into(),
             wrong,
         };
     }
 
     /// Makes the connection of this gateway.
-    async fn connected(&self) -> Result<Client, StoreError> {
+    async fn connected(&self) -> Result<Client, RecordStoreError> {
         let client = self.database.listening(self.notices.clone()).await?;
         let channel = format!("LISTEN \"{}\"", channel(&self.id));
         client.batch_execute(&channel).await?;
@@ -239,17 +239,17 @@ impl Shared {
         Ok(client)
     }
 
-    fn keys(&self) -> MutexGuard<'_, KnownKeys> {
+    fn keys(&self) -> MutexGuard<'_, ReadKeys> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the keys of the record into the state folder, if they have changed.
-    async fn read_keys(&self, client: &Client) -> Result<(), StoreError> {
+    async fn read_keys(&self, client: &Client) -> Result<(), RecordStoreError> {
         let Some(files) = &self.files else {
             return Ok(());
         };
         let rows = query(client, &statements::KEY_NUMBERS, &[]).await?;
-        let row = rows.first().ok_or(StoreError::Closed)?;
+        let row = rows.first().ok_or(RecordStoreError::Closed)?;
         let found = (row.try_get(0)?, row.try_get(1)?);
         let masters: Vec<String> = row.try_get(2)?;
         let is_known = {
@@ -274,7 +274,7 @@ impl Shared {
     }
 
     /// Reads new keys, renews the lease, and reads the running gateways.
-    async fn beat(&self, client: &Client) -> Result<(), StoreError> {
+    async fn beat(&self, client: &Client) -> Result<(), RecordStoreError> {
         if let Err(fault) = self.read_keys(client).await {
             let was_failing = std::mem::replace(&mut self.keys().is_failing, true);
             if !was_failing {
@@ -289,7 +289,7 @@ impl Shared {
         let address = offer.map(|(offer, _)| offer.address.as_str());
         let key = offer.map(|(offer, _)| offer.key.as_slice());
         let proof = offer.map(|(_, proof)| proof.as_slice());
-        let values: Values<'_> = &[
+        let values: StatementValues<'_> = &[
             &self.id, &self.lock, &address, &key, &proof, &newest, &masters,
         ];
         execute(client, &statements::RENEW_LEASE, values).await?;

@@ -2,16 +2,16 @@
 
 use tokio_postgres::Row as Columns;
 
-use super::super::{ResealedRow, SealedQuery, SealedRow, SealedTable, StoreError};
-use super::database::{PostgresDatabase, Values};
+use super::super::{RecordStoreError, ResealedRow, SealedQuery, SealedRow, SealedTable};
+use super::database::{PostgresDatabase, StatementValues};
 use super::{counted, signed, statements, time, unsigned};
 
 pub(super) async fn sealed_rows(
     database: &PostgresDatabase,
     query: &SealedQuery,
-) -> Result<Vec<SealedRow>, StoreError> {
+) -> Result<Vec<SealedRow>, RecordStoreError> {
     let most = counted(query.most);
-    let values: Values<'_> = &[&most, &query.after, &query.newest];
+    let values: StatementValues<'_> = &[&most, &query.after, &query.newest];
     let statement = match query.table {
         SealedTable::Questions => &statements::SEALED_QUESTIONS,
         SealedTable::Results => &statements::SEALED_RESULTS,
@@ -26,7 +26,7 @@ pub(super) async fn sealed_rows(
     rows.iter().map(read).collect()
 }
 
-fn question(row: &Columns) -> Result<SealedRow, StoreError> {
+fn question(row: &Columns) -> Result<SealedRow, RecordStoreError> {
     Ok(SealedRow::Question {
         id: row.try_get(0)?,
         version: unsigned(row, 1)?,
@@ -36,14 +36,14 @@ fn question(row: &Columns) -> Result<SealedRow, StoreError> {
     })
 }
 
-fn result(row: &Columns) -> Result<SealedRow, StoreError> {
+fn result(row: &Columns) -> Result<SealedRow, RecordStoreError> {
     Ok(SealedRow::Result {
         id: row.try_get(0)?,
         result: row.try_get(1)?,
     })
 }
 
-fn grant(row: &Columns) -> Result<SealedRow, StoreError> {
+fn grant(row: &Columns) -> Result<SealedRow, RecordStoreError> {
     Ok(SealedRow::Grant {
         key: row.try_get("key")?,
         at: time(row, "at")?,
@@ -54,7 +54,7 @@ fn grant(row: &Columns) -> Result<SealedRow, StoreError> {
 
 /// The questions of a change, column by column.
 #[derive(Default)]
-struct Questions<'r> {
+struct QuestionColumns<'r> {
     ids: Vec<&'r str>,
     versions: Vec<i64>,
     before: SealedColumns<'r>,
@@ -71,13 +71,13 @@ struct SealedColumns<'r> {
 
 /// The rows of another table, column by column.
 #[derive(Default)]
-struct Others<'r> {
+struct OtherRows<'r> {
     ids: Vec<&'r str>,
     before: Vec<&'r [u8]>,
     after: Vec<&'r [u8]>,
 }
 
-impl<'r> Others<'r> {
+impl<'r> OtherRows<'r> {
     fn add(&mut self, id: &'r str, before: &'r [u8], after: &'r [u8]) {
         self.ids.push(id);
         self.before.push(before);
@@ -89,9 +89,9 @@ impl<'r> Others<'r> {
 pub(super) async fn reseal(
     database: &PostgresDatabase,
     rows: &[ResealedRow],
-) -> Result<usize, StoreError> {
-    let mut questions = Questions::default();
-    let (mut results, mut grants) = (Others::default(), Others::default());
+) -> Result<usize, RecordStoreError> {
+    let mut questions = QuestionColumns::default();
+    let (mut results, mut grants) = (OtherRows::default(), OtherRows::default());
     for row in rows {
         match (&row.before, &row.after) {
             (
@@ -138,13 +138,13 @@ pub(super) async fn reseal(
     }
     let mut changed = 0;
     if !questions.ids.is_empty() {
-        let Questions {
+        let QuestionColumns {
             ids,
             versions,
             before,
             after,
         } = &questions;
-        let values: Values<'_> = &[
+        let values: StatementValues<'_> = &[
             ids,
             versions,
             &before.arguments,
@@ -163,7 +163,7 @@ pub(super) async fn reseal(
         (&statements::RESEAL_GRANTS, &grants),
     ] {
         if !others.ids.is_empty() {
-            let values: Values<'_> = &[&others.ids, &others.before, &others.after];
+            let values: StatementValues<'_> = &[&others.ids, &others.before, &others.after];
             changed += database.execute(statement, values).await?;
         }
     }

@@ -16,9 +16,11 @@ use tokio_postgres::{Client, Row as Columns};
 use super::super::api_tokens::{
     Added, ApiToken, ApiTokenStore, BlockedCaller, MOST, TokenOwner, seconds,
 };
-use super::super::shared_rows::{RowChange, RowChanges, SharedEntity, SharedRow, SharedRowStore};
-use super::super::{DatabaseError, DatabaseFault, StoreError};
-use super::database::{BEGIN, PostgresDatabase, Values, execute, is_away, query};
+use super::super::shared_rows::{
+    RowChanges, SharedEntity, SharedRow, SharedRowStore, SharedRowsChange,
+};
+use super::super::{DatabaseError, DatabaseFault, RecordStoreError};
+use super::database::{BEGIN, PostgresDatabase, StatementValues, execute, is_away, query};
 use super::statements::Statement;
 use super::{counted, signed, statements, unsigned};
 
@@ -42,21 +44,36 @@ impl PostgresTables {
         }
     }
 
-    fn rows(&self, statement: &Statement, values: Values<'_>) -> Result<Vec<Columns>, StoreError> {
+    fn rows(
+        &self,
+        statement: &Statement,
+        values: StatementValues<'_>,
+    ) -> Result<Vec<Columns>, RecordStoreError> {
         self.wait(self.database.rows(statement, values))
     }
 
-    fn execute(&self, statement: &Statement, values: Values<'_>) -> Result<u64, StoreError> {
+    fn execute(
+        &self,
+        statement: &Statement,
+        values: StatementValues<'_>,
+    ) -> Result<u64, RecordStoreError> {
         self.wait(self.database.execute(statement, values))
     }
 
-    fn is_some(&self, statement: &Statement, values: Values<'_>) -> Result<bool, StoreError> {
+    fn is_some(
+        &self,
+        statement: &Statement,
+        values: StatementValues<'_>,
+    ) -> Result<bool, RecordStoreError> {
         let row = self.wait(self.database.row(statement, values))?;
         Ok(row.try_get(0)?)
     }
 
     /// Waits for work, unless the database was away a moment ago.
-    fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    fn wait<T>(
+        &self,
+        work: impl Future<Output = Result<T, RecordStoreError>>,
+    ) -> Result<T, RecordStoreError> {
         let seen = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let since = *seen();
         if since.is_some_and(|since| since.elapsed() < AWAY) {
@@ -74,9 +91,9 @@ impl PostgresTables {
 }
 
 impl ApiTokenStore for PostgresTables {
-    fn add(&self, token: &ApiToken) -> Result<Added, StoreError> {
+    fn add(&self, token: &ApiToken) -> Result<Added, RecordStoreError> {
         let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-        let values: Values<'_> = &[
+        let values: StatementValues<'_> = &[
             &token.id,
             &token.name,
             &token.hash,
@@ -97,48 +114,48 @@ impl ApiTokenStore for PostgresTables {
         Ok(if is_full { Added::Full } else { Added::Already })
     }
 
-    fn tokens(&self) -> Result<Vec<ApiToken>, StoreError> {
+    fn tokens(&self) -> Result<Vec<ApiToken>, RecordStoreError> {
         let rows = self.rows(&statements::TOKENS, &[])?;
         rows.iter().map(token).collect()
     }
 
-    fn find(&self, id: &str) -> Result<Option<ApiToken>, StoreError> {
+    fn find(&self, id: &str) -> Result<Option<ApiToken>, RecordStoreError> {
         let rows = self.rows(&statements::FIND_TOKEN, &[&id])?;
         rows.first().map(token).transpose()
     }
 
-    fn count_named(&self, name: &str) -> Result<usize, StoreError> {
+    fn count_named(&self, name: &str) -> Result<usize, RecordStoreError> {
         let rows = self.rows(&statements::COUNT_NAMED, &[&name])?;
         let count = rows.first().map_or(Ok(0), |row| unsigned(row, 0))?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    fn of_person(&self, person: &str) -> Result<Vec<String>, StoreError> {
+    fn of_person(&self, person: &str) -> Result<Vec<String>, RecordStoreError> {
         let rows = self.rows(&statements::TOKENS_OF, &[&person])?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
-    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, RecordStoreError> {
         Ok(self.execute(&statements::REVOKE, &[&id, &signed(seconds(now))])? > 0)
     }
 
-    fn remove(&self, id: &str) -> Result<(), StoreError> {
+    fn remove(&self, id: &str) -> Result<(), RecordStoreError> {
         self.execute(&statements::REMOVE_TOKEN, &[&id]).map(drop)
     }
 
-    fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
+    fn prune(&self, now: Timestamp) -> Result<usize, RecordStoreError> {
         let count = self.execute(&statements::PRUNE_TOKENS, &[&signed(seconds(now))])?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
-        let values: Values<'_> = &[&id, &signed(seconds(now))];
+    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), RecordStoreError> {
+        let values: StatementValues<'_> = &[&id, &signed(seconds(now))];
         self.execute(&statements::NOTE_USE, values).map(drop)
     }
 
-    fn block(&self, caller: &BlockedCaller) -> Result<Added, StoreError> {
+    fn block(&self, caller: &BlockedCaller) -> Result<Added, RecordStoreError> {
         let (blocked_at, most) = (signed(caller.blocked_at), counted(MOST));
-        let values: Values<'_> = &[&caller.issuer, &caller.subject, &blocked_at, &most];
+        let values: StatementValues<'_> = &[&caller.issuer, &caller.subject, &blocked_at, &most];
         if self.execute(&statements::BLOCK, values)? == 1 {
             return Ok(Added::Yes);
         }
@@ -146,11 +163,11 @@ impl ApiTokenStore for PostgresTables {
         Ok(if known { Added::Already } else { Added::Full })
     }
 
-    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         Ok(self.execute(&statements::UNBLOCK, &[&issuer, &subject])? > 0)
     }
 
-    fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
+    fn blocked(&self) -> Result<Vec<BlockedCaller>, RecordStoreError> {
         let rows = self.rows(&statements::BLOCKED, &[])?;
         let caller = |row: &Columns| {
             Ok(BlockedCaller {
@@ -162,19 +179,19 @@ impl ApiTokenStore for PostgresTables {
         rows.iter().map(caller).collect()
     }
 
-    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
         self.is_some(&statements::IS_BLOCKED, &[&issuer, &subject])
     }
 }
 
-fn token(row: &Columns) -> Result<ApiToken, StoreError> {
+fn token(row: &Columns) -> Result<ApiToken, RecordStoreError> {
     let scopes: &str = row.try_get("scopes")?;
     let owner: Option<String> = row.try_get("owner")?;
     let nobody: bool = row.try_get("unattended")?;
     let positive = |number: i64| u64::try_from(number).unwrap_or(0);
     let time = |column| {
         let at: Option<i64> = row.try_get(column)?;
-        Ok::<_, StoreError>(at.map(positive))
+        Ok::<_, RecordStoreError>(at.map(positive))
     };
     Ok(ApiToken {
         id: row.try_get("id")?,
@@ -198,12 +215,12 @@ fn token(row: &Columns) -> Result<ApiToken, StoreError> {
 }
 
 impl SharedRowStore for PostgresTables {
-    fn version(&self, entity: SharedEntity) -> Result<u64, StoreError> {
+    fn version(&self, entity: SharedEntity) -> Result<u64, RecordStoreError> {
         let rows = self.rows(&statements::SHARED_VERSION, &[&entity.name])?;
         rows.first().map_or(Ok(0), |row| unsigned(row, 0))
     }
 
-    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), StoreError> {
+    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), RecordStoreError> {
         let rows = PostgresTables::rows(self, &statements::SHARED_ROWS, &[&entity.name])?;
         versioned(&rows)
     }
@@ -212,8 +229,8 @@ impl SharedRowStore for PostgresTables {
         &self,
         entity: SharedEntity,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<u64, StoreError> {
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<u64, RecordStoreError> {
         self.wait(self.change_shared(entity, known, change))
     }
 }
@@ -223,8 +240,8 @@ impl PostgresTables {
         &self,
         entity: SharedEntity,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<u64, StoreError> {
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<u64, RecordStoreError> {
         let name = entity.name;
         let begin = &statements::BEGIN_SHARED;
         self.database.execute(begin, &[&name]).await?;
@@ -263,9 +280,9 @@ impl PostgresTables {
         client: &Client,
         name: &str,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<(u64, Option<RowChanges>), StoreError> {
-        let values: Values<'_> = &[&name];
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<(u64, Option<RowChanges>), RecordStoreError> {
+        let values: StatementValues<'_> = &[&name];
         let (begun, locked) = join!(
             client.batch_execute(BEGIN),
             query(client, &statements::LOCK_SHARED, values),
@@ -288,16 +305,16 @@ async fn write(
     name: &str,
     before: u64,
     changes: &RowChanges,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     let removed = |of: fn(&(String, String)) -> &str| -> Vec<&str> {
         changes.removed.iter().map(of).collect()
     };
     let written =
         |of: fn(&SharedRow) -> &str| -> Vec<&str> { changes.written.iter().map(of).collect() };
     let (kinds, ids) = (removed(|key| &key.0), removed(|key| &key.1));
-    let values: Values<'_> = &[&name, &kinds, &ids];
+    let values: StatementValues<'_> = &[&name, &kinds, &ids];
     execute(client, &statements::REMOVE_SHARED, values).await?;
-    let values: Values<'_> = &[
+    let values: StatementValues<'_> = &[
         &name,
         &written(|row| &row.key.0),
         &written(|row| &row.key.1),
@@ -312,7 +329,7 @@ async fn write(
 }
 
 /// Reads a version and its rows.
-fn versioned(rows: &[Columns]) -> Result<(u64, Vec<SharedRow>), StoreError> {
+fn versioned(rows: &[Columns]) -> Result<(u64, Vec<SharedRow>), RecordStoreError> {
     let version = rows.first().map_or(Ok(0), |row| unsigned(row, 0))?;
     let mut found = Vec::new();
     for row in rows {

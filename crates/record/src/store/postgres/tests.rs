@@ -11,10 +11,12 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 
 use super::super::contract::{SingleWrites as _, acted, change, row};
-use super::super::{Filter, FinishedCall, ListQuery, Page, Store as _, StoreError, Write, Writer};
+use super::super::{
+    Filter, FinishedCall, ListQuery, Page, RecordStore as _, RecordStoreError, Write, Writer,
+};
 use super::database::PostgresDatabase;
 use super::{Postgres, PostgresSettings, PostgresTables, public_schema_tests, statements};
-use crate::Keys;
+use crate::OwnKeys;
 
 /// Returns the connections to this database.
 pub(in crate::store) fn connected(database: &TestDatabase) -> PostgresDatabase {
@@ -81,7 +83,7 @@ async fn an_audit_that_ends_with_the_last_number_takes_no_more_and_says_why() {
     client.batch_execute(&last).await.unwrap();
     let refused = store.insert(row("a", 1_000), "asked".to_owned()).await;
     assert!(
-        matches!(&refused, Err(StoreError::Refused { why, .. }) if why.contains("ends with the number")),
+        matches!(&refused, Err(RecordStoreError::Refused { why, .. }) if why.contains("ends with the number")),
         "{refused:?}"
     );
 }
@@ -121,7 +123,7 @@ async fn several_processes_open_a_new_database_at_once() {
         return;
     };
     let database = server.database();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let all: Vec<_> = (0..8)
         .map(|_| Postgres::at(connected(&database)).with_keys(&keys))
         .collect();
@@ -138,7 +140,7 @@ async fn writers_of_several_processes_make_each_change_once_and_one_chain() {
         return;
     };
     let database = server.database();
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let of = || Postgres::at(connected(&database)).with_keys(&keys);
     let (first, stores) = (of(), [of(), of(), of()]);
     let ids: Vec<String> = (0..20).map(|number| format!("q{number}")).collect();
@@ -179,8 +181,8 @@ async fn writers_of_several_processes_make_each_change_once_and_one_chain() {
 }
 
 /// Returns `true` if the record was refused because of this key.
-fn is_of(refused: &Result<(), StoreError>, key: &str) -> bool {
-    matches!(refused, Err(StoreError::Refused { why, .. }) if why.starts_with(key))
+fn is_of(refused: &Result<(), RecordStoreError>, key: &str) -> bool {
+    matches!(refused, Err(RecordStoreError::Refused { why, .. }) if why.starts_with(key))
 }
 
 #[tokio::test]
@@ -189,18 +191,18 @@ async fn a_key_of_another_record_is_refused() {
         return;
     };
     let database = server.database();
-    let keys = Keys::random().unwrap();
-    let of = |keys: &Keys| Postgres::at(connected(&database)).with_keys(keys);
+    let keys = OwnKeys::random().unwrap();
+    let of = |keys: &OwnKeys| Postgres::at(connected(&database)).with_keys(keys);
     of(&keys).ready().await.unwrap();
     of(&keys).ready().await.unwrap();
-    let others = Keys::random().unwrap();
-    let seal = Keys {
+    let others = OwnKeys::random().unwrap();
+    let seal = OwnKeys {
         encryption: others.encryption.clone(),
         identity: keys.identity.clone(),
     };
     let refused = of(&seal).ready().await;
     assert!(is_of(&refused, "seal.key"), "{refused:?}");
-    let identity = Keys {
+    let identity = OwnKeys {
         encryption: keys.encryption.clone(),
         identity: others.identity.clone(),
     };
@@ -358,7 +360,7 @@ async fn whoever_listens_at_the_socket_of_a_stopped_database_gets_no_password() 
         let database = PostgresDatabase::new(settings.with_password("s3cret")).unwrap();
         let refused = database.ready().await;
         assert!(
-            matches!(&refused, Err(StoreError::Refused { next, .. }) if next.contains("scram-sha-256")),
+            matches!(&refused, Err(RecordStoreError::Refused { next, .. }) if next.contains("scram-sha-256")),
             "{refused:?}"
         );
         let said = fake.join().unwrap();
@@ -417,14 +419,14 @@ async fn a_server_at_a_socket_is_used_with_scram_and_without_a_password() {
         assert!(unlocked.is_ok(), "{unlocked:?}");
     } else {
         assert!(
-            matches!(&unlocked, Err(StoreError::Refused { why, .. }) if why.contains("another user")),
+            matches!(&unlocked, Err(RecordStoreError::Refused { why, .. }) if why.contains("another user")),
             "{unlocked:?}"
         );
     }
     admit_by("password");
     let refused = ready("locked", Some("s3cret"), "").await;
     assert!(
-        matches!(refused, Err(StoreError::Refused { .. })),
+        matches!(refused, Err(RecordStoreError::Refused { .. })),
         "{refused:?}"
     );
 }
@@ -467,7 +469,7 @@ async fn a_server_that_is_silent_is_left_with_a_reason() {
         settings.let_in_timeout = Duration::from_secs(1);
         let refused = PostgresDatabase::new(settings).unwrap().ready().await;
         assert!(
-            matches!(&refused, Err(StoreError::Refused { why, .. }) if why.contains("within 1 seconds")),
+            matches!(&refused, Err(RecordStoreError::Refused { why, .. }) if why.contains("within 1 seconds")),
             "{refused:?}"
         );
     }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::super::{AuditEntry, StoreError};
+use super::super::{AuditEntry, RecordStoreError};
 use super::all;
-use super::file::File;
+use super::file::SqliteFile;
 use super::questions::{counted, millis, signed};
 use crate::audit::AuditFilter;
 
@@ -27,7 +27,7 @@ const MATCHING: &str = "SELECT number, entry, hash FROM audit WHERE number >= ?1
 const ALL: &str = "SELECT number, entry, hash FROM audit WHERE number >= ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
 
 /// Reads the columns `number`, `entry` and `hash`.
-pub(super) fn read_link(row: &rusqlite::Row<'_>) -> Result<AuditEntry, StoreError> {
+pub(super) fn read_link(row: &rusqlite::Row<'_>) -> Result<AuditEntry, RecordStoreError> {
     let number: i64 = row.get(0)?;
     Ok(AuditEntry {
         number: u64::try_from(number).unwrap_or(0),
@@ -36,19 +36,19 @@ pub(super) fn read_link(row: &rusqlite::Row<'_>) -> Result<AuditEntry, StoreErro
     })
 }
 
-impl File {
+impl SqliteFile {
     /// Returns the latest links with these numbers that match.
     pub(super) fn audit_matching(
         &mut self,
         filter: &AuditFilter,
         within: Range<u64>,
         most: usize,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
+    ) -> Result<Vec<AuditEntry>, RecordStoreError> {
         let (from, until) = (signed(within.start), signed(within.end));
         if filter.is_empty() {
             return all(self, ALL, (from, until, counted(most)), read_link);
         }
-        let list = |values: &[String]| -> Result<Option<String>, StoreError> {
+        let list = |values: &[String]| -> Result<Option<String>, RecordStoreError> {
             if values.is_empty() {
                 return Ok(None);
             }

@@ -3,19 +3,19 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{OptionalExtension as _, TransactionBehavior};
 
-use super::super::{Crash, FinishedCall, RunningCall, StoreError, UnattendedCall};
-use super::file::File;
+use super::super::{Crash, FinishedCall, RecordStoreError, RunningCall, UnattendedCall};
+use super::file::SqliteFile;
 use super::questions::millis;
 use super::{Columns, all, time};
 
-impl File {
+impl SqliteFile {
     pub(super) fn begin_call(
         &mut self,
         id: &str,
         binding: &str,
         running: &RunningCall,
         until: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RecordStoreError> {
         // Another gateway may have written that the task is to be cancelled, and this one has not read it yet.
         const BEGIN: &str = "INSERT INTO running_call (id, same, owner, link, until) \
             SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM call WHERE id = ?1) \
@@ -28,7 +28,7 @@ impl File {
         Ok(())
     }
 
-    pub(super) fn end_call(&mut self, id: &str) -> Result<(), StoreError> {
+    pub(super) fn end_call(&mut self, id: &str) -> Result<(), RecordStoreError> {
         self.set_survives(Crash::Process)?;
         let connection = self.connection()?;
         let mut end = connection.prepare_cached("DELETE FROM running_call WHERE id = ?1")?;
@@ -36,7 +36,7 @@ impl File {
         Ok(())
     }
 
-    pub(super) fn keep_call(&mut self, call: &FinishedCall) -> Result<(), StoreError> {
+    pub(super) fn keep_call(&mut self, call: &FinishedCall) -> Result<(), RecordStoreError> {
         self.set_survives(Crash::Machine)?;
         let connection = self.connection()?;
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -48,14 +48,17 @@ impl File {
         Ok(())
     }
 
-    pub(super) fn take_call(&mut self, id: &str) -> Result<Option<FinishedCall>, StoreError> {
+    pub(super) fn take_call(&mut self, id: &str) -> Result<Option<FinishedCall>, RecordStoreError> {
         const TAKE: &str = "DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until";
         // A result that is back after a loss of power would be returned twice.
         self.set_survives(Crash::Machine)?;
         Ok(all(self, TAKE, [id], finished)?.pop())
     }
 
-    pub(super) fn stored_call(&mut self, id: &str) -> Result<Option<FinishedCall>, StoreError> {
+    pub(super) fn stored_call(
+        &mut self,
+        id: &str,
+    ) -> Result<Option<FinishedCall>, RecordStoreError> {
         const READ: &str = "SELECT id, same, result, until FROM call WHERE id = ?1";
         Ok(all(self, READ, [id], finished)?.pop())
     }
@@ -64,7 +67,7 @@ impl File {
         &mut self,
         binding: Option<&str>,
         now: Timestamp,
-    ) -> Result<Vec<UnattendedCall>, StoreError> {
+    ) -> Result<Vec<UnattendedCall>, RecordStoreError> {
         let of = if binding.is_some() {
             "same = ?2"
         } else {
@@ -86,7 +89,7 @@ impl File {
         })
     }
 
-    pub(super) fn expire_calls(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub(super) fn expire_calls(&mut self, now: Timestamp) -> Result<(), RecordStoreError> {
         const IS_ANY: &str = "SELECT 1 FROM call WHERE until <= ?1 UNION ALL SELECT 1 FROM running_call WHERE until <= ?1";
         let connection = self.connection()?;
         let any: Option<i64> = connection
@@ -101,7 +104,7 @@ impl File {
     }
 
     /// Compares the number of the last transaction of other connections, which SQLite keeps.
-    pub(super) fn has_changed_elsewhere(&mut self) -> Result<bool, StoreError> {
+    pub(super) fn has_changed_elsewhere(&mut self) -> Result<bool, RecordStoreError> {
         let connection = self.connection()?;
         let version: i64 = connection.query_row("PRAGMA data_version", [], |row| row.get(0))?;
         let last = self.changed_elsewhere.replace(version);
@@ -109,7 +112,7 @@ impl File {
     }
 }
 
-fn finished(row: &Columns<'_>) -> Result<FinishedCall, StoreError> {
+fn finished(row: &Columns<'_>) -> Result<FinishedCall, RecordStoreError> {
     Ok(FinishedCall {
         id: row.get("id")?,
         binding: row.get("same")?,

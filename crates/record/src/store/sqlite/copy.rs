@@ -9,7 +9,7 @@ use super::audit::read_link;
 use super::file::{
     BUSY_TIMEOUT, known_layout, known_triggers_and_views, triggers_and_views, version,
 };
-use super::{Sqlite, StoreError};
+use super::{RecordStoreError, Sqlite};
 use crate::audit::{ChainCheck, ChainVerifier};
 use crate::encryption::Encryption;
 use crate::store::ChainKey;
@@ -52,7 +52,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If the record cannot be read, is of a newer version, or the new file exists or cannot be written.
-    pub async fn copy(record: &Path, to: &Path) -> Result<(), StoreError> {
+    pub async fn copy(record: &Path, to: &Path) -> Result<(), RecordStoreError> {
         let (record, to) = (record.to_owned(), to.to_owned());
         blocking(move || {
             // SQLite writes into an empty file, whose mode stays.
@@ -81,7 +81,7 @@ impl Sqlite {
         copy: &Path,
         seal: Option<Encryption>,
         chain: Option<ChainKey>,
-    ) -> Result<CopiedRecord, StoreError> {
+    ) -> Result<CopiedRecord, RecordStoreError> {
         let copy = copy.to_owned();
         blocking(move || {
             let keys = CopyKeys {
@@ -95,21 +95,21 @@ impl Sqlite {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
+    work: impl FnOnce() -> Result<T, RecordStoreError> + Send + 'static,
+) -> Result<T, RecordStoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| StoreError::Closed)?
+    done.map_err(|_| RecordStoreError::Closed)?
 }
 
-fn refuse_newer(connection: &Connection) -> Result<i64, StoreError> {
+fn refuse_newer(connection: &Connection) -> Result<i64, RecordStoreError> {
     let (found, known) = (version(connection)?, known_layout());
     if found > known {
-        return Err(StoreError::Newer { found, known });
+        return Err(RecordStoreError::Newer { found, known });
     }
     Ok(found)
 }
 
-fn check(copy: &Path, keys: &CopyKeys<'_>) -> Result<CopiedRecord, StoreError> {
+fn check(copy: &Path, keys: &CopyKeys<'_>) -> Result<CopiedRecord, RecordStoreError> {
     // An immutable file gets no other files beside it.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -118,20 +118,20 @@ fn check(copy: &Path, keys: &CopyKeys<'_>) -> Result<CopiedRecord, StoreError> {
     let layout = refuse_newer(&connection)?;
     let damage: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if damage != "ok" {
-        return Err(StoreError::NotRecord("SQLite finds it damaged"));
+        return Err(RecordStoreError::NotRecord("SQLite finds it damaged"));
     }
     if !has_table(&connection, "question")? || !has_table(&connection, "audit")? {
-        return Err(StoreError::NotRecord("it has other tables"));
+        return Err(RecordStoreError::NotRecord("it has other tables"));
     }
     // A trigger acts with each write, thus already in a restore.
     let known = known_triggers_and_views()?;
     let found = triggers_and_views(&connection)?;
     if found.iter().any(|sql| !known.contains(sql)) {
-        return Err(StoreError::NotRecord(
+        return Err(RecordStoreError::NotRecord(
             "it has a trigger or a view that is not of a record",
         ));
     }
-    let count = |text: &str| -> Result<u64, StoreError> {
+    let count = |text: &str| -> Result<u64, RecordStoreError> {
         let count: i64 = connection.query_row(text, [], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     };
@@ -161,7 +161,7 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-fn has_table(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+fn has_table(connection: &Connection, name: &str) -> Result<bool, RecordStoreError> {
     let text = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     let found: Option<i64> = connection
         .query_row(text, [name], |row| row.get(0))
@@ -169,7 +169,10 @@ fn has_table(connection: &Connection, name: &str) -> Result<bool, StoreError> {
     Ok(found.is_some())
 }
 
-fn check_chain(connection: &Connection, key: Option<&ChainKey>) -> Result<ChainCheck, StoreError> {
+fn check_chain(
+    connection: &Connection,
+    key: Option<&ChainKey>,
+) -> Result<ChainCheck, RecordStoreError> {
     let mut statement =
         connection.prepare("SELECT number, entry, hash FROM audit ORDER BY number")?;
     let mut rows = statement.query([])?;
@@ -187,8 +190,8 @@ fn count_sealed(
     connection: &Connection,
     seal: Option<&Encryption>,
     found: &mut CopiedRecord,
-) -> Result<(), StoreError> {
-    let mut try_each = |table: &str, text: &str| -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
+    let mut try_each = |table: &str, text: &str| -> Result<(), RecordStoreError> {
         if !has_table(connection, table)? {
             return Ok(());
         }

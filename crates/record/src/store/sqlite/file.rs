@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, StoreError};
+use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, RecordStoreError};
 use super::{LOG, beside, lists};
 use crate::encryption::Encryption;
 use crate::state_file;
@@ -59,7 +59,7 @@ const OPEN_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The file, open or not, and its state.
-pub(super) struct File {
+pub(super) struct SqliteFile {
     path: PathBuf,
     connection: Option<Connection>,
     /// The crash that transactions survive now; `None` while the database was not configured.
@@ -76,7 +76,7 @@ pub(super) struct File {
     pub(super) opens_with_any_key: bool,
 }
 
-impl File {
+impl SqliteFile {
     pub(super) fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -91,7 +91,7 @@ impl File {
     }
 
     /// Returns the connection, which is opened if necessary. The audit continues with the key of this store.
-    pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+    pub(super) fn connection(&mut self) -> Result<&mut Connection, RecordStoreError> {
         if self.connection.is_none() {
             let mut connection = connect(&self.path)?;
             self.survives = None;
@@ -101,7 +101,7 @@ impl File {
             self.go_on_keyed(&mut connection)?;
             self.connection = Some(connection);
         }
-        self.connection.as_mut().ok_or(StoreError::Closed)
+        self.connection.as_mut().ok_or(RecordStoreError::Closed)
     }
 
     /// Returns `true` if the file is open.
@@ -110,7 +110,7 @@ impl File {
     }
 
     /// Closes the file, which moves the log into it.
-    pub(super) fn close(&mut self) -> Result<(), StoreError> {
+    pub(super) fn close(&mut self) -> Result<(), RecordStoreError> {
         match self.connection.take().map(Connection::close) {
             Some(Err((_still_open, error))) => Err(error.into()),
             Some(Ok(())) | None => Ok(()),
@@ -118,7 +118,7 @@ impl File {
     }
 
     /// Makes the next transactions survive this crash.
-    pub(super) fn set_survives(&mut self, crash: Crash) -> Result<(), StoreError> {
+    pub(super) fn set_survives(&mut self, crash: Crash) -> Result<(), RecordStoreError> {
         if self.survives == Some(crash) {
             return Ok(());
         }
@@ -134,8 +134,8 @@ impl File {
     /// Runs `work` without waiting for another process; returns `None` if it would have to.
     pub(super) fn unless_busy<T>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Option<Result<T, StoreError>> {
+        work: impl FnOnce(&mut Self) -> Result<T, RecordStoreError>,
+    ) -> Option<Result<T, RecordStoreError>> {
         let overdue = self.writes_in_log > CHECKPOINT_OVERDUE;
         let connection = self.connection.as_mut().filter(|_| !overdue)?;
         connection.busy_timeout(Duration::ZERO).ok()?;
@@ -177,7 +177,7 @@ impl File {
     }
 
     /// Returns the waiting rows in figures.
-    pub(super) fn open_figures(&mut self) -> Result<OpenFigures, StoreError> {
+    pub(super) fn open_figures(&mut self) -> Result<OpenFigures, RecordStoreError> {
         let connection = self.connection()?;
         let mut statement = connection.prepare_cached(OPEN_BY_SERVER)?;
         let mut rows = statement.query([])?;
@@ -193,14 +193,14 @@ impl File {
     }
 
     /// Returns the size of the file and its log, in bytes.
-    pub(super) fn size(&mut self) -> Result<u64, StoreError> {
+    pub(super) fn size(&mut self) -> Result<u64, RecordStoreError> {
         self.connection()?;
         let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         Ok(of(&self.path) + of(&beside(&self.path, LOG)))
     }
 
     /// Flushes the log to the disk. What is not in it any more was flushed before it left.
-    pub(super) fn sync_log(&mut self) -> Result<(), StoreError> {
+    pub(super) fn sync_log(&mut self) -> Result<(), RecordStoreError> {
         self.connection()?;
         let mut options = std::fs::OpenOptions::new();
         // Windows flushes only files that can be written. SQLite has no locks on this one, which closing it would end.
@@ -213,7 +213,7 @@ impl File {
 
     /// Moves everything into the main file and truncates the log, which still contains erased values. Readers are not
     /// waited for: the next sweep tries again.
-    pub(super) fn cut_log(&mut self) -> Result<(), StoreError> {
+    pub(super) fn cut_log(&mut self) -> Result<(), RecordStoreError> {
         let connection = self.connection()?;
         connection.busy_timeout(Duration::ZERO)?;
         let _readers_may_be_at_it = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -225,7 +225,7 @@ impl File {
 
 /// Opens the file. If several processes create it at once, SQLite reports a lock to some of them without waiting: these
 /// try again.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+fn connect(path: &Path) -> Result<Connection, RecordStoreError> {
     for _ in 0..OPEN_TRIES {
         match open(path) {
             Err(fault) if is_busy(&fault) => sleep(PAUSE),
@@ -236,11 +236,11 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Returns `true` if another process has the file locked.
-fn is_busy(fault: &StoreError) -> bool {
-    matches!(fault, StoreError::Database(error) if error.fault() == DatabaseFault::Busy)
+fn is_busy(fault: &RecordStoreError) -> bool {
+    matches!(fault, RecordStoreError::Database(error) if error.fault() == DatabaseFault::Busy)
 }
 
-fn open(path: &Path) -> Result<Connection, StoreError> {
+fn open(path: &Path) -> Result<Connection, RecordStoreError> {
     // SQLite gives the files beside it the same mode.
     let file = state_file::open_private(path)?;
     let is_new = file.metadata()?.len() == 0;
@@ -265,7 +265,7 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Rejects the database of another program, before anything is written into it.
-fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
+fn refuse_foreign(connection: &Connection) -> Result<(), RecordStoreError> {
     // One view of the file, which another process may be creating.
     let view = connection.unchecked_transaction()?;
     let found = version(&view)?;
@@ -279,12 +279,12 @@ fn refuse_foreign(connection: &Connection) -> Result<(), StoreError> {
     if is_record {
         return Ok(());
     }
-    Err(StoreError::NotRecord(
+    Err(RecordStoreError::NotRecord(
         "it is the database of another program",
     ))
 }
 
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), RecordStoreError> {
     let known = known_layout();
     if version(connection)? == known {
         return Ok(());
@@ -293,7 +293,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     // Another gateway may have been first.
     let found = version(&step)?;
     if found > known {
-        return Err(StoreError::Newer { found, known });
+        return Err(RecordStoreError::Newer { found, known });
     }
     let done = usize::try_from(found).unwrap_or(0);
     for migration in &MIGRATIONS[done..] {
@@ -305,7 +305,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// Returns the triggers and views that a record has in any layout, as SQL.
-pub(super) fn known_triggers_and_views() -> Result<HashSet<String>, StoreError> {
+pub(super) fn known_triggers_and_views() -> Result<HashSet<String>, RecordStoreError> {
     let mut connection = Connection::open_in_memory()?;
     let mut known = HashSet::new();
     let step = connection.transaction()?;
@@ -317,7 +317,7 @@ pub(super) fn known_triggers_and_views() -> Result<HashSet<String>, StoreError> 
 }
 
 /// Returns the triggers and views of a file, as SQL.
-pub(super) fn triggers_and_views(connection: &Connection) -> Result<Vec<String>, StoreError> {
+pub(super) fn triggers_and_views(connection: &Connection) -> Result<Vec<String>, RecordStoreError> {
     let text = "SELECT coalesce(sql, '') FROM sqlite_schema WHERE type IN ('trigger', 'view')";
     let mut statement = connection.prepare(text)?;
     let found = statement.query_map([], |row| row.get(0))?;
@@ -329,6 +329,6 @@ pub(super) fn known_layout() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-pub(super) fn version(connection: &Connection) -> Result<i64, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<i64, RecordStoreError> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }

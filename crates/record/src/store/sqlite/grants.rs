@@ -3,9 +3,9 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::super::StoredGrant;
-use super::file::File;
+use super::file::SqliteFile;
 use super::questions::millis;
-use super::{Columns, StoreError, all, time};
+use super::{Columns, RecordStoreError, all, time};
 
 const KEEP: &str = "INSERT INTO approval_grant (key, question, rule, rule_digest, answers, at, until) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
@@ -15,12 +15,12 @@ const KEEP: &str = "INSERT INTO approval_grant (key, question, rule, rule_digest
 
 const GOOD: &str = "SELECT key, question, rule, rule_digest, answers, at, until FROM approval_grant ORDER BY until";
 
-impl File {
+impl SqliteFile {
     pub(super) fn keep_grant(
         &mut self,
         grant: &StoredGrant,
         given: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, RecordStoreError> {
         let values = (
             &grant.key,
             &grant.question,
@@ -34,13 +34,13 @@ impl File {
         Ok(self.connection()?.execute(KEEP, values)? == 1)
     }
 
-    pub(super) fn grants(&mut self, now: Timestamp) -> Result<Vec<StoredGrant>, StoreError> {
+    pub(super) fn grants(&mut self, now: Timestamp) -> Result<Vec<StoredGrant>, RecordStoreError> {
         let delete = "DELETE FROM approval_grant WHERE until <= ?1";
         self.connection()?.execute(delete, [millis(now)])?;
         all(self, GOOD, [], grant)
     }
 
-    pub(super) fn drop_grants(&mut self, keys: &[String]) -> Result<(), StoreError> {
+    pub(super) fn drop_grants(&mut self, keys: &[String]) -> Result<(), RecordStoreError> {
         let delete = "DELETE FROM approval_grant WHERE key IN (SELECT value FROM json_each(?1))";
         let keys = serde_json::to_string(keys)?;
         self.connection()?.execute(delete, [keys])?;
@@ -48,7 +48,7 @@ impl File {
     }
 }
 
-fn grant(row: &Columns<'_>) -> Result<StoredGrant, StoreError> {
+fn grant(row: &Columns<'_>) -> Result<StoredGrant, RecordStoreError> {
     Ok(StoredGrant {
         key: row.get("key")?,
         question: row.get("question")?,

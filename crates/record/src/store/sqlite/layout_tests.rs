@@ -52,10 +52,10 @@ const FILE: &str = "MCP_ELICIT_MIGRATE_FILE";
 const INSTRUCTIONS: &str = "MCP_ELICIT_MIGRATE_INSTRUCTIONS";
 
 /// Returns the keys of the records in `layouts/`.
-fn keys(folder: &Path) -> Keys {
+fn keys(folder: &Path) -> OwnKeys {
     let path = folder.join("identity.key");
     std::fs::write(&path, [8; 32]).unwrap();
-    Keys {
+    OwnKeys {
         encryption: Encryption::with_key(&[7; 32]),
         identity: IdentityKey::read(&path).unwrap().unwrap(),
     }
@@ -74,7 +74,7 @@ fn clock() -> Timestamp {
 }
 
 /// Opens the record and checks all that it holds.
-async fn holds_everything(path: &Path, keys: Keys, layout: i64) {
+async fn holds_everything(path: &Path, keys: OwnKeys, layout: i64) {
     let store = Arc::new(Sqlite::at(path).with_keys(&keys));
     store.ready().await.unwrap();
     let opened = |id: &str, column: &str, sealed: Option<&[u8]>| {

@@ -13,9 +13,9 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use super::super::list::search_text;
 use super::super::{
-    Crash, Filter, ListKeys, ListQuery, Row, SearchWord, StoreError, tell_left_out,
+    Crash, Filter, ListKeys, ListQuery, RecordStoreError, Row, SearchWord, tell_left_out,
 };
-use super::file::File;
+use super::file::SqliteFile;
 use super::questions::counted;
 use super::read;
 
@@ -35,12 +35,12 @@ const TEXTS_IN_STEP: usize = 1_000;
 
 /// A statement that is being built, and its values.
 #[derive(Clone, Default)]
-struct Statement {
+struct ListStatement {
     text: String,
     values: Vec<Value>,
 }
 
-impl Statement {
+impl ListStatement {
     fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -61,8 +61,8 @@ impl Statement {
     fn query<T>(
         &self,
         connection: &Connection,
-        read: impl Fn(&rusqlite::Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+        read: impl Fn(&rusqlite::Row<'_>) -> Result<T, RecordStoreError>,
+    ) -> Result<Vec<T>, RecordStoreError> {
         let mut statement = connection.prepare_cached(&self.text)?;
         let mut rows = statement.query(rusqlite::params_from_iter(&self.values))?;
         let mut found = Vec::new();
@@ -75,14 +75,14 @@ impl Statement {
 
 /// The order of a list. `open` is a literal, since a partial index is used for a constant only.
 #[derive(Clone, Copy)]
-struct Order {
+struct ListOrder {
     open: &'static str,
     time: &'static str,
     after: &'static str,
     direction: &'static str,
 }
 
-const fn order(filter: Filter) -> Order {
+const fn order(filter: Filter) -> ListOrder {
     let (open, time) = match filter {
         Filter::Open | Filter::OpenLatest => ("1", "asked_at"),
         Filter::Ended => ("0", "ended_at"),
@@ -91,7 +91,7 @@ const fn order(filter: Filter) -> Order {
         Filter::Open => (">", ""),
         Filter::OpenLatest | Filter::Ended => ("<", " DESC"),
     };
-    Order {
+    ListOrder {
         open,
         time,
         after,
@@ -103,9 +103,9 @@ const fn order(filter: Filter) -> Order {
 type Position = (i64, i64);
 
 /// A list that is being read.
-struct List<'q> {
+struct ListCursor<'q> {
     query: &'q ListQuery,
-    order: Order,
+    order: ListOrder,
     /// The position after which the page starts.
     start: Option<Position>,
     /// The largest number of rows, with those that are left out.
@@ -114,9 +114,9 @@ struct List<'q> {
     left_out: RefCell<Vec<String>>,
 }
 
-impl File {
+impl SqliteFile {
     /// Returns one page of rows.
-    pub(super) fn list(&mut self, query: &ListQuery) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn list(&mut self, query: &ListQuery) -> Result<Vec<Row>, RecordStoreError> {
         // Rows that an earlier version has written get their columns too.
         if query.keys.is_some() || !query.matching.is_any() {
             self.add_new_texts(None)?;
@@ -130,7 +130,7 @@ impl File {
                 None => return Ok(Vec::new()),
             },
         };
-        let mut list = List {
+        let mut list = ListCursor {
             query,
             order,
             start,
@@ -160,7 +160,7 @@ impl File {
     }
 
     /// Adds the texts of at most `most` questions that have none yet.
-    pub(super) fn add_new_texts(&mut self, most: Option<usize>) -> Result<(), StoreError> {
+    pub(super) fn add_new_texts(&mut self, most: Option<usize>) -> Result<(), RecordStoreError> {
         const IS_NEW: &str = "SELECT coalesce((SELECT max(number) FROM question), 0) > coalesce((SELECT max(number) FROM question_text), 0)";
         let is_new = self
             .connection()?
@@ -180,9 +180,9 @@ impl File {
 
 fn position_of(
     connection: &Connection,
-    order: Order,
+    order: ListOrder,
     id: &str,
-) -> Result<Option<Position>, StoreError> {
+) -> Result<Option<Position>, RecordStoreError> {
     let text = format!(
         "SELECT {time}, number FROM question WHERE id = ?1 AND {time} IS NOT NULL",
         time = order.time
@@ -192,7 +192,7 @@ fn position_of(
     Ok(found.optional()?)
 }
 
-impl List<'_> {
+impl ListCursor<'_> {
     /// Returns a row; `None` if this version cannot read it.
     fn readable(&self, row: &rusqlite::Row<'_>) -> Option<Row> {
         let found = read(row).ok();
@@ -204,14 +204,18 @@ impl List<'_> {
     }
 
     /// Returns the rows of this query that can be read.
-    fn rows(&self, statement: &Statement, connection: &Connection) -> Result<Vec<Row>, StoreError> {
+    fn rows(
+        &self,
+        statement: &ListStatement,
+        connection: &Connection,
+    ) -> Result<Vec<Row>, RecordStoreError> {
         let rows = statement.query(connection, |row| Ok(self.readable(row)))?;
         Ok(rows.into_iter().flatten().collect())
     }
 
     /// Returns the rows of the page, read in the order of the list.
-    fn in_order(&self, connection: &Connection) -> Result<Vec<Row>, StoreError> {
-        let mut statement = Statement::new(&format!("SELECT {LISTED} FROM question WHERE "));
+    fn in_order(&self, connection: &Connection) -> Result<Vec<Row>, RecordStoreError> {
+        let mut statement = ListStatement::new(&format!("SELECT {LISTED} FROM question WHERE "));
         self.push_position(&mut statement);
         self.push_conditions(&mut statement)?;
         self.push_end(&mut statement);
@@ -219,9 +223,13 @@ impl List<'_> {
     }
 
     /// Returns the rows of the page among those of these numbers.
-    fn sorted(&self, connection: &Connection, numbers: &[i64]) -> Result<Vec<Row>, StoreError> {
+    fn sorted(
+        &self,
+        connection: &Connection,
+        numbers: &[i64],
+    ) -> Result<Vec<Row>, RecordStoreError> {
         // The numbers are looked up, and no index is read.
-        let mut statement = Statement::new(&format!(
+        let mut statement = ListStatement::new(&format!(
             "SELECT {LISTED} FROM question NOT INDEXED WHERE number IN (SELECT value FROM json_each("
         ));
         statement.bind(serde_json::to_string(numbers)?);
@@ -243,14 +251,18 @@ impl List<'_> {
     }
 
     /// Returns the rows of the page under these keys: the first ones under each are merged.
-    fn under(&self, connection: &Connection, keys: &ListKeys) -> Result<Vec<Row>, StoreError> {
-        let Order { open, time, .. } = self.order;
+    fn under(
+        &self,
+        connection: &Connection,
+        keys: &ListKeys,
+    ) -> Result<Vec<Row>, RecordStoreError> {
+        let ListOrder { open, time, .. } = self.order;
         let mut positions = Vec::new();
-        let position = |row: &rusqlite::Row<'_>| -> Result<Position, StoreError> {
+        let position = |row: &rusqlite::Row<'_>| -> Result<Position, RecordStoreError> {
             Ok((row.get(0)?, row.get(1)?))
         };
         for key in &keys.keys {
-            let mut statement = Statement::new("SELECT at, addressed.number FROM addressed ");
+            let mut statement = ListStatement::new("SELECT at, addressed.number FROM addressed ");
             if !self.query.matching.is_any() {
                 statement.push("CROSS JOIN question ON question.number = addressed.number ");
             }
@@ -264,7 +276,7 @@ impl List<'_> {
         }
         for principal in &keys.principals {
             let mut statement =
-                Statement::new(&format!("SELECT {time}, number FROM question WHERE "));
+                ListStatement::new(&format!("SELECT {time}, number FROM question WHERE "));
             self.push_position(&mut statement);
             statement.push(" AND team IS NULL AND principal = ");
             statement.bind(principal.clone());
@@ -279,7 +291,7 @@ impl List<'_> {
         }
         positions.truncate(self.most);
         let numbers: Vec<i64> = positions.iter().map(|(_, number)| *number).collect();
-        let mut statement = Statement::new(&format!(
+        let mut statement = ListStatement::new(&format!(
             "SELECT number, {LISTED} FROM question WHERE number IN (SELECT value FROM json_each("
         ));
         statement.bind(serde_json::to_string(&numbers)?);
@@ -297,27 +309,27 @@ impl List<'_> {
 
     /// Returns the numbers of all rows that may match the search; `None` if there are too many of them, or no word is
     /// in the index.
-    fn candidates(&self, connection: &Connection) -> Result<Option<Vec<i64>>, StoreError> {
+    fn candidates(&self, connection: &Connection) -> Result<Option<Vec<i64>>, RecordStoreError> {
         let words = &self.query.matching.words;
         let words: Vec<&SearchWord> = words.iter().filter(|word| is_indexed(word)).collect();
         if words.is_empty() {
             return Ok(None);
         }
         let mut found = Vec::new();
-        let mut add = |mut statement: Statement| -> Result<bool, StoreError> {
+        let mut add = |mut statement: ListStatement| -> Result<bool, RecordStoreError> {
             statement.push(" LIMIT ");
             statement.bind(counted(MOST_SORTED + 1));
             found.extend(statement.query(connection, |row| Ok(row.get::<_, i64>(0)?))?);
             Ok(found.len() <= MOST_SORTED)
         };
         let mut texts =
-            Statement::new("SELECT rowid FROM question_search WHERE question_search MATCH ");
+            ListStatement::new("SELECT rowid FROM question_search WHERE question_search MATCH ");
         texts.bind(runs_of(&words));
         if !add(texts)? {
             return Ok(None);
         }
         for word in words {
-            let mut ids = Statement::new("SELECT number FROM question WHERE id >= ");
+            let mut ids = ListStatement::new("SELECT number FROM question WHERE id >= ");
             ids.bind(word.id().to_owned());
             ids.push(" AND id < ");
             ids.bind(format!("{}\u{10ffff}", word.id()));
@@ -325,7 +337,7 @@ impl List<'_> {
                 return Ok(None);
             }
             for principal in word.principals() {
-                let mut of_caller = Statement::new(&format!(
+                let mut of_caller = ListStatement::new(&format!(
                     "SELECT number FROM question WHERE open = {} AND principal = ",
                     self.order.open
                 ));
@@ -339,14 +351,14 @@ impl List<'_> {
     }
 
     /// Adds the condition for the list and the page's start.
-    fn push_position(&self, statement: &mut Statement) {
-        let Order { open, time, .. } = self.order;
+    fn push_position(&self, statement: &mut ListStatement) {
+        let ListOrder { open, time, .. } = self.order;
         statement.push(&format!("question.open = {open}"));
         self.push_start(statement, &format!("{time}, number"));
     }
 
     /// Adds the condition for the page's start.
-    fn push_start(&self, statement: &mut Statement, columns: &str) {
+    fn push_start(&self, statement: &mut ListStatement, columns: &str) {
         if let Some((time, number)) = self.start {
             statement.push(&format!(" AND ({columns}) {} (", self.order.after));
             statement.bind(time);
@@ -357,11 +369,11 @@ impl List<'_> {
     }
 
     /// Adds the order of the list, and the page's length.
-    fn push_end(&self, statement: &mut Statement) {
+    fn push_end(&self, statement: &mut ListStatement) {
         self.push_order(statement, self.order.time, "number");
     }
 
-    fn push_order(&self, statement: &mut Statement, time: &str, number: &str) {
+    fn push_order(&self, statement: &mut ListStatement, time: &str, number: &str) {
         let direction = self.order.direction;
         statement.push(&format!(
             " ORDER BY {time}{direction}, {number}{direction} LIMIT "
@@ -370,7 +382,7 @@ impl List<'_> {
     }
 
     /// Adds the conditions for the rows.
-    fn push_conditions(&self, statement: &mut Statement) -> Result<(), StoreError> {
+    fn push_conditions(&self, statement: &mut ListStatement) -> Result<(), RecordStoreError> {
         let matching = &self.query.matching;
         let typed = [
             ("server", matching.server.as_deref()),
@@ -450,7 +462,10 @@ fn runs_of(words: &[&SearchWord]) -> String {
 
 /// Adds the texts of questions that have none yet, at most `most`, and the typed columns of rows that an earlier
 /// version wrote.
-pub(super) fn add_texts(step: &Transaction<'_>, most: Option<usize>) -> Result<(), StoreError> {
+pub(super) fn add_texts(
+    step: &Transaction<'_>,
+    most: Option<usize>,
+) -> Result<(), RecordStoreError> {
     const LAST: &str = "SELECT coalesce(max(number), 0) FROM question_text";
     const TYPE: &str = "UPDATE question SET server = json_extract(body, '$.server'), \
         address = coalesce(json_extract(body, '$.address'), json_extract(body, '$.server')), \
@@ -484,7 +499,7 @@ pub(super) fn add_texts(step: &Transaction<'_>, most: Option<usize>) -> Result<(
 }
 
 /// Changes the text of a row that has one.
-pub(super) fn change_text(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn change_text(step: &Transaction<'_>, row: &Row) -> Result<(), RecordStoreError> {
     const CHANGE: &str = "UPDATE question_text SET text = ?2 \
         WHERE number = (SELECT number FROM question WHERE id = ?1) AND text <> ?2";
     let mut statement = step.prepare_cached(CHANGE)?;

@@ -8,9 +8,9 @@ use super::super::Purge;
 use super::super::outbox::{
     Notification, NotificationFilter, NotificationState, Notified, Tried, Untold,
 };
-use super::file::File;
+use super::file::SqliteFile;
 use super::questions::{counted, millis, signed};
-use super::{Columns, StoreError, all, readable, time};
+use super::{Columns, RecordStoreError, all, readable, time};
 
 const NOTIFICATION: &str = "id, question, event, channel, recipient, person, state, attempts, due_at, until, at, done_at, message, why";
 
@@ -41,8 +41,8 @@ const PURGE: &str = concat!(
     "))"
 );
 
-impl File {
-    pub(super) fn untold(&mut self, most: usize) -> Result<Vec<Untold>, StoreError> {
+impl SqliteFile {
+    pub(super) fn untold(&mut self, most: usize) -> Result<Vec<Untold>, RecordStoreError> {
         let rows = all(self, UNTOLD, [counted(most)], |found| {
             let told: i64 = found.get("told")?;
             let told = usize::try_from(told).unwrap_or(0);
@@ -51,7 +51,7 @@ impl File {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    pub(super) fn write_notified(&mut self, told: &Notified) -> Result<(), StoreError> {
+    pub(super) fn write_notified(&mut self, told: &Notified) -> Result<(), RecordStoreError> {
         let connection = self.connection()?;
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for one in &told.messages {
@@ -79,7 +79,7 @@ impl File {
         lease_end: Timestamp,
         most: usize,
         busy: &[String],
-    ) -> Result<Vec<Notification>, StoreError> {
+    ) -> Result<Vec<Notification>, RecordStoreError> {
         let text = format!("{TAKE}{NOTIFICATION}");
         let busy = serde_json::Value::from(busy.to_vec()).to_string();
         let values = (millis(now), millis(lease_end), counted(most), busy);
@@ -95,7 +95,7 @@ impl File {
         attempts: u32,
         tried: &Tried,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, RecordStoreError> {
         let (state, why, message) = tried.parts();
         let (due_at, done_at) = match tried {
             Tried::Later(at, _) => (Some(*at), None),
@@ -118,7 +118,7 @@ impl File {
         id: &str,
         now: Timestamp,
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, RecordStoreError> {
         let values = (id, millis(now), millis(until));
         Ok(self.connection()?.execute(AGAIN, values)? == 1)
     }
@@ -127,7 +127,7 @@ impl File {
         &mut self,
         filter: &NotificationFilter,
         most: usize,
-    ) -> Result<Vec<Notification>, StoreError> {
+    ) -> Result<Vec<Notification>, RecordStoreError> {
         let text = |text: &String| Value::from(text.clone());
         let (condition, first, second) = match filter {
             NotificationFilter::Question(id) => (
@@ -160,14 +160,14 @@ impl File {
         all(self, &query, (first, second, counted(most)), notification)
     }
 
-    pub(super) fn purge_notifications(&mut self, purge: &Purge) -> Result<(), StoreError> {
+    pub(super) fn purge_notifications(&mut self, purge: &Purge) -> Result<(), RecordStoreError> {
         let values = (millis(purge.before), &purge.principal, &purge.unanswered_of);
         self.connection()?.execute(PURGE, values)?;
         Ok(())
     }
 }
 
-fn notification(row: &Columns<'_>) -> Result<Notification, StoreError> {
+fn notification(row: &Columns<'_>) -> Result<Notification, RecordStoreError> {
     let word: String = row.get("state")?;
     let attempts: i64 = row.get("attempts")?;
     let done_at: Option<i64> = row.get("done_at")?;

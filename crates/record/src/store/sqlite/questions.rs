@@ -3,8 +3,10 @@
 use mcp_elicit_core::wire::CallKind;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use super::super::{ChainKey, Change, Row, StoreError, Write, chained, is_keyed, next_number};
-use super::file::File;
+use super::super::{
+    ChainKey, Change, RecordStoreError, Row, Write, chained, is_keyed, next_number,
+};
+use super::file::SqliteFile;
 use super::lists;
 use crate::stored_bytes::PARAMS_AFTER_END;
 
@@ -29,9 +31,9 @@ const PURGE_AUDIT: &str = "DELETE FROM audit WHERE number <= ?1";
 /// Selects the last link of the audit.
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
 
-impl File {
+impl SqliteFile {
     /// Makes each write independently, and syncs if any of them must survive a loss of power.
-    pub(super) fn write_group(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreError> {
+    pub(super) fn write_group(&mut self, wanted: &[Write]) -> Result<Vec<bool>, RecordStoreError> {
         let nothing = |write: &Write| matches!(write, Write::Change(changes) if changes.is_empty());
         if wanted.iter().all(nothing) {
             return Ok(vec![true; wanted.len()]);
@@ -45,7 +47,7 @@ impl File {
     }
 
     /// Rejects a chain whose last link was made with another key, because added links could never be proved.
-    pub(super) fn fit_key(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub(super) fn fit_key(&self, connection: &Connection) -> Result<(), RecordStoreError> {
         let Some(key) = self.key.as_ref().filter(|_| !self.opens_with_any_key) else {
             return Ok(());
         };
@@ -56,7 +58,7 @@ impl File {
             Some((entry, hash, before))
                 if is_keyed(&hash) && hash != chained(Some(key), &before, &entry) =>
             {
-                Err(StoreError::OtherKey)
+                Err(RecordStoreError::OtherKey)
             }
             Some(_) | None => Ok(()),
         }
@@ -64,7 +66,7 @@ impl File {
 
     /// Continues the chain of an older version with this store's key: from here on, a changed chain cannot be made
     /// valid without the key.
-    pub(super) fn go_on_keyed(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    pub(super) fn go_on_keyed(&self, connection: &mut Connection) -> Result<(), RecordStoreError> {
         let Some(key) = &self.key else {
             return Ok(());
         };
@@ -83,11 +85,11 @@ fn write_all(
     connection: &mut Connection,
     key: Option<&ChainKey>,
     wanted: &[Write],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<bool>, RecordStoreError> {
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // No other process can extend it until the transaction is over.
     let (number, hash) = last_link(&step)?.unwrap_or_default();
-    let mut chain = Chain { number, hash, key };
+    let mut chain = AuditChain { number, hash, key };
     let mut done = Vec::with_capacity(wanted.len());
     for write in wanted {
         done.push(match write {
@@ -118,21 +120,21 @@ fn write_all(
     Ok(done)
 }
 
-fn last_link(connection: &Connection) -> Result<Option<(i64, String)>, StoreError> {
+fn last_link(connection: &Connection) -> Result<Option<(i64, String)>, RecordStoreError> {
     let mut statement = connection.prepare_cached(LAST)?;
     let link = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
     Ok(link.optional()?)
 }
 
 /// The end of the audit, to which links are added.
-struct Chain<'a> {
+struct AuditChain<'a> {
     number: i64,
     hash: String,
     key: Option<&'a ChainKey>,
 }
 
-impl Chain<'_> {
-    fn add(&mut self, step: &Transaction<'_>, entries: &[String]) -> Result<(), StoreError> {
+impl AuditChain<'_> {
+    fn add(&mut self, step: &Transaction<'_>, entries: &[String]) -> Result<(), RecordStoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -146,9 +148,14 @@ impl Chain<'_> {
     }
 }
 
-impl Chain<'_> {
+impl AuditChain<'_> {
     /// Deletes the links up to one, if it has this hash and another one follows.
-    fn purge(&self, step: &Transaction<'_>, number: i64, hash: &str) -> Result<bool, StoreError> {
+    fn purge(
+        &self,
+        step: &Transaction<'_>,
+        number: i64,
+        hash: &str,
+    ) -> Result<bool, RecordStoreError> {
         let is_base = step.query_row(HAS_LINK, (number, hash), |row| row.get::<_, bool>(0))?;
         if !is_base || number >= self.number {
             return Ok(false);
@@ -161,9 +168,9 @@ impl Chain<'_> {
 /// Changes several rows, or none.
 fn change_all(
     step: &Transaction<'_>,
-    chain: &mut Chain<'_>,
+    chain: &mut AuditChain<'_>,
     changes: &[Change],
-) -> Result<bool, StoreError> {
+) -> Result<bool, RecordStoreError> {
     let several = changes.len() > 1;
     if several {
         step.execute_batch("SAVEPOINT several")?;
@@ -182,7 +189,7 @@ fn change_all(
     Ok(true)
 }
 
-pub(super) fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), RecordStoreError> {
     let (lifecycle, body) = (&row.lifecycle, &row.body);
     step.prepare_cached(INSERT_ROW)?.execute(rusqlite::params![
         row.id,
@@ -214,7 +221,7 @@ pub(super) fn insert(step: &Transaction<'_>, row: &Row) -> Result<(), StoreError
 }
 
 /// Changes a row; returns `false` if it has another version than was read.
-fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreError> {
+fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, RecordStoreError> {
     let lifecycle = &row.lifecycle;
     let changed = step.prepare_cached(CHANGE_ROW)?.execute(rusqlite::params![
         row.id,
@@ -241,7 +248,7 @@ fn change(step: &Transaction<'_>, row: &Row, seen: u64) -> Result<bool, StoreErr
 }
 
 /// Returns the team of a row as stored.
-fn team_text(row: &Row) -> Result<Option<String>, StoreError> {
+fn team_text(row: &Row) -> Result<Option<String>, RecordStoreError> {
     let text = row.team.as_ref().map(serde_json::to_string);
     Ok(text.transpose()?)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{Sqlite, StoreError};
+use super::{RecordStoreError, Sqlite};
 
 /// The tables that every version of the record has.
 const TABLES: &str =
@@ -16,25 +16,25 @@ impl Sqlite {
     ///
     /// # Errors
     /// If it is something else, or cannot be read.
-    pub async fn recognize(path: &Path) -> Result<(), StoreError> {
+    pub async fn recognize(path: &Path) -> Result<(), RecordStoreError> {
         let path = path.to_owned();
         let looked = tokio::task::spawn_blocking(move || {
             let known = std::fs::metadata(&path)?;
             if !known.is_file() {
-                return Err(StoreError::NotRecord("it is not a file"));
+                return Err(RecordStoreError::NotRecord("it is not a file"));
             }
             if known.len() == 0 {
-                return Err(StoreError::NotRecord("it is empty"));
+                return Err(RecordStoreError::NotRecord("it is empty"));
             }
             Ok(tables(&path))
         });
-        match looked.await.map_err(|_| StoreError::Closed)?? {
+        match looked.await.map_err(|_| RecordStoreError::Closed)?? {
             Ok(2) => Ok(()),
-            Ok(_) => Err(StoreError::NotRecord(
+            Ok(_) => Err(RecordStoreError::NotRecord(
                 "it is the database of another program",
             )),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                Err(StoreError::NotRecord("it is not an SQLite database"))
+                Err(RecordStoreError::NotRecord("it is not an SQLite database"))
             }
             Err(error) => Err(error.into()),
         }
@@ -77,7 +77,7 @@ mod tests {
             ("other", "it is the database of another program"),
         ] {
             let before = std::fs::read(path(name)).unwrap();
-            let Err(StoreError::NotRecord(why)) = Sqlite::recognize(&path(name)).await else {
+            let Err(RecordStoreError::NotRecord(why)) = Sqlite::recognize(&path(name)).await else {
                 panic!("{name} was taken for a record");
             };
             assert_eq!(why, said);

@@ -3,8 +3,8 @@
 use data_encoding::HEXLOWER;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::super::StoreError;
-use super::file::File;
+use super::super::RecordStoreError;
+use super::file::SqliteFile;
 use super::{KEYED_CONTENTS, Sqlite};
 use crate::associated_data;
 use crate::encryption::{Encryption, SealedWith, sealed_texts};
@@ -29,10 +29,10 @@ const BEGINNINGS: &str = "SELECT substr(arguments, 1, 12) FROM question WHERE ar
 /// The teams whose people wrote texts, which are sealed.
 const TEAMS: &str = "SELECT team FROM question WHERE team IS NOT NULL";
 
-impl File {
+impl SqliteFile {
     /// Rejects keys that do not open the record's values: what they seal could not be read with the right ones, and the
     /// other way round. If the record holds no value, any keys will do.
-    pub(super) fn fit_seal(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    pub(super) fn fit_seal(&self, connection: &mut Connection) -> Result<(), RecordStoreError> {
         let encryption = self.encryption.as_ref();
         let Some(encryption) = encryption.filter(|_| !self.opens_with_any_key) else {
             return Ok(());
@@ -50,7 +50,7 @@ impl File {
         };
         let holds_values = || step.query_row(KEYED_CONTENTS, [], |row| row.get::<_, i64>(0));
         if !fits && holds_values()? > 0 {
-            return Err(StoreError::OtherSealKey);
+            return Err(RecordStoreError::OtherSealKey);
         }
         let value = encryption.seal(ASSOCIATED_DATA, TEXT)?;
         step.execute(KEEP_CHECK, [value])?;
@@ -64,7 +64,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If it cannot be opened or read.
-    pub async fn sealed_with(&self) -> Result<SealedWith, StoreError> {
+    pub async fn sealed_with(&self) -> Result<SealedWith, RecordStoreError> {
         self.on_file(|file| {
             let connection = file.connection()?;
             let mut found = SealedWith::default();
@@ -87,7 +87,7 @@ impl Sqlite {
     }
 }
 
-fn check(connection: &Connection) -> Result<Option<Vec<u8>>, StoreError> {
+fn check(connection: &Connection) -> Result<Option<Vec<u8>>, RecordStoreError> {
     Ok(connection
         .query_row(CHECK, [], |row| row.get(0))
         .optional()?)
@@ -99,7 +99,10 @@ fn is_current(encryption: &Encryption, value: &[u8]) -> bool {
 }
 
 /// Returns `true` if one of the newest values opens, or if there is none.
-fn opens_a_sample(connection: &Connection, encryption: &Encryption) -> Result<bool, StoreError> {
+fn opens_a_sample(
+    connection: &Connection,
+    encryption: &Encryption,
+) -> Result<bool, RecordStoreError> {
     let mut statement = connection.prepare(SAMPLES)?;
     let mut rows = statement.query([])?;
     let mut is_empty = true;

@@ -3,9 +3,9 @@
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior};
 
 use super::super::{ResealedRow, SealedQuery, SealedRow, SealedTable};
-use super::file::File;
+use super::file::SqliteFile;
 use super::questions::{counted, signed};
-use super::{StoreError, all, time};
+use super::{RecordStoreError, all, time};
 
 /// The rows with a value that does not begin with `?2`. Texts of people are in the team's JSON.
 const QUESTIONS: &str = "SELECT id, version, arguments, content, team FROM question WHERE id > ?1 AND (substr(arguments, 1, 12) <> ?2 \
@@ -23,11 +23,11 @@ const RESEAL_GRANT: &str = "UPDATE approval_grant SET answers = ?2 WHERE key = ?
 const UNTOLD: &str = "SELECT untold FROM telling WHERE question = ?1";
 const SET_UNTOLD: &str = "UPDATE telling SET untold = ?2 WHERE question = ?1";
 
-impl File {
+impl SqliteFile {
     pub(super) fn sealed_rows(
         &mut self,
         query: &SealedQuery,
-    ) -> Result<Vec<SealedRow>, StoreError> {
+    ) -> Result<Vec<SealedRow>, RecordStoreError> {
         let values = (&query.after, &query.newest, counted(query.most));
         match query.table {
             SealedTable::Questions => all(self, QUESTIONS, values, |row| {
@@ -58,7 +58,7 @@ impl File {
     }
 
     /// Changes the rows that are as before, in one transaction, and overwrites the earlier values. Returns their number.
-    pub(super) fn reseal(&mut self, rows: &[ResealedRow]) -> Result<usize, StoreError> {
+    pub(super) fn reseal(&mut self, rows: &[ResealedRow]) -> Result<usize, RecordStoreError> {
         let connection = self.connection()?;
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut changed = 0;
@@ -71,7 +71,7 @@ impl File {
     }
 }
 
-fn reseal(step: &Transaction<'_>, row: &ResealedRow) -> Result<bool, StoreError> {
+fn reseal(step: &Transaction<'_>, row: &ResealedRow) -> Result<bool, RecordStoreError> {
     let changed = match (&row.before, &row.after) {
         (
             SealedRow::Question {

@@ -20,17 +20,17 @@ use serde_json::Value;
 use self::old_file::OldFile;
 use super::super::api_tokens::ApiTokenStore as _;
 use super::super::shared_rows::{ENTITIES, RowChanges, SharedEntity, SharedRowStore};
-use super::super::{Crash, StoreError};
-use super::file::File;
+use super::super::{Crash, RecordStoreError};
+use super::file::SqliteFile;
 
 /// The shared tables of one state folder, which are opened on demand.
 pub struct StateTables {
     path: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<StateFiles>,
 }
 
-struct Inner {
-    file: File,
+struct StateFiles {
+    file: SqliteFile,
     /// The file of tokens of earlier versions.
     old_tokens: OldFile,
     /// The files of shared values of earlier versions.
@@ -47,12 +47,12 @@ pub struct EarlierFile {
     /// The text that takes its place, which an earlier version cannot read.
     pub notice: &'static str,
     /// Reads the value as JSON; `None` if the file is ignored.
-    pub read: fn(&[u8]) -> Result<Option<Value>, StoreError>,
+    pub read: fn(&[u8]) -> Result<Option<Value>, RecordStoreError>,
 }
 
 /// The tables that an operation uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tables {
+enum UsedTables {
     Tokens,
     Shared(SharedEntity),
 }
@@ -70,8 +70,8 @@ impl StateTables {
     pub fn at(record: &Path) -> Self {
         Self {
             path: record.to_owned(),
-            inner: Mutex::new(Inner {
-                file: File::at(record),
+            inner: Mutex::new(StateFiles {
+                file: SqliteFile::at(record),
                 old_tokens: OldFile::at(record.with_file_name(api_tokens::OLD_FILE)),
                 old_values: Vec::new(),
             }),
@@ -106,7 +106,7 @@ impl StateTables {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub(crate) fn are_empty(&self) -> Result<bool, StoreError> {
+    pub(crate) fn are_empty(&self) -> Result<bool, RecordStoreError> {
         let mut known = self.tokens()?.is_empty() && self.blocked()?.is_empty();
         for entity in ENTITIES {
             known &= self.version(entity)? == 0;
@@ -118,7 +118,7 @@ impl StateTables {
     ///
     /// # Errors
     /// If the others cannot be read, or these cannot be written.
-    pub(crate) fn take_over(&self, others: &Self) -> Result<(), StoreError> {
+    pub(crate) fn take_over(&self, others: &Self) -> Result<(), RecordStoreError> {
         for token in others.tokens()? {
             self.add(&token)?;
         }
@@ -137,9 +137,9 @@ impl StateTables {
     /// Reads from the tables. If there is no record, they are empty.
     fn read<T: Default>(
         &self,
-        tables: Tables,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        tables: UsedTables,
+        work: impl FnOnce(&Connection) -> Result<T, RecordStoreError>,
+    ) -> Result<T, RecordStoreError> {
         let inner = &mut *self.lock();
         inner.move_old_file(tables)?;
         if !inner.file.is_open() && !self.path.exists() {
@@ -151,10 +151,10 @@ impl StateTables {
     /// Changes the tables in one transaction. A failed change has no effect.
     fn change<T>(
         &self,
-        tables: Tables,
+        tables: UsedTables,
         survives: Crash,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, RecordStoreError>,
+    ) -> Result<T, RecordStoreError> {
         let inner = &mut *self.lock();
         inner.move_old_file(tables)?;
         inner.file.change(survives, work)
@@ -163,10 +163,10 @@ impl StateTables {
     /// Changes the tables like [`change`](Self::change); without a record there is nothing to change, and none is created.
     fn change_known<T: Default>(
         &self,
-        tables: Tables,
+        tables: UsedTables,
         survives: Crash,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, RecordStoreError>,
+    ) -> Result<T, RecordStoreError> {
         let inner = &mut *self.lock();
         inner.move_old_file(tables)?;
         if !inner.file.is_open() && !self.path.exists() {
@@ -175,24 +175,24 @@ impl StateTables {
         inner.file.change(survives, work)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StateFiles> {
         // A panic elsewhere leaves no transaction open: it is rolled back when dropped.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl StateFiles {
     /// Moves what earlier versions stored in a file into the tables.
-    fn move_old_file(&mut self, tables: Tables) -> Result<(), StoreError> {
+    fn move_old_file(&mut self, tables: UsedTables) -> Result<(), RecordStoreError> {
         let file = &mut self.file;
         let entity = match tables {
-            Tables::Tokens => {
+            UsedTables::Tokens => {
                 return self.old_tokens.move_with(api_tokens::NOTICE, |bytes| {
                     let old = api_tokens::TokenFile::read(bytes)?;
                     file.change(Crash::Machine, |step| old.merge_into(step))
                 });
             }
-            Tables::Shared(entity) => entity,
+            UsedTables::Shared(entity) => entity,
         };
         for (earlier, old) in &mut self.old_values {
             if earlier.entity != entity {
@@ -203,7 +203,7 @@ impl Inner {
                     return Ok(());
                 };
                 let rows = entity.divide(value);
-                let rows = rows.ok_or(StoreError::OldFile(earlier.name))?;
+                let rows = rows.ok_or(RecordStoreError::OldFile(earlier.name))?;
                 file.change(Crash::Machine, |step| {
                     shared_rows::move_in(step, entity, rows)
                 })
@@ -213,13 +213,13 @@ impl Inner {
     }
 }
 
-impl File {
+impl SqliteFile {
     /// Makes a change in one transaction.
     fn change<T>(
         &mut self,
         survives: Crash,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, RecordStoreError>,
+    ) -> Result<T, RecordStoreError> {
         self.set_survives(survives)?;
         let connection = self.connection()?;
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -10,11 +10,13 @@ use tokio::sync::oneshot;
 
 use super::world::{Pass, World};
 use crate::audit::AuditFilter;
-use crate::store::outbox::{Notification, NotificationFilter, Notified, Taken, Tried, Untold};
+use crate::store::outbox::{
+    Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold,
+};
 use crate::store::{
     AuditEntry, Filter, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Page, Purge,
-    RecordContents, ResealedRow, Row, RunningCall, SealedQuery, SealedRow, Store, StoreError,
-    Stored, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
+    RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow, Row, RunningCall,
+    SealedQuery, SealedRow, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::used::UsedKind;
 
@@ -78,7 +80,7 @@ impl Gate {
         &self,
         below: &Memory,
         wanted: &Arc<Vec<Write>>,
-    ) -> Result<Vec<bool>, StoreError> {
+    ) -> Result<Vec<bool>, RecordStoreError> {
         if self.compares {
             return below.write(wanted.clone()).await;
         }
@@ -115,7 +117,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Waits until the access may be made.
-    async fn turn(&self, writes: Option<Arc<Vec<Write>>>) -> Result<(), StoreError> {
+    async fn turn(&self, writes: Option<Arc<Vec<Write>>>) -> Result<(), RecordStoreError> {
         let (pass, passed) = oneshot::channel();
         if self.is_open.load(Ordering::SeqCst) {
             self.gate.waiting.lock().unwrap().push(Waiting {
@@ -129,7 +131,7 @@ impl Connection {
         }
         let passed = passed.await;
         if passed.is_err() || !self.is_open.load(Ordering::SeqCst) {
-            return Err(StoreError::Closed);
+            return Err(RecordStoreError::Closed);
         }
         Ok(())
     }
@@ -138,7 +140,7 @@ impl Connection {
 /// Accesses that only wait for their turn.
 macro_rules! in_turn {
     ($($name:ident($($value:ident: $kind:ty),*) -> $found:ty;)*) => {
-        $(fn $name(&self, $($value: $kind),*) -> Stored<'_, $found> {
+        $(fn $name(&self, $($value: $kind),*) -> RecordFuture<'_, $found> {
             async move {
                 self.turn(None).await?;
                 self.below.$name($($value),*).await
@@ -148,8 +150,8 @@ macro_rules! in_turn {
     };
 }
 
-impl Store for Connection {
-    fn write(&self, wanted: Arc<Vec<Write>>) -> Stored<'_, Vec<bool>> {
+impl RecordStore for Connection {
+    fn write(&self, wanted: Arc<Vec<Write>>) -> RecordFuture<'_, Vec<bool>> {
         async move {
             self.turn(Some(wanted.clone())).await?;
             let made = self.gate.write(&self.below, &wanted).await?;
@@ -161,10 +163,10 @@ impl Store for Connection {
 
     fn finish_notification<'a>(
         &'a self,
-        taken: Taken<'a>,
+        taken: TakenMessage<'a>,
         tried: Tried,
         now: Timestamp,
-    ) -> Stored<'a, bool> {
+    ) -> RecordFuture<'a, bool> {
         self.below.finish_notification(taken, tried, now)
     }
 

@@ -17,9 +17,9 @@ use super::super::{Retention, asked, form, of};
 use super::connection::{Connection, Gate};
 use crate::encryption::Encryption;
 use crate::peers::Peer;
-use crate::store::{Change, Memory, Row, Store as _, Write};
+use crate::store::{Change, Memory, RecordStore as _, Row, Write};
 use crate::{
-    Durability, Keys, LockFile, Record, RecordEvent, RunningGateways, SessionKey, Verdict,
+    Durability, LockFile, OwnKeys, Record, RecordEvent, RunningGateways, SessionKey, Verdict,
     associated_data,
 };
 
@@ -343,7 +343,7 @@ impl Gateway {
         world: &Arc<World>,
         gate: &Arc<Gate>,
         below: &Arc<Memory>,
-        keys: &Keys,
+        keys: &OwnKeys,
     ) -> Self {
         let name = format!("g{number}n{incarnation}");
         lock(&world.running).insert(name.clone(), 97);
@@ -481,7 +481,7 @@ async fn call(
 
 /// Makes so many steps; returns the first violation.
 pub(super) async fn simulate(seed: u64, steps: u64, compares: bool) -> Result<Summary, String> {
-    let keys = Keys::random().unwrap();
+    let keys = OwnKeys::random().unwrap();
     let world = Arc::new(World {
         questions: Mutex::default(),
         violation: Mutex::default(),

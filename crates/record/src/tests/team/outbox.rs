@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::audit::Actor;
-use crate::outbox::{LEASE, NewMessage, Reached};
+use crate::outbox::{LEASE, LastMessages, NewMessage};
 use crate::store::outbox::{NotificationState, Tried};
 use crate::timeline::TimelineKind;
 
@@ -30,9 +30,9 @@ fn kinds(row: &Row) -> Vec<TimelineKind> {
     row.timeline().iter().map(|event| event.kind).collect()
 }
 
-async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64) {
+async fn tells(store: Arc<dyn RecordStore>, clock: fn() -> Timestamp, now: &AtomicU64) {
     let lock = LockFile::unshared().unwrap();
-    let record = Arc::new(Record::new(store, Keys::random().unwrap(), lock, clock));
+    let record = Arc::new(Record::new(store, OwnKeys::random().unwrap(), lock, clock));
     let (plain, _kept) = create(&record, &asked("Plain?")).await;
     let (id, _told) = create(&record, &asked_of("r1")).await;
 
@@ -119,7 +119,7 @@ async fn tells(store: Arc<dyn Store>, clock: fn() -> Timestamp, now: &AtomicU64)
     let reached = async |recipient: &str| record.reached("bob", recipient).await.unwrap();
     let (one, other) = (reached(&failed[0].recipient).await, reached("nobody").await);
     assert_eq!(one.failed.unwrap().1, failed[0].why.clone().unwrap());
-    assert_eq!(other, Reached::default());
+    assert_eq!(other, LastMessages::default());
     let told = reached(&of("slack").recipient).await;
     assert!(told.at.is_some() && told.failed.is_none(), "{told:?}");
     let by = "on the command line";
@@ -196,7 +196,7 @@ fn clock_at(millis: u64) -> Timestamp {
 
 #[tokio::test]
 async fn people_are_told_once_and_failures_are_tried_again() {
-    let memory: Arc<dyn Store> = Arc::new(Memory::default());
+    let memory: Arc<dyn RecordStore> = Arc::new(Memory::default());
     let clock = || clock_at(MEMORY_NOW.load(Ordering::Relaxed));
     tells(memory, clock, &MEMORY_NOW).await;
     let folder = tempfile::tempdir().unwrap();

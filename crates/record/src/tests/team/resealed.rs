@@ -25,8 +25,8 @@ impl Folder {
         Sqlite::at(&self.0.path().join("record.sqlite")).with_keys(&keys)
     }
 
-    fn keys(&self) -> Keys {
-        Keys {
+    fn keys(&self) -> OwnKeys {
+        OwnKeys {
             encryption: Encryption::from_file(&self.seal()).unwrap(),
             identity: IdentityKey::from_file(&self.0.path().join("identity.key")).unwrap(),
         }

@@ -7,14 +7,14 @@ use super::*;
 use crate::grants::ApprovalGrant;
 use crate::restored::EndedAtRestore;
 
-fn open(store: &Arc<Memory>, keys: &Keys) -> Arc<Record> {
+fn open(store: &Arc<Memory>, keys: &OwnKeys) -> Arc<Record> {
     let lock = LockFile::unshared().unwrap();
     Arc::new(Record::new(store.clone(), keys.clone(), lock, clock))
 }
 
 #[tokio::test]
 async fn nothing_in_a_restored_record_takes_effect_a_second_time() {
-    let (below, keys) = (Arc::<Memory>::default(), Keys::random().unwrap());
+    let (below, keys) = (Arc::<Memory>::default(), OwnKeys::random().unwrap());
     let before = open(&below, &keys);
     // Given, and not delivered when the backup was made.
     let (tell, _told) = mpsc::unbounded_channel();

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::super::super::api_tokens::{
     Added, ApiToken, ApiTokenStore, BlockedCaller, MOST, TokenOwner, seconds,
 };
-use super::super::super::{Crash, StoreError};
+use super::super::super::{Crash, RecordStoreError};
 use super::super::questions::signed;
-use super::{StateTables, Tables, unsigned};
+use super::{StateTables, UsedTables, unsigned};
 
 /// The file of earlier versions.
 pub(super) const OLD_FILE: &str = "api.tokens";
@@ -39,14 +39,14 @@ impl TokenFile {
     ///
     /// # Errors
     /// If it has something else.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, StoreError> {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, RecordStoreError> {
         let file: Option<Self> = serde_json::from_slice(bytes).ok();
         let fits = |file: &Self| file.tokens.len() <= MOST && file.blocked.len() <= MOST;
-        file.filter(fits).ok_or(StoreError::OldFile(OLD_FILE))
+        file.filter(fits).ok_or(RecordStoreError::OldFile(OLD_FILE))
     }
 
     /// Adds what the tables do not have. Nothing that was revoked or blocked becomes valid.
-    pub(super) fn merge_into(&self, step: &Transaction<'_>) -> Result<(), StoreError> {
+    pub(super) fn merge_into(&self, step: &Transaction<'_>) -> Result<(), RecordStoreError> {
         for token in &self.tokens {
             insert(step, &format!("{INSERT} {MERGED}"), token)?;
         }
@@ -58,8 +58,8 @@ impl TokenFile {
 }
 
 impl ApiTokenStore for StateTables {
-    fn add(&self, token: &ApiToken) -> Result<Added, StoreError> {
-        self.change(Tables::Tokens, Crash::Machine, |step| {
+    fn add(&self, token: &ApiToken) -> Result<Added, RecordStoreError> {
+        self.change(UsedTables::Tokens, Crash::Machine, |step| {
             if count(step, "SELECT count(*) FROM api_token")? >= MOST {
                 return Ok(Added::Full);
             }
@@ -71,8 +71,8 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn tokens(&self) -> Result<Vec<ApiToken>, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn tokens(&self) -> Result<Vec<ApiToken>, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             let text = format!("SELECT {COLUMNS} FROM api_token ORDER BY number");
             let mut statement = connection.prepare_cached(&text)?;
             let tokens = statement.query_map([], token)?;
@@ -80,16 +80,16 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn find(&self, id: &str) -> Result<Option<ApiToken>, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn find(&self, id: &str) -> Result<Option<ApiToken>, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             let text = format!("SELECT {COLUMNS} FROM api_token WHERE id = ?1");
             let mut statement = connection.prepare_cached(&text)?;
             Ok(statement.query_row([id], token).optional()?)
         })
     }
 
-    fn count_named(&self, name: &str) -> Result<usize, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn count_named(&self, name: &str) -> Result<usize, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             let text = "SELECT count(*) FROM api_token WHERE name = ?1";
             let mut statement = connection.prepare_cached(text)?;
             let count: i64 = statement.query_row([name], |row| row.get(0))?;
@@ -97,8 +97,8 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn of_person(&self, person: &str) -> Result<Vec<String>, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn of_person(&self, person: &str) -> Result<Vec<String>, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             let text = "SELECT id FROM api_token WHERE owner = ?1 ORDER BY number";
             let mut statement = connection.prepare_cached(text)?;
             let ids = statement.query_map([person], |row| row.get(0))?;
@@ -106,39 +106,39 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.change_known(Tables::Tokens, Crash::Machine, |step| {
+    fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, RecordStoreError> {
+        self.change_known(UsedTables::Tokens, Crash::Machine, |step| {
             let text = "UPDATE api_token SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
             Ok(step.execute(text, (id, signed(seconds(now))))? > 0)
         })
     }
 
-    fn remove(&self, id: &str) -> Result<(), StoreError> {
-        self.change_known(Tables::Tokens, Crash::Machine, |step| {
+    fn remove(&self, id: &str) -> Result<(), RecordStoreError> {
+        self.change_known(UsedTables::Tokens, Crash::Machine, |step| {
             step.execute("DELETE FROM api_token WHERE id = ?1", [id])?;
             Ok(())
         })
     }
 
-    fn prune(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.change_known(Tables::Tokens, Crash::Machine, |step| {
+    fn prune(&self, now: Timestamp) -> Result<usize, RecordStoreError> {
+        self.change_known(UsedTables::Tokens, Crash::Machine, |step| {
             let text = "DELETE FROM api_token WHERE revoked_at IS NOT NULL OR expires_at <= ?1";
             Ok(step.execute(text, [signed(seconds(now))])?)
         })
     }
 
-    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
-        self.change_known(Tables::Tokens, Crash::Process, |step| {
+    fn note_use(&self, id: &str, now: Timestamp) -> Result<(), RecordStoreError> {
+        self.change_known(UsedTables::Tokens, Crash::Process, |step| {
             let text = "UPDATE api_token SET used_at = max(coalesce(used_at, 0), ?2) WHERE id = ?1";
             step.execute(text, (id, signed(seconds(now))))?;
             Ok(())
         })
     }
 
-    fn block(&self, caller: &BlockedCaller) -> Result<Added, StoreError> {
+    fn block(&self, caller: &BlockedCaller) -> Result<Added, RecordStoreError> {
         // A gateway of an earlier version that still runs does not know the block, and must accept nobody.
         self.lock().old_tokens.leave(NOTICE)?;
-        self.change(Tables::Tokens, Crash::Machine, |step| {
+        self.change(UsedTables::Tokens, Crash::Machine, |step| {
             if is_blocked(step, &caller.issuer, &caller.subject)? {
                 return Ok(Added::Already);
             }
@@ -150,15 +150,15 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
-        self.change_known(Tables::Tokens, Crash::Machine, |step| {
+    fn unblock(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
+        self.change_known(UsedTables::Tokens, Crash::Machine, |step| {
             let text = "DELETE FROM blocked_caller WHERE issuer = ?1 AND subject = ?2";
             Ok(step.execute(text, (issuer, subject))? > 0)
         })
     }
 
-    fn blocked(&self) -> Result<Vec<BlockedCaller>, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn blocked(&self) -> Result<Vec<BlockedCaller>, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             let text = "SELECT issuer, subject, blocked_at FROM blocked_caller ORDER BY number";
             let mut statement = connection.prepare_cached(text)?;
             let callers = statement.query_map([], |row| {
@@ -172,14 +172,14 @@ impl ApiTokenStore for StateTables {
         })
     }
 
-    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, StoreError> {
-        self.read(Tables::Tokens, |connection| {
+    fn is_blocked(&self, issuer: &str, subject: &str) -> Result<bool, RecordStoreError> {
+        self.read(UsedTables::Tokens, |connection| {
             is_blocked(connection, issuer, subject)
         })
     }
 }
 
-fn insert(step: &Transaction<'_>, text: &str, token: &ApiToken) -> Result<usize, StoreError> {
+fn insert(step: &Transaction<'_>, text: &str, token: &ApiToken) -> Result<usize, RecordStoreError> {
     let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let inserted = step.prepare_cached(text)?.execute(rusqlite::params![
         token.id,
@@ -196,20 +196,24 @@ fn insert(step: &Transaction<'_>, text: &str, token: &ApiToken) -> Result<usize,
     Ok(inserted)
 }
 
-fn block(step: &Transaction<'_>, caller: &BlockedCaller) -> Result<(), StoreError> {
+fn block(step: &Transaction<'_>, caller: &BlockedCaller) -> Result<(), RecordStoreError> {
     let blocked_at = signed(caller.blocked_at);
     step.prepare_cached(BLOCK)?
         .execute((&caller.issuer, &caller.subject, blocked_at))?;
     Ok(())
 }
 
-fn is_blocked(connection: &Connection, issuer: &str, subject: &str) -> Result<bool, StoreError> {
+fn is_blocked(
+    connection: &Connection,
+    issuer: &str,
+    subject: &str,
+) -> Result<bool, RecordStoreError> {
     let text = "SELECT 1 FROM blocked_caller WHERE issuer = ?1 AND subject = ?2";
     let mut statement = connection.prepare_cached(text)?;
     Ok(statement.exists((issuer, subject))?)
 }
 
-fn count(connection: &Connection, text: &str) -> Result<usize, StoreError> {
+fn count(connection: &Connection, text: &str) -> Result<usize, RecordStoreError> {
     let count: i64 = connection.query_row(text, [], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }

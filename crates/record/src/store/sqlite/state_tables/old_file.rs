@@ -10,26 +10,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::super::super::StoreError;
+use super::super::super::RecordStoreError;
 use crate::state_file;
 
 /// A file of earlier versions.
 pub(super) struct OldFile {
     path: PathBuf,
     /// The stamp of the file with the notice, once it was seen.
-    retired: Option<Stamp>,
+    retired: Option<OldFileStamp>,
 }
 
 /// The stamp of a state of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct OldFileStamp {
     changed: SystemTime,
     bytes: u64,
     #[cfg(unix)]
     node: u64,
 }
 
-impl Stamp {
+impl OldFileStamp {
     /// Returns the stamp of a file; `None` if there is none.
     fn of(path: &Path) -> io::Result<Option<Self>> {
         let file = match fs::metadata(path) {
@@ -73,9 +73,9 @@ impl OldFile {
     pub(super) fn move_with(
         &mut self,
         notice: &str,
-        merge: impl FnOnce(&[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let stamp = Stamp::of(&self.path)?;
+        merge: impl FnOnce(&[u8]) -> Result<(), RecordStoreError>,
+    ) -> Result<(), RecordStoreError> {
+        let stamp = OldFileStamp::of(&self.path)?;
         if stamp.is_none() || stamp == self.retired {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl OldFile {
             killed_here("retired");
             tracing::info!(file = %self.path.display(), "its contents are in the record now");
         }
-        self.retired = Stamp::of(&self.path)?;
+        self.retired = OldFileStamp::of(&self.path)?;
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl OldFile {
     /// # Errors
     /// If the file cannot be written.
     pub(super) fn leave(&self, notice: &str) -> io::Result<()> {
-        if Stamp::of(&self.path)?.is_some() {
+        if OldFileStamp::of(&self.path)?.is_some() {
             return Ok(());
         }
         state_file::create_once(&self.path, notice.as_bytes()).map(drop)

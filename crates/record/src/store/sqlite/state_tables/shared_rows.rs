@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::super::super::shared_rows::{
-    RowChange, RowChanges, SharedEntity, SharedRow, SharedRowStore,
+    RowChanges, SharedEntity, SharedRow, SharedRowStore, SharedRowsChange,
 };
-use super::super::super::{Crash, StoreError};
+use super::super::super::{Crash, RecordStoreError};
 use super::super::questions::signed;
-use super::{StateTables, Tables, unsigned};
+use super::{StateTables, UsedTables, unsigned};
 
 const WRITE: &str = "INSERT INTO shared (entity, kind, id, value) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (entity, kind, id) DO UPDATE SET value = excluded.value";
@@ -16,14 +16,14 @@ const REMOVE: &str = "DELETE FROM shared WHERE entity = ?1 AND kind = ?2 AND id 
 const MOVED: u64 = 1;
 
 impl SharedRowStore for StateTables {
-    fn version(&self, entity: SharedEntity) -> Result<u64, StoreError> {
-        self.read(Tables::Shared(entity), |connection| {
+    fn version(&self, entity: SharedEntity) -> Result<u64, RecordStoreError> {
+        self.read(UsedTables::Shared(entity), |connection| {
             version(connection, entity)
         })
     }
 
-    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), StoreError> {
-        self.read(Tables::Shared(entity), |connection| {
+    fn rows(&self, entity: SharedEntity) -> Result<(u64, Vec<SharedRow>), RecordStoreError> {
+        self.read(UsedTables::Shared(entity), |connection| {
             // One view of both.
             let view = connection.unchecked_transaction()?;
             Ok((version(&view, entity)?, rows(&view, entity)?))
@@ -34,10 +34,10 @@ impl SharedRowStore for StateTables {
         &self,
         entity: SharedEntity,
         known: u64,
-        change: &mut RowChange<'_>,
-    ) -> Result<u64, StoreError> {
+        change: &mut SharedRowsChange<'_>,
+    ) -> Result<u64, RecordStoreError> {
         let mut has_removed = false;
-        let done = self.change(Tables::Shared(entity), Crash::Machine, |step| {
+        let done = self.change(UsedTables::Shared(entity), Crash::Machine, |step| {
             let before = version(step, entity)?;
             let read = if before == known {
                 None
@@ -69,7 +69,7 @@ pub(super) fn move_in(
     step: &Transaction<'_>,
     entity: SharedEntity,
     written: Vec<SharedRow>,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     if version(step, entity)? > MOVED {
         tracing::warn!(
             entity = entity.name,
@@ -90,7 +90,7 @@ fn write(
     step: &Transaction<'_>,
     entity: SharedEntity,
     changes: &RowChanges,
-) -> Result<(), StoreError> {
+) -> Result<(), RecordStoreError> {
     let mut remove = step.prepare_cached(REMOVE)?;
     for (kind, id) in &changes.removed {
         remove.execute((entity.name, kind, id))?;
@@ -102,7 +102,7 @@ fn write(
     Ok(())
 }
 
-fn version(connection: &Connection, entity: SharedEntity) -> Result<u64, StoreError> {
+fn version(connection: &Connection, entity: SharedEntity) -> Result<u64, RecordStoreError> {
     let text = "SELECT version FROM shared_version WHERE entity = ?1";
     let mut statement = connection.prepare_cached(text)?;
     let version: Option<i64> = statement
@@ -111,14 +111,18 @@ fn version(connection: &Connection, entity: SharedEntity) -> Result<u64, StoreEr
     Ok(version.map_or(0, unsigned))
 }
 
-fn set_version(step: &Transaction<'_>, entity: SharedEntity, to: u64) -> Result<(), StoreError> {
+fn set_version(
+    step: &Transaction<'_>,
+    entity: SharedEntity,
+    to: u64,
+) -> Result<(), RecordStoreError> {
     let text = "INSERT OR REPLACE INTO shared_version (entity, version) VALUES (?1, ?2)";
     step.prepare_cached(text)?
         .execute((entity.name, signed(to)))?;
     Ok(())
 }
 
-fn rows(connection: &Connection, entity: SharedEntity) -> Result<Vec<SharedRow>, StoreError> {
+fn rows(connection: &Connection, entity: SharedEntity) -> Result<Vec<SharedRow>, RecordStoreError> {
     let text = "SELECT kind, id, value FROM shared WHERE entity = ?1 ORDER BY number";
     let mut statement = connection.prepare_cached(text)?;
     let rows = statement.query_map([entity.name], |row| {

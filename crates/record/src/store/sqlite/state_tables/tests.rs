@@ -138,7 +138,7 @@ fn a_file_that_cannot_be_read_makes_everything_fail_and_stays() {
         std::fs::write(&path, damaged).unwrap();
         let tables = StateTables::at(&record);
         let refused = tables.tokens().unwrap_err();
-        assert!(matches!(refused, StoreError::OldFile("api.tokens")));
+        assert!(matches!(refused, RecordStoreError::OldFile("api.tokens")));
         assert!(refused.to_string().contains("api.tokens cannot be read"));
         assert!(tables.is_blocked("https://id", "bob").is_err());
         assert!(tables.add(&tokens()[0]).is_err());
@@ -283,7 +283,7 @@ fn with_logins(record: &Path) -> StateTables {
         notice: "moved\n",
         read: |bytes| {
             let value = serde_json::from_slice(bytes);
-            value.map_err(|_| StoreError::OldFile("inbox.logins"))
+            value.map_err(|_| RecordStoreError::OldFile("inbox.logins"))
         },
     })
 }
@@ -353,7 +353,7 @@ fn a_file_of_logins_that_cannot_be_read_stays_and_nothing_else_is_stopped_by_it(
     let tables = with_logins(&record);
     assert!(matches!(
         tables.rows(LOGINS),
-        Err(StoreError::OldFile("inbox.logins"))
+        Err(RecordStoreError::OldFile("inbox.logins"))
     ));
     assert!(tables.version(LOGINS).is_err() && tables.tokens().unwrap().is_empty());
     assert_eq!(tables.version(BROWSERS).unwrap(), 0);
