@@ -9,7 +9,7 @@ use mcp_elicit_client::connection::ConnectErrorKind;
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::sanitize;
-use mcp_elicit_gateway::config::{Server, Target};
+use mcp_elicit_gateway::config::{ConfiguredServer, ServerTarget};
 use mcp_elicit_gateway::{SupportedEras, asked_eras, supported_eras};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_relay::AskedEras;
@@ -79,7 +79,7 @@ pub(crate) struct ServerEras {
 }
 
 impl ServerEras {
-    fn new(server: &Server, spoken: &SupportedEras, asked: AskedEras) -> Self {
+    fn new(server: &ConfiguredServer, spoken: &SupportedEras, asked: AskedEras) -> Self {
         let newest = Revision::V2026_07_28.as_str();
         let pushed = Revision::LATEST_PUSHED.as_str();
         let rounds = spoken.rounds.then(|| newest.to_owned());
@@ -137,7 +137,7 @@ impl ServerEras {
 }
 
 /// Returns the reason why a gateway cannot use a server, and the next step; `None` if it can, or if that is unknown.
-fn unusable(server: &Server, spoken: &SupportedEras) -> Option<(String, String)> {
+fn unusable(server: &ConfiguredServer, spoken: &SupportedEras) -> Option<(String, String)> {
     if let Some(error) = &spoken.unreached {
         let why = sanitize::line(&with_causes(error), REASON);
         return Some((why, next_step(error, &server.target)));
@@ -150,10 +150,10 @@ fn unusable(server: &Server, spoken: &SupportedEras) -> Option<(String, String)>
 }
 
 /// Returns the next step of an operator whose server could not be reached.
-fn next_step(error: &ConnectError, target: &Target) -> String {
+fn next_step(error: &ConnectError, target: &ServerTarget) -> String {
     let alone = match target {
-        Target::Program(_) => "run the command in a terminal to see what it says.",
-        Target::Url(_) => "look at the server's own log.",
+        ServerTarget::Program(_) => "run the command in a terminal to see what it says.",
+        ServerTarget::Url(_) => "look at the server's own log.",
     };
     match error.kind() {
         ConnectErrorKind::Start { source, .. }
@@ -167,7 +167,7 @@ fn next_step(error: &ConnectError, target: &Target) -> String {
         }
         ConnectErrorKind::Url { .. } => "write an http or https URL.",
         // Its pipe has closed.
-        ConnectErrorKind::Unreachable { .. } if matches!(target, Target::Program(_)) => alone,
+        ConnectErrorKind::Unreachable { .. } if matches!(target, ServerTarget::Program(_)) => alone,
         ConnectErrorKind::Unreachable { why } if why.contains("404") => {
             "check the path of the URL: MCP servers are mostly at /mcp."
         }
@@ -183,7 +183,7 @@ fn next_step(error: &ConnectError, target: &Target) -> String {
 
 /// Asks a server for its eras, reads in which it was seen to ask, and shows both.
 pub(crate) async fn show(
-    server: &Server,
+    server: &ConfiguredServer,
     state: Option<PathBuf>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ pub(crate) async fn show(
 /// # Errors
 /// If one of them cannot be used as it is configured.
 pub(crate) async fn check(
-    servers: &[Server],
+    servers: &[ConfiguredServer],
     folder: Option<&StateFolder>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -236,7 +236,7 @@ pub(crate) async fn check(
 }
 
 /// Asks a server for its eras; mentions a download that takes long.
-async fn find_eras(server: &Server) -> SupportedEras {
+async fn find_eras(server: &ConfiguredServer) -> SupportedEras {
     let Some(launcher) = launcher(&server.target) else {
         return Box::pin(supported_eras(server, WITHIN)).await;
     };
@@ -253,15 +253,15 @@ async fn find_eras(server: &Server) -> SupportedEras {
 }
 
 /// Returns the name of the launcher that starts a server; `None` if it is not one.
-fn launcher(target: &Target) -> Option<&'static str> {
-    let Target::Program(program) = target else {
+fn launcher(target: &ServerTarget) -> Option<&'static str> {
+    let ServerTarget::Program(program) = target else {
         return None;
     };
     let name = Path::new(&program.program).file_stem()?.to_str()?;
     LAUNCHERS.into_iter().find(|launcher| *launcher == name)
 }
 
-async fn eras_of(server: &Server, folder: Option<&StateFolder>) -> ServerEras {
+async fn eras_of(server: &ConfiguredServer, folder: Option<&StateFolder>) -> ServerEras {
     let spoken = find_eras(server).await;
     let asked = match folder {
         Some(folder) => asked_eras(server, folder).await,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bytes of all.
 #[derive(Debug)]
-pub(crate) struct ByteAccount {
+pub(crate) struct SharedByteAccount {
     total: AtomicUsize,
     /// The bytes that all may have.
     limit: usize,
@@ -15,7 +15,7 @@ pub(crate) struct ByteAccount {
     always: usize,
 }
 
-impl ByteAccount {
+impl SharedByteAccount {
     pub(crate) const fn new(limit: usize, share: usize, always: usize) -> Self {
         Self {
             total: AtomicUsize::new(0),
@@ -35,11 +35,11 @@ impl ByteAccount {
 #[derive(Debug)]
 pub(crate) struct ByteShare {
     bytes: AtomicUsize,
-    account: &'static ByteAccount,
+    account: &'static SharedByteAccount,
 }
 
 impl ByteShare {
-    pub(crate) const fn new(account: &'static ByteAccount) -> Self {
+    pub(crate) const fn new(account: &'static SharedByteAccount) -> Self {
         Self {
             bytes: AtomicUsize::new(0),
             account,
@@ -105,7 +105,8 @@ mod tests {
         const MIB: usize = 1024 * 1024;
         const ALL: usize = 512 * MIB;
         const ALWAYS: usize = 8 * MIB;
-        let account: &'static ByteAccount = Box::leak(Box::new(ByteAccount::new(ALL, 4, ALWAYS)));
+        let account: &'static SharedByteAccount =
+            Box::leak(Box::new(SharedByteAccount::new(ALL, 4, ALWAYS)));
         let alone = ByteShare::new(account);
         assert!(alone.set(128 * MIB) && !alone.set(129 * MIB) && alone.set(0));
         let servers: Vec<_> = (0..100).map(|_| ByteShare::new(account)).collect();

@@ -37,7 +37,7 @@ const MAX_COUNTED: usize = 4_096;
 pub(crate) struct CurrentRules {
     current: RwLock<Current>,
     /// By their keys.
-    grants: Mutex<HashMap<String, HeldGrant>>,
+    grants: Mutex<HashMap<String, HeldApproval>>,
     key: IdentityKey,
     /// The record, once the gateway runs.
     record: OnceLock<Weak<Record>>,
@@ -51,7 +51,7 @@ pub(crate) struct CurrentRules {
 
 /// A longer-lived approval.
 #[derive(Debug)]
-struct HeldGrant {
+struct HeldApproval {
     grant: ApprovalGrant,
     /// `true` once it is in the record: from then on it counts as long as it is there.
     is_written: bool,
@@ -276,7 +276,7 @@ impl CurrentRules {
         &self.key
     }
 
-    fn grants(&self) -> MutexGuard<'_, HashMap<String, HeldGrant>> {
+    fn grants(&self) -> MutexGuard<'_, HashMap<String, HeldApproval>> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -285,7 +285,7 @@ impl CurrentRules {
         let mut grants = self.grants();
         grants.retain(|_, held| now < held.grant.until);
         if grants.len() < MAX_GRANTS || grants.contains_key(&grant.key) {
-            let held = HeldGrant {
+            let held = HeldApproval {
                 grant: grant.clone(),
                 is_written: false,
             };
@@ -350,7 +350,7 @@ impl CurrentRules {
             let is_replaced = written.contains(&grant.key);
             let is_new = !grants.contains_key(&grant.key) && grants.len() < MAX_GRANTS;
             if is_replaced || is_new {
-                let held = HeldGrant {
+                let held = HeldApproval {
                     grant,
                     is_written: true,
                 };

@@ -13,7 +13,7 @@ use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::store::{RecordStore, Sqlite};
 use mcp_elicit_relay::{AskedEras, Learned};
 
-use crate::config::{Server, Target};
+use crate::config::{ConfiguredServer, ServerTarget};
 use crate::server_identity::{configured_key, server_identity};
 use crate::transports::process::{GRACE, Process, Program};
 
@@ -34,8 +34,8 @@ pub struct SupportedEras {
 
 /// Asks a server for its eras, each on a connection of its own. A program is started twice, and once more for an older
 /// revision that the gateway is told to use. A server with a sign-in is not asked.
-pub async fn supported_eras(server: &Server, within: Duration) -> SupportedEras {
-    let has_sign_in = matches!(&server.target, Target::Url(at) if at.sign_in.is_some());
+pub async fn supported_eras(server: &ConfiguredServer, within: Duration) -> SupportedEras {
+    let has_sign_in = matches!(&server.target, ServerTarget::Url(at) if at.sign_in.is_some());
     if has_sign_in {
         return SupportedEras {
             has_sign_in,
@@ -81,7 +81,11 @@ pub async fn supported_eras(server: &Server, within: Duration) -> SupportedEras 
 }
 
 /// Connects to a server in this revision, and leaves it again.
-async fn opens(server: &Server, revision: Revision, within: Duration) -> Result<(), ConnectError> {
+async fn opens(
+    server: &ConfiguredServer,
+    revision: Revision,
+    within: Duration,
+) -> Result<(), ConnectError> {
     let options = ConnectOptions::default().revision(revision).within(within);
     let open = ServerConnection::open(server, options).await?;
     open.close().await;
@@ -104,11 +108,14 @@ impl ServerConnection {
     ///
     /// # Errors
     /// If it cannot be reached or breaks the protocol.
-    pub async fn open(server: &Server, options: ConnectOptions) -> Result<Self, ConnectError> {
+    pub async fn open(
+        server: &ConfiguredServer,
+        options: ConnectOptions,
+    ) -> Result<Self, ConnectError> {
         let name = server.settings.server.clone();
         let client = ElicitingClient::new((), name, ClientSettings::default());
         match &server.target {
-            Target::Url(at) => {
+            ServerTarget::Url(at) => {
                 let options = options.token(at.token.clone()).headers(at.headers.clone());
                 let target = mcp_elicit_client::Target::Url(at.url.clone());
                 let connection = Connection::open(&target, client, &options).await?;
@@ -117,7 +124,7 @@ impl ServerConnection {
                     process: None,
                 })
             }
-            Target::Program(program) => {
+            ServerTarget::Program(program) => {
                 let (process, read, write) =
                     started(program).map_err(|source| ConnectError::Start {
                         program: program.program.to_string_lossy().into_owned(),
@@ -166,7 +173,7 @@ fn started(
 
 /// Returns the eras in which a server was seen to ask, as the record in this folder or its database says; `None` if there
 /// is no record.
-pub async fn asked_eras(server: &Server, folder: &StateFolder) -> Option<AskedEras> {
+pub async fn asked_eras(server: &ConfiguredServer, folder: &StateFolder) -> Option<AskedEras> {
     let (store, key) = learned_in(folder)?;
     let of_this_one = server_identity(server, &key, std::env::vars_os()).key;
     let mut eras = AskedEras::default();
@@ -178,7 +185,7 @@ pub async fn asked_eras(server: &Server, folder: &StateFolder) -> Option<AskedEr
 
 /// Records in which eras a server was seen to ask, if there is a record in this folder. Nothing is created for it.
 pub async fn note_asked_eras(
-    server: &Server,
+    server: &ConfiguredServer,
     folder: &StateFolder,
     seen: AskedEras,
     now: Timestamp,

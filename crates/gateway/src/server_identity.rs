@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 
-use crate::config::{Server, Target};
+use crate::config::{ConfiguredServer, ServerTarget};
 use crate::transports::process::Program;
 use mcp_elicit_record::{IdentityKey, ServerIdentity};
 
@@ -51,18 +51,18 @@ const OF_THE_SESSION_BY_END: [&str; 2] = ["_PID", "_SESSION_ID"];
 
 /// Returns the server's identity. `environment` is the gateway's own, which counts if it configures the server.
 pub(crate) fn server_identity(
-    server: &Server,
+    server: &ConfiguredServer,
     key: &IdentityKey,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> ServerIdentity {
     let (hash, address) = match &server.target {
-        Target::Program(program) => {
+        ServerTarget::Program(program) => {
             let own = environment
                 .into_iter()
                 .filter(|_| server.is_configured_by_environment);
             (key_of_program(program, key, own), shown_command(program))
         }
-        Target::Url(at) => {
+        ServerTarget::Url(at) => {
             let token = at.token.as_ref().map_or("", |token| token.secret());
             let mut parts = vec![at.url.as_bytes()];
             if server.is_configured_by_environment {
@@ -90,9 +90,9 @@ pub(crate) fn server_identity(
 
 /// Returns a key of what the configuration names: the command, its arguments and the names of its own variables, or the
 /// URL. It is the same wherever the gateway is started. It serves facts that follow from the program, never answers.
-pub(crate) fn configured_key(server: &Server, key: &IdentityKey) -> String {
+pub(crate) fn configured_key(server: &ConfiguredServer, key: &IdentityKey) -> String {
     match &server.target {
-        Target::Program(program) => {
+        ServerTarget::Program(program) => {
             let mut parts: Vec<&[u8]> = vec![program.program.as_encoded_bytes()];
             parts.extend(program.arguments.iter().map(|word| word.as_encoded_bytes()));
             parts.push(b"\0environment");
@@ -105,7 +105,7 @@ pub(crate) fn configured_key(server: &Server, key: &IdentityKey) -> String {
             parts.extend(names.iter().map(|name| name.as_bytes()));
             key.hash("configured-program", &parts)
         }
-        Target::Url(at) => key.hash("configured-url", &[at.url.as_bytes()]),
+        ServerTarget::Url(at) => key.hash("configured-url", &[at.url.as_bytes()]),
     }
 }
 
@@ -212,12 +212,12 @@ mod tests {
     use mcp_elicit_client::connection::BearerToken;
     use mcp_elicit_relay::RelaySettings;
 
-    fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
+    fn program(words: &[&str], environment: &[(&str, &str)]) -> ConfiguredServer {
         let program = Program::from_words(words.iter().copied()).unwrap();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Server {
+        ConfiguredServer {
             share_child: false,
-            target: Target::Program(Program {
+            target: ServerTarget::Program(Program {
                 environment: environment.iter().map(owned).collect(),
                 ..program
             }),
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn servers_that_run_differently_are_two_servers() {
         let key = IdentityKey::random().unwrap();
-        let of = |server: &Server, pairs: &[(&str, &str)]| {
+        let of = |server: &ConfiguredServer, pairs: &[(&str, &str)]| {
             server_identity(server, &key, ambient(pairs)).key
         };
         let staging = program(&["npx", "env", "staging"], &[]);
@@ -252,7 +252,7 @@ mod tests {
         assert_ne!(one, of(&production, &[("API_KEY", "a")]));
         let set = program(&["npx", "env", "staging"], &[("REGION", "eu")]);
         assert_ne!(one, of(&set, &[("API_KEY", "a")]));
-        let of_a_file = Server {
+        let of_a_file = ConfiguredServer {
             is_configured_by_environment: false,
             ..program(&["npx", "env", "staging"], &[("API_KEY", "a")])
         };
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_program_has_one_key_wherever_it_is_started() {
         let key = IdentityKey::random().unwrap();
-        let of = |server: &Server| configured_key(server, &key);
+        let of = |server: &ConfiguredServer| configured_key(server, &key);
         let one = program(&["npx", "env", "staging"], &[("API_KEY", "a")]);
         assert_eq!(
             of(&one),
@@ -275,8 +275,8 @@ mod tests {
         ] {
             assert_ne!(of(&one), of(&other));
         }
-        let far = |url: &str| Server {
-            target: Target::Url(HttpTarget::new(url)),
+        let far = |url: &str| ConfiguredServer {
+            target: ServerTarget::Url(HttpTarget::new(url)),
             ..program(&["x"], &[])
         };
         assert_eq!(
@@ -299,8 +299,8 @@ mod tests {
                 server: name.to_owned(),
                 ..RelaySettings::default()
             };
-            let server = Server {
-                target: Target::Url(at),
+            let server = ConfiguredServer {
+                target: ServerTarget::Url(at),
                 settings,
                 is_configured_by_environment,
                 ..program(&["x"], &[])
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_secrets() {
         let key = IdentityKey::random().unwrap();
-        let shown = |server: &Server| server_identity(server, &key, []).address;
+        let shown = |server: &ConfiguredServer| server_identity(server, &key, []).address;
         let words = [
             "npx",
             "-y",
@@ -329,8 +329,8 @@ mod tests {
             shown(&program(&words, &[])),
             "npx -y files --token … --api-key=… x=1"
         );
-        let far = Server {
-            target: Target::Url(HttpTarget::new("https://me:pw@example.com:8080/mcp?key=1")),
+        let far = ConfiguredServer {
+            target: ServerTarget::Url(HttpTarget::new("https://me:pw@example.com:8080/mcp?key=1")),
             ..program(&["x"], &[])
         };
         assert_eq!(shown(&far), "https://example.com:8080/mcp");

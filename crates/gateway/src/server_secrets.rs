@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use http::HeaderValue;
 use mcp_elicit_core::secret::SecretText;
 
-use crate::config::{Server, Target};
+use crate::config::{ConfiguredServer, ServerTarget};
 use crate::server_identity::is_secret;
 use crate::transports::process::{Inherits, Program};
 
@@ -14,12 +14,12 @@ const SHORTEST: usize = 6;
 
 /// Returns the credentials that a server is given. `environment` is the gateway's own, which a program may inherit.
 pub(crate) fn secrets_of(
-    server: &Server,
+    server: &ConfiguredServer,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<SecretText> {
     let mut secrets = match &server.target {
-        Target::Program(program) => of_program(program, environment),
-        Target::Url(at) => {
+        ServerTarget::Program(program) => of_program(program, environment),
+        ServerTarget::Url(at) => {
             let headers = at.headers.iter().map(|(_, value)| value);
             let mut all: Vec<String> = headers.flat_map(with_and_without_scheme).collect();
             all.extend(at.token.iter().map(|token| token.secret().to_owned()));
@@ -80,8 +80,8 @@ mod tests {
     use crate::config::UpstreamCredentials;
     use crate::transports::http_upstream::HttpTarget;
 
-    fn secrets(target: Target) -> Vec<String> {
-        let server = Server {
+    fn secrets(target: ServerTarget) -> Vec<String> {
+        let server = ConfiguredServer {
             target,
             credentials: UpstreamCredentials::default(),
             settings: RelaySettings::default(),
@@ -110,10 +110,10 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec();
         let all = ["argument-1", "argument-2", "inherited-1", "variable-1"];
-        assert_eq!(secrets(Target::Program(program.clone())), all);
+        assert_eq!(secrets(ServerTarget::Program(program.clone())), all);
         program.inherits = Inherits::Usual;
         assert_eq!(
-            secrets(Target::Program(program)),
+            secrets(ServerTarget::Program(program)),
             ["argument-1", "argument-2", "variable-1"]
         );
         let mut at = HttpTarget::new("http://localhost/mcp");
@@ -125,6 +125,9 @@ mod tests {
                 )
             })
             .to_vec();
-        assert_eq!(secrets(Target::Url(at)), ["Bearer header-1", "header-1"]);
+        assert_eq!(
+            secrets(ServerTarget::Url(at)),
+            ["Bearer header-1", "header-1"]
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 /// A stage of the gateway's life that the service manager waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum ServiceStage {
     /// It listens, and signals are caught.
     Ready,
     /// It hands back what is held, and ends.
@@ -11,10 +11,10 @@ pub(crate) enum Stage {
 
 /// Tells the service manager, if there is one. A gateway that cannot tell it works all the same.
 #[cfg(unix)]
-pub(crate) fn tell(stage: Stage) {
+pub(crate) fn tell(stage: ServiceStage) {
     let news = match stage {
-        Stage::Ready => sd_notify::NotifyState::Ready,
-        Stage::Stopping => sd_notify::NotifyState::Stopping,
+        ServiceStage::Ready => sd_notify::NotifyState::Ready,
+        ServiceStage::Stopping => sd_notify::NotifyState::Stopping,
     };
     if let Err(error) = sd_notify::notify(&[news]) {
         tracing::warn!(%error, ?stage, "the service manager could not be told");
@@ -22,4 +22,4 @@ pub(crate) fn tell(stage: Stage) {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn tell(_stage: Stage) {}
+pub(crate) fn tell(_stage: ServiceStage) {}

@@ -12,10 +12,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, value_parser};
 use http::header::AUTHORIZATION;
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
-    PeerSettings, PeerSettingsError, Program, RecordDatabase, RecordPassword, RestartSettings,
-    SecretText, Server, Target, UpstreamCredentials, UpstreamSignIn, bounds, is_origin, retention,
-    unset_variables,
+    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, ConfiguredServer, HttpTarget,
+    Inherits, MAX_FRAME, PeerSettings, PeerSettingsError, Program, RecordDatabase, RecordPassword,
+    RestartSettings, SecretText, ServerTarget, UpstreamCredentials, UpstreamSignIn, bounds,
+    is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::state_file::warn_if_exposed;
@@ -470,7 +470,7 @@ impl GatewayArgs {
                 .map_err(|fault| bad_config(&path.display().to_string(), &text, fault))?;
             let mut config = config;
             for server in &mut config.servers {
-                if let Target::Url(at) = &mut server.target
+                if let ServerTarget::Url(at) = &mut server.target
                     && let Some(sign_in) = &at.sign_in
                 {
                     let command = sign_in_command(std::env::args_os());
@@ -545,12 +545,12 @@ impl GatewayArgs {
         let mut profiles = self.profiles.read(None)?;
         profiles.set_doubt(self.doubt);
         let target = match self.target()? {
-            Target::Program(program) => Target::Program(without_database(program)),
-            other @ Target::Url(_) => other,
+            ServerTarget::Program(program) => ServerTarget::Program(without_database(program)),
+            other @ ServerTarget::Url(_) => other,
         };
         let credentials = match &target {
-            Target::Url(at) if at.has_own_authorization() => UpstreamCredentials::Operator,
-            Target::Url(_) | Target::Program(_) => UpstreamCredentials::default(),
+            ServerTarget::Url(at) if at.has_own_authorization() => UpstreamCredentials::Operator,
+            ServerTarget::Url(_) | ServerTarget::Program(_) => UpstreamCredentials::default(),
         };
         let is_named = self.name.is_some();
         let server = self.name.unwrap_or_else(|| name_of(&target));
@@ -595,7 +595,7 @@ impl GatewayArgs {
                 self.keep_ended,
                 self.keep_audit,
             ),
-            servers: vec![Server {
+            servers: vec![ConfiguredServer {
                 target,
                 credentials,
                 settings: RelaySettings {
@@ -614,7 +614,7 @@ impl GatewayArgs {
         .with_result_retention())
     }
 
-    fn target(&self) -> Result<Target, Failure> {
+    fn target(&self) -> Result<ServerTarget, Failure> {
         if let Some(url) = &self.upstream {
             HttpTarget::check(url).map_err(|fault| {
                 Failure::usage("invalid upstream URL")
@@ -638,9 +638,9 @@ impl GatewayArgs {
                     "a header Authorization cannot be combined with `--token-env` or `--sign-in`",
                 ));
             }
-            return Ok(Target::Url(at));
+            return Ok(ServerTarget::Url(at));
         }
-        Program::from_words(&self.command).map(Target::Program).ok_or_else(|| {
+        Program::from_words(&self.command).map(ServerTarget::Program).ok_or_else(|| {
             Failure::usage("no server named").hint(
                 "put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.",
             )
@@ -765,16 +765,16 @@ fn hide_userinfo(line: &str) -> String {
 }
 
 /// Returns what a server is called before people unless the operator names it.
-fn name_of(target: &Target) -> String {
+fn name_of(target: &ServerTarget) -> String {
     match target {
-        Target::Program(program) => {
+        ServerTarget::Program(program) => {
             let path = PathBuf::from(&program.program);
             path.file_stem().map_or_else(
                 || "server".to_owned(),
                 |name| name.to_string_lossy().into_owned(),
             )
         }
-        Target::Url(HttpTarget { url, .. }) => {
+        ServerTarget::Url(HttpTarget { url, .. }) => {
             let host = url.split("://").nth(1).unwrap_or(url);
             host.split(['/', '?', '#'])
                 .next()
@@ -812,7 +812,7 @@ mod tests {
     #[test]
     fn a_server_is_called_by_its_program_or_host() {
         let program = |name: &str| {
-            Target::Program(Program {
+            ServerTarget::Program(Program {
                 program: name.into(),
                 arguments: vec![],
                 environment: vec![],
@@ -821,7 +821,7 @@ mod tests {
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");
         let far = HttpTarget::new("https://me:pw@example.com:8080/mcp?x");
-        assert_eq!(name_of(&Target::Url(far)), "example.com:8080");
+        assert_eq!(name_of(&ServerTarget::Url(far)), "example.com:8080");
     }
 
     #[test]

@@ -7,14 +7,14 @@ use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_client::{Question, QuestionError};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::Revision;
-use mcp_elicit_gateway::config::Server;
+use mcp_elicit_gateway::config::ConfiguredServer;
 use mcp_elicit_gateway::note_asked_eras;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_relay::AskedEras;
 
 /// The server of a call as a gateway has it, and the state folder whose record is told.
 pub(crate) struct RecordedIn {
-    pub(crate) server: Server,
+    pub(crate) server: ConfiguredServer,
     pub(crate) folder: StateFolder,
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_gateway::config::{
-    self, HttpTarget, Inherits, Program, Server, UpstreamCredentials,
+    self, ConfiguredServer, HttpTarget, Inherits, Program, UpstreamCredentials,
 };
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_relay::RelaySettings;
@@ -156,15 +156,15 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
 
 /// Returns the server as a gateway with the same command line has it, so that the record's facts about it are found.
 /// `None` for a kind of target that a gateway does not have.
-fn gateway_server(target: &Target, access: &Access) -> Option<Server> {
+fn gateway_server(target: &Target, access: &Access) -> Option<ConfiguredServer> {
     let at = match target {
-        Target::Url(url) => config::Target::Url(HttpTarget {
+        Target::Url(url) => config::ServerTarget::Url(HttpTarget {
             url: url.clone(),
             token: access.token.clone(),
             headers: access.headers.clone(),
             sign_in: None,
         }),
-        Target::Command { program, arguments } => config::Target::Program(Program {
+        Target::Command { program, arguments } => config::ServerTarget::Program(Program {
             program: program.clone(),
             arguments: arguments.clone(),
             environment: access
@@ -179,7 +179,7 @@ fn gateway_server(target: &Target, access: &Access) -> Option<Server> {
         }),
         _ => return None,
     };
-    Some(Server {
+    Some(ConfiguredServer {
         target: at,
         credentials: UpstreamCredentials::default(),
         settings: RelaySettings {

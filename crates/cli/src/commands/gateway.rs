@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcp_elicit_client::sign_in::SignInError;
-use mcp_elicit_gateway::config::{Config, Server, Target};
+use mcp_elicit_gateway::config::{Config, ConfiguredServer, ServerTarget};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::key_files::{FULL, KeyFileError};
@@ -109,7 +109,7 @@ async fn check_servers(
 
 /// Returns what a configuration without an inbox means, and how to get one.
 fn no_inbox(config: &Config, from: &ConfiguredIn) -> String {
-    let is_answered = |server: &Server| server.answering.is_some();
+    let is_answered = |server: &ConfiguredServer| server.answering.is_some();
     let means = if config.servers.iter().all(is_answered) {
         "only its client and the responder are asked"
     } else {
@@ -124,7 +124,8 @@ fn no_inbox(config: &Config, from: &ConfiguredIn) -> String {
 
 /// Returns `true` if a server wants a sign-in.
 fn has_sign_ins(config: &Config) -> bool {
-    let wants = |target: &Target| matches!(target, Target::Url(at) if at.sign_in.is_some());
+    let wants =
+        |target: &ServerTarget| matches!(target, ServerTarget::Url(at) if at.sign_in.is_some());
     config.servers.iter().any(|server| wants(&server.target))
 }
 
@@ -132,7 +133,7 @@ fn has_sign_ins(config: &Config) -> bool {
 async fn sign_in_where_needed(config: &Config, may_sign_in: bool) -> Result<(), Failure> {
     let stop = stop::listen()?;
     for server in &config.servers {
-        let Target::Url(at) = &server.target else {
+        let ServerTarget::Url(at) = &server.target else {
             continue;
         };
         let Some(wanted) = &at.sign_in else {
@@ -305,7 +306,7 @@ async fn serve_clients(
         });
     }
     match (listener, &server.target) {
-        (None, Target::Program(program)) => {
+        (None, ServerTarget::Program(program)) => {
             let (program, max_frame) = (program.clone(), config.max_frame);
             let serving = tokio::task::spawn_blocking(move || {
                 serve_program(&runtime, &server, &program, max_frame)
@@ -315,7 +316,7 @@ async fn serve_clients(
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?
                 .map_err(failed)
         }
-        (None, Target::Url(at)) => {
+        (None, ServerTarget::Url(at)) => {
             let (at, max_frame) = (at.clone(), config.max_frame);
             let serving =
                 tokio::task::spawn_blocking(move || serve_url(&runtime, &server, &at, max_frame));

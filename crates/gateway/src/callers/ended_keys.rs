@@ -20,7 +20,7 @@ const TIMES: u8 = 3;
 
 /// The keys of a state folder at the last check.
 #[derive(Debug, Default)]
-struct KnownKeys {
+struct FolderKeys {
     /// The valid ones.
     valid: BTreeSet<String>,
     /// Those that were valid before, or are listed as ended.
@@ -29,7 +29,7 @@ struct KnownKeys {
     due: u8,
 }
 
-impl KnownKeys {
+impl FolderKeys {
     /// Updates the keys: the ids of all in the list, with `true` for valid ones.
     fn update(&mut self, listed: &[(String, bool)]) {
         if listed.is_empty() {
@@ -66,7 +66,7 @@ impl KnownKeys {
 
 /// Withdraws the questions of callers with ended keys, while the process runs.
 pub(crate) async fn withdraw_questions(tokens: ApiTokens, record: Arc<Record>) {
-    let mut keys = KnownKeys::default();
+    let mut keys = FolderKeys::default();
     loop {
         let now = now();
         // An unreadable file ends no key permanently.
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_key_ends_when_it_is_revoked_or_removed_and_not_when_the_file_is_gone() {
-        let mut keys = KnownKeys::default();
-        let list = |keys: &mut KnownKeys, listed: &[(&str, bool)]| {
+        let mut keys = FolderKeys::default();
+        let list = |keys: &mut FolderKeys, listed: &[(&str, bool)]| {
             let listed = listed.iter();
             let listed = listed.map(|(id, valid)| ((*id).to_owned(), *valid));
             keys.update(&listed.collect::<Vec<_>>());

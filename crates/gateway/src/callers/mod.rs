@@ -104,7 +104,7 @@ pub(crate) enum Unauthenticated {
 
 /// The answer to the question if a caller may still be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum CallerStanding {
     /// It may.
     Valid,
     /// It may not: its key or token has ended, or it is blocked.
@@ -367,26 +367,26 @@ impl Callers {
         Ok(ProvenCaller::of_key(&token))
     }
 
-    fn standing_of_key(&self, caller: &str) -> Standing {
+    fn standing_of_key(&self, caller: &str) -> CallerStanding {
         let Some(Principal::Key(id)) = Principal::parse(caller) else {
-            return Standing::Ended;
+            return CallerStanding::Ended;
         };
         match self.tokens.read_valid(id, Scope::Call, now()) {
-            Ok(Some(_)) => Standing::Valid,
-            Ok(None) => Standing::Ended,
-            Err(_) => Standing::Unknown,
+            Ok(Some(_)) => CallerStanding::Valid,
+            Ok(None) => CallerStanding::Ended,
+            Err(_) => CallerStanding::Unknown,
         }
     }
 
     /// Returns the standing of a caller whose own proof is valid, as the list of blocked callers has it.
-    fn standing_unless_blocked(&self, caller: &str) -> Standing {
+    fn standing_unless_blocked(&self, caller: &str) -> CallerStanding {
         let Some(Principal::Subject { issuer, subject }) = Principal::parse(caller) else {
-            return Standing::Valid;
+            return CallerStanding::Valid;
         };
         match self.tokens.read_blocked(&issuer, &subject) {
-            Ok(false) => Standing::Valid,
-            Ok(true) => Standing::Ended,
-            Err(_) => Standing::Unknown,
+            Ok(false) => CallerStanding::Valid,
+            Ok(true) => CallerStanding::Ended,
+            Err(_) => CallerStanding::Unknown,
         }
     }
 
@@ -401,13 +401,13 @@ impl Callers {
     /// Returns `true` if this caller may still be served: it is not blocked, and its key was not revoked and has not
     /// expired.
     pub(crate) fn is_valid(&self, caller: &str) -> bool {
-        self.standing(caller) == Standing::Valid
+        self.standing(caller) == CallerStanding::Valid
     }
 
     /// Returns whether this caller may still be served.
-    pub(crate) fn standing(&self, caller: &str) -> Standing {
+    pub(crate) fn standing(&self, caller: &str) -> CallerStanding {
         match &self.proof {
-            Proof::Unverified(_) => Standing::Valid,
+            Proof::Unverified(_) => CallerStanding::Valid,
             Proof::Proxy(_) => self.standing_unless_blocked(caller),
             Proof::Keys => self.standing_of_key(caller),
             #[cfg(feature = "teams")]
@@ -419,7 +419,7 @@ impl Callers {
                 } else if callers.is_valid(caller, now()) {
                     self.standing_unless_blocked(caller)
                 } else {
-                    Standing::Ended
+                    CallerStanding::Ended
                 }
             }
         }
@@ -431,10 +431,10 @@ impl Callers {
     /// If it may not.
     pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
         Err(match self.standing(caller) {
-            Standing::Valid => return Ok(()),
-            Standing::Unknown => Unauthenticated::Key(TokenRejection::Unreadable),
-            Standing::Ended if self.is_blocked(caller) => Unauthenticated::Blocked,
-            Standing::Ended => Unauthenticated::Key(TokenRejection::Revoked),
+            CallerStanding::Valid => return Ok(()),
+            CallerStanding::Unknown => Unauthenticated::Key(TokenRejection::Unreadable),
+            CallerStanding::Ended if self.is_blocked(caller) => Unauthenticated::Blocked,
+            CallerStanding::Ended => Unauthenticated::Key(TokenRejection::Revoked),
         })
     }
 

@@ -96,13 +96,13 @@ pub(super) struct FileAuth {
     expecting = "a mode is \"none\", \"keys\", \"proxy\" or \"oidc\", or [\"oidc\", \"keys\"]"
 )]
 enum FileModes {
-    One(FileMode),
-    Several(Vec<FileMode>),
+    One(FileAuthMode),
+    Several(Vec<FileAuthMode>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum FileMode {
+enum FileAuthMode {
     None,
     Keys,
     Proxy,
@@ -111,14 +111,13 @@ enum FileMode {
 
 impl FileModes {
     /// Returns the mode, and `true` if keys are also accepted; `None` for modes that do not combine.
-    fn combined(&self) -> Option<(FileMode, bool)> {
+    fn combined(&self) -> Option<(FileAuthMode, bool)> {
         match self {
             Self::One(mode) => Some((*mode, false)),
             Self::Several(modes) => match modes[..] {
                 [mode] => Some((mode, false)),
-                [FileMode::Oidc, FileMode::Keys] | [FileMode::Keys, FileMode::Oidc] => {
-                    Some((FileMode::Oidc, true))
-                }
+                [FileAuthMode::Oidc, FileAuthMode::Keys]
+                | [FileAuthMode::Keys, FileAuthMode::Oidc] => Some((FileAuthMode::Oidc, true)),
                 _ => None,
             },
         }
@@ -139,7 +138,7 @@ struct FileProxy {
 }
 
 /// An error, and its byte in the file if the line can be shown.
-type Misplaced = (ConfigError, Option<usize>);
+type MisplacedAuthError = (ConfigError, Option<usize>);
 
 impl FileAuth {
     /// Checks the table. `proxy_logs_in` is `true` if the trusted proxy also names the people of the inbox.
@@ -150,25 +149,25 @@ impl FileAuth {
         self,
         trusted: &[Spanned<String>],
         proxy_logs_in: bool,
-    ) -> Result<Auth, Misplaced> {
+    ) -> Result<Auth, MisplacedAuthError> {
         let mode_at = self.mode.span().start;
         let (mode, takes_keys) = self
             .mode
             .get_ref()
             .combined()
             .ok_or((ConfigError::Modes, Some(mode_at)))?;
-        if mode == FileMode::Oidc && !cfg!(feature = "teams") {
+        if mode == FileAuthMode::Oidc && !cfg!(feature = "teams") {
             let table = "`[auth]` mode = \"oidc\"";
             return Err((ConfigError::NeedsFull { table }, Some(mode_at)));
         }
         match (mode, &self.oidc, &self.leeway) {
-            (FileMode::Oidc, ..) | (_, None, None) => {}
+            (FileAuthMode::Oidc, ..) | (_, None, None) => {}
             (_, Some(oidc), _) => return Err((ConfigError::OidcMode, Some(oidc.span().start))),
             (_, None, Some(leeway)) => {
                 return Err((ConfigError::OidcMode, Some(leeway.span().start)));
             }
         }
-        if mode != FileMode::Proxy {
+        if mode != FileAuthMode::Proxy {
             if let Some(proxy) = self.proxy {
                 return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
@@ -176,13 +175,13 @@ impl FileAuth {
                 return Err((ConfigError::ProxyMode, Some(proxy.span().start)));
             }
             return Ok(match mode {
-                FileMode::Keys => Auth::Keys,
-                FileMode::Oidc => {
+                FileAuthMode::Keys => Auth::Keys,
+                FileAuthMode::Oidc => {
                     let oidc = self.oidc.ok_or((ConfigError::NoOidc, Some(mode_at)))?;
                     let oidc = oidc.into_inner().read(self.leeway.as_ref(), takes_keys)?;
                     Auth::Oidc(Box::new(oidc))
                 }
-                FileMode::None | FileMode::Proxy => Auth::None,
+                FileAuthMode::None | FileAuthMode::Proxy => Auth::None,
             });
         }
         let trusted = trusted.iter().map(network).collect::<Result<Vec<_>, _>>();
@@ -215,7 +214,7 @@ impl FileAuth {
 }
 
 /// Reads the name of a header that a proxy sets about a caller.
-fn header_name(name: Spanned<String>) -> Result<HeaderName, Misplaced> {
+fn header_name(name: Spanned<String>) -> Result<HeaderName, MisplacedAuthError> {
     let at = name.span().start;
     HeaderName::try_from(name.get_ref().as_str())
         .ok()

@@ -7,7 +7,7 @@ use mcp_elicit_policy::document::hide_text;
 use mcp_elicit_policy::{RuleDefect, nearest};
 use serde::de::DeserializeOwned;
 
-use super::{AnswerWithError, HeaderError, LoginError, NoAddress, PeerSettingsError, file};
+use super::{AnswerWithError, HeaderError, LoginConfigError, NoAddress, PeerSettingsError, file};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ pub enum ConfigError {
     AuthNeedsListen,
     /// `[login]` cannot be used.
     #[error(transparent)]
-    Login(#[from] LoginError),
+    Login(#[from] LoginConfigError),
     /// Settings of a proxy that is not used.
     #[error(
         "`trusted-proxies` and `[auth.proxy]` go with `[auth]` mode = \"proxy\", the former with that of `[login]` too"

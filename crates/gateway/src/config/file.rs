@@ -25,13 +25,14 @@ use super::secret::FileSecret;
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
-    AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, HttpTarget, Inherits, MAX_FRAME,
-    PeerSettings, Program, RecordDatabase, RestartSettings, Server, Target, bounds, is_origin,
+    AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, ConfiguredServer, HttpTarget,
+    Inherits, MAX_FRAME, PeerSettings, Program, RecordDatabase, RestartSettings, ServerTarget,
+    bounds, is_origin,
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
+struct ConfigFile {
     #[serde(default)]
     listen: Option<SocketAddr>,
     #[serde(default)]
@@ -47,7 +48,7 @@ struct File {
     #[serde(default)]
     state: Option<PathBuf>,
     #[serde(default)]
-    record: Record,
+    record: FileRecord,
     #[serde(default)]
     record_password: Option<Spanned<FileSecret>>,
     #[serde(default)]
@@ -137,14 +138,14 @@ impl From<FilePresence> for Presence {
 /// `record`.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-enum Record {
+enum FileRecord {
     #[default]
     Sqlite,
     Memory,
     Database(String),
 }
 
-impl TryFrom<String> for Record {
+impl TryFrom<String> for FileRecord {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -252,7 +253,7 @@ struct FileServer {
     questions_per_minute: Option<u32>,
 }
 
-impl File {
+impl ConfigFile {
     /// Rejects numbers outside their range. 0 means no limit on questions.
     fn check_numbers(&self) -> Result<(), ConfigError> {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -327,7 +328,7 @@ impl File {
 
 /// Returns the keys that are allowed before the first table.
 pub(super) fn keys() -> Vec<String> {
-    keys_of::<File>()
+    keys_of::<ConfigFile>()
 }
 
 /// Returns the keys of `[servers.NAME]`.
@@ -338,7 +339,7 @@ pub(super) fn server_keys() -> Vec<String> {
 impl Config {
     /// Reads the text of a TOML file. An error names and shows its line.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text)?;
+        let file: ConfigFile = toml::from_str(text)?;
         file.check_numbers()?;
         if file.servers.is_empty() {
             return Err(ConfigError::NoServer);
@@ -448,9 +449,9 @@ impl Config {
         let servers = file.servers.into_iter().map(read);
         let servers = servers.collect::<Result<_, _>>()?;
         let usual = ByteLimits::DEFAULT;
-        let is_memory = file.record == Record::Memory;
+        let is_memory = file.record == FileRecord::Memory;
         let database = match file.record {
-            Record::Database(address) => {
+            FileRecord::Database(address) => {
                 let secret = file.record_password.as_ref();
                 let at = secret.map_or(0, |secret| secret.span().start);
                 let secret = secret.map(Spanned::get_ref);
@@ -458,7 +459,7 @@ impl Config {
                 let password = password.map_err(|fault| fault.at(text, at))?;
                 Some(RecordDatabase::new(address, password))
             }
-            Record::Sqlite | Record::Memory => None,
+            FileRecord::Sqlite | FileRecord::Memory => None,
         };
         let peers_at = file.peer_listen.as_ref().map(|at| at.span().start);
         let peers_at = peers_at.or(file.peer_address.as_ref().map(|at| at.span().start));
@@ -558,10 +559,15 @@ pub fn retention(
 }
 
 /// The error in a server's settings, and its byte in the file, if it has one.
-type Misplaced = (ConfigError, Option<usize>);
+type MisplacedServerError = (ConfigError, Option<usize>);
 
 impl FileServer {
-    fn read(self, name: String, inbox: bool, auth: &Auth) -> Result<Server, Misplaced> {
+    fn read(
+        self,
+        name: String,
+        inbox: bool,
+        auth: &Auth,
+    ) -> Result<ConfiguredServer, MisplacedServerError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
             return Err((ConfigError::Name { name }, None));
@@ -590,7 +596,7 @@ impl FileServer {
                 .map_err(|fault| (fault, None))?,
         };
         let target = match (program, self.url, self.token_env) {
-            (Some(Some(program)), None, None) if own.is_none() => Target::Program(Program {
+            (Some(Some(program)), None, None) if own.is_none() => ServerTarget::Program(Program {
                 environment: environment(self.env, self.pass_env),
                 inherits: Inherits::Usual,
                 ..program
@@ -609,7 +615,7 @@ impl FileServer {
                 if at.has_own_authorization() {
                     credentials = UpstreamCredentials::Operator;
                 }
-                Target::Url(at)
+                ServerTarget::Url(at)
             }
             _ => return Err((ConfigError::Target { name }, None)),
         };
@@ -650,7 +656,7 @@ impl FileServer {
                 .map_or(usual.per_minute, |most| Some(most).filter(|most| *most > 0)),
             ..usual
         };
-        Ok(Server {
+        Ok(ConfiguredServer {
             target,
             credentials,
             settings,
@@ -674,7 +680,7 @@ fn at_url(
     name: &str,
     url: &Spanned<String>,
     variable: Option<&Spanned<String>>,
-) -> Result<HttpTarget, Misplaced> {
+) -> Result<HttpTarget, MisplacedServerError> {
     if let Err(fault) = HttpTarget::check(url.get_ref()) {
         let name = name.to_owned();
         return Err((ConfigError::Address { name, fault }, Some(url.span().start)));
@@ -764,7 +770,9 @@ mod tests {
         let bytes = (far.message_bytes, far.pending_bytes);
         assert_eq!(bytes, (64 * 1024, 8 * 1024 * 1024));
         assert_eq!(config.allow_origins, ["http://localhost:6274"]);
-        assert!(matches!(&files.target, Target::Program(program) if program.arguments.len() == 2));
+        assert!(
+            matches!(&files.target, ServerTarget::Program(program) if program.arguments.len() == 2)
+        );
     }
 
     #[test]
@@ -873,7 +881,8 @@ mod tests {
         let [a, b] = &*config.servers else {
             panic!("two servers");
         };
-        let (Target::Url(headers), Target::Url(sign_in)) = (&a.target, &b.target) else {
+        let (ServerTarget::Url(headers), ServerTarget::Url(sign_in)) = (&a.target, &b.target)
+        else {
             panic!("servers at URLs");
         };
         assert_eq!(headers.headers.len(), 2);

@@ -70,7 +70,7 @@ const NEEDS_FULL: ConfigError = ConfigError::NeedsFull { table: "`[login]`" };
 
 /// An error in `[login]`.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+pub enum LoginConfigError {
     /// A login to the inbox, without an inbox.
     #[error(
         "`[login]` is for the people of the inbox; add `inbox`, such as inbox = \"127.0.0.1:7878\""
@@ -137,13 +137,13 @@ pub enum LoginError {
 /// The mode of a login.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum FileMode {
+enum FileLoginMode {
     Owner,
     Proxy,
     Oidc,
 }
 
-impl FileMode {
+impl FileLoginMode {
     const fn word(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -156,7 +156,7 @@ impl FileMode {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct FileLogin {
-    mode: Spanned<FileMode>,
+    mode: Spanned<FileLoginMode>,
     #[serde(default)]
     issuer: Option<Spanned<String>>,
     #[serde(default)]
@@ -188,7 +188,7 @@ pub(super) struct FileLogin {
 }
 
 /// An error, with its byte in the file.
-type Misplaced = (ConfigError, usize);
+type MisplacedLoginError = (ConfigError, usize);
 
 /// The other settings that `[login]` depends on.
 pub(super) struct LoginContext<'a> {
@@ -212,13 +212,13 @@ impl FileLogin {
     pub(super) fn read(
         self,
         context: &LoginContext<'_>,
-    ) -> Result<Option<LoginSettings>, Misplaced> {
-        let here = |error: LoginError| (ConfigError::Login(error), context.at);
+    ) -> Result<Option<LoginSettings>, MisplacedLoginError> {
+        let here = |error: LoginConfigError| (ConfigError::Login(error), context.at);
         let mode = *self.mode.get_ref();
-        if mode == FileMode::Owner {
+        if mode == FileLoginMode::Owner {
             return if context.is_loopback == Some(false) {
                 let name = "an inbox off loopback";
-                Err(here(LoginError::Mode {
+                Err(here(LoginConfigError::Mode {
                     mode: "owner",
                     name,
                 }))
@@ -231,16 +231,16 @@ impl FileLogin {
         }
         let is_loopback = context
             .is_loopback
-            .ok_or_else(|| here(LoginError::NoInbox))?;
+            .ok_or_else(|| here(LoginConfigError::NoInbox))?;
         let address = match context.url {
             Some(url) => Some(own_address(url)?),
             None if is_loopback => None,
-            None => return Err(here(LoginError::NoUrl)),
+            None => return Err(here(LoginConfigError::NoUrl)),
         };
         let rules = context
             .rules
             .filter(|rules| !rules.people().admins.is_empty());
-        let rules = rules.ok_or_else(|| here(LoginError::NoAdmin))?;
+        let rules = rules.ok_or_else(|| here(LoginConfigError::NoAdmin))?;
         self.check_mode(mode)?;
         let allow = self.allow.iter().map(|text| allowed(text, rules));
         let settings = LoginSettings {
@@ -277,23 +277,23 @@ impl FileLogin {
                 ("30d", 30 * DAY),
             )?,
             mode: match mode {
-                FileMode::Proxy => LoginMode::Proxy(self.proxy(context)?),
+                FileLoginMode::Proxy => LoginMode::Proxy(self.proxy(context)?),
                 #[cfg(feature = "teams")]
-                FileMode::Oidc => self.provider(context.at)?,
+                FileLoginMode::Oidc => self.provider(context.at)?,
                 #[cfg(not(feature = "teams"))]
-                FileMode::Oidc => return Err((NEEDS_FULL, context.at)),
-                FileMode::Owner => return Ok(None),
+                FileLoginMode::Oidc => return Err((NEEDS_FULL, context.at)),
+                FileLoginMode::Owner => return Ok(None),
             },
         };
         Ok(Some(settings))
     }
 
     /// Rejects settings of the other mode.
-    fn check_mode(&self, mode: FileMode) -> Result<(), Misplaced> {
+    fn check_mode(&self, mode: FileLoginMode) -> Result<(), MisplacedLoginError> {
         fn byte_of<T>(value: Option<&Spanned<T>>) -> Option<usize> {
             value.map(|value| value.span().start)
         }
-        let (oidc, proxy) = (FileMode::Oidc, FileMode::Proxy);
+        let (oidc, proxy) = (FileLoginMode::Oidc, FileLoginMode::Proxy);
         let settings = [
             (oidc, "client-id", byte_of(self.client_id.as_ref())),
             (oidc, "client-secret", byte_of(self.client_secret.as_ref())),
@@ -311,7 +311,7 @@ impl FileLogin {
         let stray = settings.into_iter().find_map(|(of, name, at)| {
             let at = at.filter(|_| of != mode)?;
             Some((
-                LoginError::Mode {
+                LoginConfigError::Mode {
                     mode: mode.word(),
                     name,
                 },
@@ -324,7 +324,7 @@ impl FileLogin {
         }
     }
 
-    fn proxy(&self, context: &LoginContext<'_>) -> Result<ProxyLogin, Misplaced> {
+    fn proxy(&self, context: &LoginContext<'_>) -> Result<ProxyLogin, MisplacedLoginError> {
         let trusted = context.proxies.iter().map(network);
         let trusted = trusted.collect::<Result<Vec<_>, _>>()?;
         if trusted.is_empty() {
@@ -345,10 +345,10 @@ impl FileLogin {
     }
 
     #[cfg(feature = "teams")]
-    fn provider(self, at: usize) -> Result<LoginMode, Misplaced> {
+    fn provider(self, at: usize) -> Result<LoginMode, MisplacedLoginError> {
         let missing = |name| {
             (
-                ConfigError::Login(LoginError::Missing { mode: "oidc", name }),
+                ConfigError::Login(LoginConfigError::Missing { mode: "oidc", name }),
                 at,
             )
         };
@@ -360,7 +360,10 @@ impl FileLogin {
         let secret = secret.transpose()?;
         let issuer = self.issuer.ok_or_else(|| missing("issuer"))?;
         if mcp_elicit_oidc::Provider::issuer(issuer.get_ref(), "client").is_err() {
-            return Err((ConfigError::Login(LoginError::Issuer), issuer.span().start));
+            return Err((
+                ConfigError::Login(LoginConfigError::Issuer),
+                issuer.span().start,
+            ));
         }
         Ok(LoginMode::Oidc(mcp_elicit_inbox::login::OidcLogin {
             issuer: issuer.into_inner(),
@@ -387,7 +390,7 @@ fn span(
     usual: u64,
     least: (&'static str, u64),
     most: (&'static str, u64),
-) -> Result<Duration, Misplaced> {
+) -> Result<Duration, MisplacedLoginError> {
     let Some(text) = text else {
         return Ok(Duration::from_secs(usual));
     };
@@ -406,13 +409,13 @@ fn span(
         return Ok(Duration::from_secs(seconds));
     }
     let (least, most) = (least.0, most.0);
-    let error = LoginError::Span { name, least, most };
+    let error = LoginConfigError::Span { name, least, most };
     Err((ConfigError::Login(error), text.span().start))
 }
 
 /// Reads the address of the pages: https, or http on a loopback address.
-fn own_address(text: &Spanned<String>) -> Result<String, Misplaced> {
-    let wrong = || (ConfigError::Login(LoginError::Url), text.span().start);
+fn own_address(text: &Spanned<String>) -> Result<String, MisplacedLoginError> {
+    let wrong = || (ConfigError::Login(LoginConfigError::Url), text.span().start);
     let address = text.get_ref().trim_end_matches('/');
     let rest = address.strip_prefix("https://").map(|rest| (true, rest));
     let (is_secure, host) = rest
@@ -431,7 +434,7 @@ fn own_address(text: &Spanned<String>) -> Result<String, Misplaced> {
     }
 }
 
-fn allowed(text: &Spanned<String>, rules: &Rules) -> Result<Addressee, Misplaced> {
+fn allowed(text: &Spanned<String>, rules: &Rules) -> Result<Addressee, MisplacedLoginError> {
     let people = rules.people();
     let written = text.get_ref();
     let found = match written.split_once(':') {
@@ -444,14 +447,14 @@ fn allowed(text: &Spanned<String>, rules: &Rules) -> Result<Addressee, Misplaced
         _ => None,
     };
     found.ok_or_else(|| {
-        let error = LoginError::Allow {
+        let error = LoginConfigError::Allow {
             text: written.clone(),
         };
         (ConfigError::Login(error), text.span().start)
     })
 }
 
-fn header(name: &Spanned<String>) -> Result<HeaderName, Misplaced> {
+fn header(name: &Spanned<String>) -> Result<HeaderName, MisplacedLoginError> {
     use http::header;
     let taken = [
         header::AUTHORIZATION,
@@ -467,7 +470,7 @@ fn header(name: &Spanned<String>) -> Result<HeaderName, Misplaced> {
         .ok_or_else(|| {
             let text = name.get_ref().clone();
             (
-                ConfigError::Login(LoginError::Header { text }),
+                ConfigError::Login(LoginConfigError::Header { text }),
                 name.span().start,
             )
         })

@@ -30,7 +30,7 @@ pub use channels::{add_channel_defects, add_channel_warnings};
 pub use database::{RecordDatabase, RecordPassword, record_database};
 pub use error::ConfigError;
 pub use file::retention;
-pub use login::{LoginError, login_issuer, people_names, server_names, state_folder};
+pub use login::{LoginConfigError, login_issuer, people_names, server_names, state_folder};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use peers::{PeerSettings, PeerSettingsError};
 pub use restart_settings::RestartSettings;
@@ -138,16 +138,16 @@ pub struct Config {
     /// The times for which answers, results and ended questions are kept.
     pub retention: Retention,
     /// The servers, by name.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ConfiguredServer>,
     /// The file's settings that need a restart; none without a file.
     pub restart_settings: RestartSettings,
 }
 
 /// One server.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ConfiguredServer {
     /// The command or URL.
-    pub target: Target,
+    pub target: ServerTarget,
     /// The credentials for a server over HTTP.
     pub credentials: UpstreamCredentials,
     /// Its settings, including its name.
@@ -225,7 +225,7 @@ pub enum AnswerWithError {
 
 /// The location of a server.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum ServerTarget {
     /// A program to start.
     Program(Program),
     /// A Streamable HTTP endpoint.

@@ -16,15 +16,15 @@ use tokio::net::TcpListener;
 
 use crate::callers::resource::Resource;
 use crate::config::Config;
+use crate::listener::endpoint::EndpointContext;
 use crate::listener::endpoint::McpEndpoint;
-use crate::listener::endpoint::Shared;
 use crate::listener::endpoint::header_checks::refusal;
-use crate::listener::metrics::{Metrics, Open};
+use crate::listener::metrics::{Metrics, OpenCounts};
 use crate::listener::origin_guard::OriginGuard;
 use crate::listener::page_access::open_to_pages;
 use crate::listener::peers::Peers;
 use crate::runtime::{Runtime, StartError};
-use crate::service_manager::{self, Stage};
+use crate::service_manager::{self, ServiceStage};
 use crate::stop_signal::StopSignal;
 
 /// Limits on clients' connections.
@@ -40,11 +40,11 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
 };
 
 #[derive(Clone)]
-struct AppState {
+struct ListenerState {
     origin_guard: OriginGuard,
     runtime: Runtime,
     endpoints: Arc<Vec<Arc<McpEndpoint>>>,
-    shared: Shared,
+    shared: EndpointContext,
     metrics: Arc<Metrics>,
     stopping: Arc<AtomicBool>,
 }
@@ -88,7 +88,7 @@ async fn serve_until_stopped(
     let (ready_grace, drain) = (config.ready_grace, config.drain);
     let stop = async move {
         signal.received().await;
-        service_manager::tell(Stage::Stopping);
+        service_manager::tell(ServiceStage::Stopping);
         stopping.stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(ready_grace).await;
         for endpoint in stopping.endpoints.iter() {
@@ -118,7 +118,7 @@ async fn serve_until_stopped(
         }
         closing.close().await;
     };
-    service_manager::tell(Stage::Ready);
+    service_manager::tell(ServiceStage::Ready);
     web::serve(listener, app, BOUNDS, stop).await;
     if let Some(peers) = peers {
         peers.abort();
@@ -145,11 +145,11 @@ fn routes(
     config: &Config,
     local: bool,
     origin: Option<String>,
-) -> (Router, Router, AppState) {
+) -> (Router, Router, ListenerState) {
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
     let origin_guard =
         OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
-    let shared = Shared::new(&config.byte_limits);
+    let shared = EndpointContext::new(&config.byte_limits);
     let mut endpoints = Vec::new();
     let mut app = Router::new();
     let mut peer_app = Router::new();
@@ -184,7 +184,7 @@ fn routes(
         }
         endpoints.push(endpoint);
     }
-    let state = AppState {
+    let state = ListenerState {
         origin_guard,
         runtime,
         endpoints: Arc::new(endpoints),
@@ -206,7 +206,7 @@ fn routes(
 /// The interval at which a stopping gateway looks for open calls.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl AppState {
+impl ListenerState {
     /// Completes when no client waits for a call.
     async fn calls_ended(&self) {
         while self
@@ -242,7 +242,7 @@ async fn not_taken() -> Response {
 /// The time in which the record answers a probe: those of balancers wait only seconds.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
-async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
+async fn ready(State(state): State<ListenerState>, headers: HeaderMap) -> Response {
     if let Some(refused) = state.refuses(&headers) {
         return refused;
     }
@@ -261,13 +261,13 @@ async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
     }
 }
 
-async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response {
+async fn metrics(State(state): State<ListenerState>, headers: HeaderMap) -> Response {
     if let Some(refused) = state.refuses(&headers) {
         return refused;
     }
-    let mut open = Open {
+    let mut open = OpenCounts {
         call_bytes: state.shared.call_bytes(),
-        ..Open::default()
+        ..OpenCounts::default()
     };
     for endpoint in state.endpoints.iter() {
         let (sessions, calls, questions) = endpoint.open();

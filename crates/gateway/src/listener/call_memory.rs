@@ -83,13 +83,13 @@ impl CallMemory {
 
 /// The bytes of an arriving message in its caller's accounts, until it is handed over or dropped.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct ArrivingMessage {
     accounts: ByteAccounts,
     size: usize,
     counted: AtomicUsize,
 }
 
-impl Arriving {
+impl ArrivingMessage {
     /// Begins to count a message.
     pub(crate) fn new(accounts: ByteAccounts) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for ArrivingMessage {
     fn drop(&mut self) {
         self.end();
     }
@@ -173,19 +173,19 @@ mod tests {
     #[test]
     fn a_message_counts_for_its_caller_and_for_all_until_it_is_handed_over() {
         let memory = CallMemory::new(&LIMITS);
-        let mut small = Arriving::new(memory.of(&caller("a")));
+        let mut small = ArrivingMessage::new(memory.of(&caller("a")));
         small.add(FREE).unwrap();
         assert_eq!(memory.held(), 0);
-        let mut large = Arriving::new(memory.of(&caller("a")));
+        let mut large = ArrivingMessage::new(memory.of(&caller("a")));
         large.add(100_000).unwrap();
         large.add(100_000).unwrap();
         assert_eq!(memory.held(), 200_000 - FREE);
-        let mut over = Arriving::new(memory.of(&caller("a")));
+        let mut over = ArrivingMessage::new(memory.of(&caller("a")));
         over.add(FREE).unwrap();
         assert_eq!(over.add(FREE + 1).unwrap_err().name, "caller-call-bytes");
-        let mut other = Arriving::new(memory.of(&caller("b")));
+        let mut other = ArrivingMessage::new(memory.of(&caller("b")));
         other.add(200_000).unwrap();
-        let mut unproven = Arriving::new(memory.of(&ProvenCaller::local()));
+        let mut unproven = ArrivingMessage::new(memory.of(&ProvenCaller::local()));
         assert_eq!(unproven.add(200_000).unwrap_err().name, "all-call-bytes");
         drop(large.hand_over());
         drop(other);

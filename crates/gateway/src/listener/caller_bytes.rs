@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use crate::byte_account::{ByteAccount, ByteShare};
+use crate::byte_account::{ByteShare, SharedByteAccount};
 use crate::listener::event_queue::EventQueue;
 
 /// The bytes that may wait for all callers, of each kind.
@@ -14,9 +14,9 @@ const ALWAYS: usize = 64 * 1024;
 const MANY: usize = 1_024;
 
 /// The bytes that clients have not read yet, of all callers. One message may have 64 MiB.
-static UNREAD: ByteAccount = ByteAccount::new(ALL, 4, ALWAYS);
+static UNREAD: SharedByteAccount = SharedByteAccount::new(ALL, 4, ALWAYS);
 /// The bytes that are stored for clients that resume a stream, of all callers.
-static STORED: ByteAccount = ByteAccount::new(ALL, 8, ALWAYS);
+static STORED: SharedByteAccount = SharedByteAccount::new(ALL, 8, ALWAYS);
 /// The accounts of the callers with sessions.
 static CALLERS: LazyLock<Mutex<HashMap<String, Weak<CallerBytes>>>> = LazyLock::new(Mutex::default);
 

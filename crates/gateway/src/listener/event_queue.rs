@@ -12,13 +12,13 @@ use crate::listener::response_streams::StreamEvent;
 /// The messages that wait, as the sender sees them.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    state: Mutex<State>,
+    state: Mutex<EventQueueState>,
     /// Notified when a message arrives, and at the end.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct EventQueueState {
     waiting: VecDeque<StreamEvent>,
     /// The bytes that wait.
     bytes: usize,
@@ -37,7 +37,7 @@ pub(crate) struct EventReceiver(Arc<EventQueue>);
 /// Creates an empty queue.
 pub(crate) fn event_queue() -> (EventSender, EventReceiver) {
     let queue = Arc::new(EventQueue {
-        state: Mutex::new(State {
+        state: Mutex::new(EventQueueState {
             waiting: VecDeque::new(),
             bytes: 0,
             is_open: true,
@@ -48,7 +48,7 @@ pub(crate) fn event_queue() -> (EventSender, EventReceiver) {
 }
 
 impl EventQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EventQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

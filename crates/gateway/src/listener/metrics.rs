@@ -22,7 +22,7 @@ pub(super) struct Metrics {
 
 /// The sessions, calls and questions in this process.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Open {
+pub(super) struct OpenCounts {
     pub(super) sessions: usize,
     pub(super) calls: usize,
     pub(super) questions: usize,
@@ -43,7 +43,7 @@ impl Metrics {
     pub(super) async fn text(
         &self,
         record: &Record,
-        open: Open,
+        open: OpenCounts,
         peers: Option<&Peers>,
         traces: Option<&Traces>,
     ) -> String {
@@ -122,7 +122,7 @@ fn add_counters(text: &mut Exposition, record: &Record) {
     }
 }
 
-fn add_open(text: &mut Exposition, open: Open) {
+fn add_open(text: &mut Exposition, open: OpenCounts) {
     for (name, help, count) in [
         (
             "mcp_elicit_sessions",

@@ -35,7 +35,7 @@ const RETRY_SECONDS: &str = "2";
 
 /// The kind of a counted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     /// A request to the server, or the resumed stream of its response.
     Work,
     /// A message that is being received, which may or may not be a request.
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Stream,
 }
 
-impl Kind {
+impl RequestKind {
     const fn most(self) -> usize {
         match self {
             Self::Work => AT_WORK,
@@ -56,20 +56,20 @@ impl Kind {
 
 /// The error of a caller that has reached the limit for this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany(Kind);
+pub(crate) struct TooMany(RequestKind);
 
 impl TooMany {
     /// Returns the status and the protocol's error.
     pub(crate) fn error(self) -> (StatusCode, Value) {
         let most = self.0.most();
         let why = match self.0 {
-            Kind::Work => format!(
+            RequestKind::Work => format!(
                 "{most} requests of this caller are at work; send this one again when one of them has ended, or cancel some"
             ),
-            Kind::Arrival => format!(
+            RequestKind::Arrival => format!(
                 "{most} messages of this caller are arriving; send this one again when they have arrived"
             ),
-            Kind::Stream => format!(
+            RequestKind::Stream => format!(
                 "this caller listens to {most} streams of sessions; end sessions that are not needed any more (DELETE)"
             ),
         };
@@ -86,18 +86,18 @@ impl TooMany {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct RequestCounts {
     work: usize,
     arrivals: usize,
     streams: usize,
 }
 
-impl Counts {
-    fn of(&mut self, kind: Kind) -> &mut usize {
+impl RequestCounts {
+    fn of(&mut self, kind: RequestKind) -> &mut usize {
         match kind {
-            Kind::Work => &mut self.work,
-            Kind::Arrival => &mut self.arrivals,
-            Kind::Stream => &mut self.streams,
+            RequestKind::Work => &mut self.work,
+            RequestKind::Arrival => &mut self.arrivals,
+            RequestKind::Stream => &mut self.streams,
         }
     }
 }
@@ -106,30 +106,30 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(crate) struct RequestsAtWork {
     /// By the bindings of callers; those with no request have no entry.
-    by_caller: Mutex<HashMap<String, Counts>>,
+    by_caller: Mutex<HashMap<String, RequestCounts>>,
 }
 
 /// One request in progress, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct WorkPermit {
     /// `None` for a caller that is not counted.
-    counted: Option<Counted>,
+    counted: Option<CountedRequest>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct CountedRequest {
     all: Arc<RequestsAtWork>,
     caller: String,
-    kind: Kind,
+    kind: RequestKind,
 }
 
-impl Drop for Counted {
+impl Drop for CountedRequest {
     fn drop(&mut self) {
         let mut all = self.all.by_caller();
         if let Some(counts) = all.get_mut(&self.caller) {
             let count = counts.of(self.kind);
             *count = count.saturating_sub(1);
-            if *counts == Counts::default() {
+            if *counts == RequestCounts::default() {
                 all.remove(&self.caller);
             }
         }
@@ -137,7 +137,7 @@ impl Drop for Counted {
 }
 
 impl RequestsAtWork {
-    fn by_caller(&self) -> MutexGuard<'_, HashMap<String, Counts>> {
+    fn by_caller(&self) -> MutexGuard<'_, HashMap<String, RequestCounts>> {
         self.by_caller
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -150,7 +150,7 @@ impl RequestsAtWork {
     pub(crate) fn begin(
         self: &Arc<Self>,
         caller: &ProvenCaller,
-        kind: Kind,
+        kind: RequestKind,
     ) -> Result<WorkPermit, TooMany> {
         if !caller.is_authenticated() {
             return Ok(WorkPermit { counted: None });
@@ -162,7 +162,7 @@ impl RequestsAtWork {
             return Err(TooMany(kind));
         }
         *count += 1;
-        let counted = Counted {
+        let counted = CountedRequest {
             all: self.clone(),
             caller: caller.binding().to_owned(),
             kind,
@@ -199,18 +199,18 @@ mod tests {
         let all = Arc::new(RequestsAtWork::default());
         let busy = caller("busy");
         let permits: Vec<_> = (0..AT_WORK)
-            .map(|_| all.begin(&busy, Kind::Work).unwrap())
+            .map(|_| all.begin(&busy, RequestKind::Work).unwrap())
             .collect();
-        let refused = all.begin(&busy, Kind::Work).unwrap_err();
+        let refused = all.begin(&busy, RequestKind::Work).unwrap_err();
         let (status, error) = refused.error();
         assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
         assert!(error["message"].as_str().unwrap().contains("cancel some"));
         let response = TooMany::retry_later((status, "").into_response());
         assert!(response.headers().contains_key(RETRY_AFTER));
         // Answers and cancellations pass, and so do streams.
-        let arriving = all.begin(&busy, Kind::Arrival).unwrap();
-        let stream = all.begin(&busy, Kind::Stream).unwrap();
-        let other = all.begin(&caller("other"), Kind::Work).unwrap();
+        let arriving = all.begin(&busy, RequestKind::Arrival).unwrap();
+        let stream = all.begin(&busy, RequestKind::Stream).unwrap();
+        let other = all.begin(&caller("other"), RequestKind::Work).unwrap();
         drop(permits);
         drop((arriving, stream, other));
         assert!(all.by_caller().is_empty());
@@ -220,14 +220,14 @@ mod tests {
     async fn a_request_is_at_work_until_its_response_has_ended() {
         let all = Arc::new(RequestsAtWork::default());
         let is_at_work = || !all.by_caller().is_empty();
-        let permit = all.begin(&caller("a"), Kind::Work).unwrap();
+        let permit = all.begin(&caller("a"), RequestKind::Work).unwrap();
         let response = permit.until_sent("a text".into_response());
         let length = response.body().size_hint().exact();
         assert_eq!((is_at_work(), length), (true, Some(6)));
         let bytes = axum::body::to_bytes(response.into_body(), 100).await;
         assert_eq!(bytes.unwrap(), "a text");
         assert!(!is_at_work());
-        let permit = all.begin(&caller("a"), Kind::Stream).unwrap();
+        let permit = all.begin(&caller("a"), RequestKind::Stream).unwrap();
         let endless = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
         let response = permit.until_sent(Body::from_stream(endless).into_response());
         assert!(is_at_work());
@@ -240,7 +240,7 @@ mod tests {
         let all = Arc::new(RequestsAtWork::default());
         let local = ProvenCaller::local();
         let permits: Vec<_> = (0..10 * AT_WORK)
-            .map(|_| all.begin(&local, Kind::Work).unwrap())
+            .map(|_| all.begin(&local, RequestKind::Work).unwrap())
             .collect();
         assert!(all.by_caller().is_empty());
         drop(permits);

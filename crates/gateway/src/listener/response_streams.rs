@@ -38,13 +38,13 @@ const EVENT: usize = 256;
 
 /// Bytes that wait to be read, until this is dropped.
 #[derive(Debug)]
-struct Unread {
+struct UnreadBytes {
     bytes: usize,
     of: Arc<AtomicUsize>,
     caller: Arc<CallerBytes>,
 }
 
-impl Unread {
+impl UnreadBytes {
     /// Counts a message; `None` if too much waits beside it.
     fn count(
         bytes: usize,
@@ -67,7 +67,7 @@ impl Unread {
     }
 }
 
-impl Drop for Unread {
+impl Drop for UnreadBytes {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
         self.caller.unread.remove(self.bytes);
@@ -77,7 +77,7 @@ impl Drop for Unread {
 /// Bytes on their way to a client, which count as unread until they are written.
 struct SentBytes<B> {
     bytes: B,
-    _unread: Option<Arc<Unread>>,
+    _unread: Option<Arc<UnreadBytes>>,
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for SentBytes<B> {
@@ -121,7 +121,7 @@ pub(crate) struct StreamEvent {
     pub challenge: Option<Box<ServerChallenge>>,
     id: String,
     /// Counted as long as it waits to be read.
-    unread: Option<Arc<Unread>>,
+    unread: Option<Arc<UnreadBytes>>,
 }
 
 impl StreamEvent {
@@ -321,7 +321,7 @@ impl ResponseStreams {
         let mut is_whole = true;
         for kept in stream.kept.iter().filter(|kept| kept.count > after) {
             let event = &kept.event;
-            let unread = Unread::count(event.frame.len(), &stream.unread, &to, &self.caller);
+            let unread = UnreadBytes::count(event.frame.len(), &stream.unread, &to, &self.caller);
             if unread.is_none() {
                 is_whole = false;
                 break;
@@ -432,7 +432,7 @@ impl ResponseStreams {
             stream.kept.push_back(kept);
         }
         if let Some(to) = &stream.to {
-            let unread = Unread::count(told.frame.len(), &stream.unread, to, &self.caller);
+            let unread = UnreadBytes::count(told.frame.len(), &stream.unread, to, &self.caller);
             let read_on = unread.is_some();
             let told = StreamEvent { unread, ..told };
             // A client that does not read finds the stored messages when it resumes.
@@ -512,11 +512,11 @@ impl ClientTransport for ResponseStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::byte_account::{ByteAccount, ByteShare};
+    use crate::byte_account::{ByteShare, SharedByteAccount};
     use crate::listener::event_queue::ReceiveError;
 
-    fn account(limit: usize, share: usize) -> &'static ByteAccount {
-        Box::leak(Box::new(ByteAccount::new(limit, share, ALWAYS)))
+    fn account(limit: usize, share: usize) -> &'static SharedByteAccount {
+        Box::leak(Box::new(SharedByteAccount::new(limit, share, ALWAYS)))
     }
 
     #[test]

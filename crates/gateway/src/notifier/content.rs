@@ -20,7 +20,7 @@ use mcp_elicit_record::team::Team;
 use mcp_elicit_record::timeline::{TimelineEvent, TimelineKind};
 use serde_json::value::RawValue;
 
-use crate::runtime::Links;
+use crate::runtime::QuestionLinks;
 
 /// Returns `true` if only answers from pages count.
 pub(crate) type PagesOnly = dyn Fn() -> bool + Send + Sync;
@@ -118,7 +118,7 @@ fn dropped(timeline: &[TimelineEvent]) -> Vec<String> {
 pub(super) struct Summaries {
     record: Arc<Record>,
     questions: RecordQuestionStore,
-    links: Arc<Links>,
+    links: Arc<QuestionLinks>,
     pages_only: Arc<PagesOnly>,
     directory: Directory,
 }
@@ -126,7 +126,7 @@ pub(super) struct Summaries {
 impl Summaries {
     pub(super) fn new(
         record: Arc<Record>,
-        links: Arc<Links>,
+        links: Arc<QuestionLinks>,
         pages_only: Arc<PagesOnly>,
         directory: Directory,
     ) -> Self {

@@ -32,11 +32,11 @@ use tokio::task::{JoinError, JoinSet};
 
 pub(crate) use self::content::PagesOnly;
 use self::content::Summaries;
-pub(crate) use self::push_devices::Devices;
+pub(crate) use self::push_devices::PushDevices;
 pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
 use crate::current_rules::CurrentRules;
-use crate::runtime::Links;
+use crate::runtime::QuestionLinks;
 
 /// The interval of checks for due messages.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ pub(crate) struct Notifier {
     /// The channels, and the devices of web push, with groups of messages in transit, and their number.
     ways: Mutex<BTreeMap<String, usize>>,
     /// Web push, if configured.
-    devices: Option<Arc<Devices>>,
+    devices: Option<Arc<PushDevices>>,
 }
 
 impl Notifier {
@@ -124,10 +124,10 @@ impl Notifier {
         record: Arc<Record>,
         teams: Arc<CurrentRules>,
         open: Arc<OpenChannels>,
-        links: Arc<Links>,
+        links: Arc<QuestionLinks>,
         pages_only: Arc<PagesOnly>,
         directory: Directory,
-        devices: Option<Arc<Devices>>,
+        devices: Option<Arc<PushDevices>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             summaries: Summaries::new(record.clone(), links, pages_only, directory),

@@ -87,7 +87,7 @@ impl Notifier {
             let untold = self.untold_people(row, event, addressed, people, &found, &devices);
             let mut found: Vec<_> = found
                 .into_iter()
-                .filter_map(|target| Outgoing::new(target, &devices))
+                .filter_map(|target| OutgoingMessage::new(target, &devices))
                 .collect();
             found.extend(untold);
             if event.is_end() {
@@ -110,7 +110,7 @@ impl Notifier {
         people: &People,
         found: &[Target],
         devices: &[(Subscription, DeviceName)],
-    ) -> Vec<Outgoing> {
+    ) -> Vec<OutgoingMessage> {
         let is_asked = row.lifecycle.is_open() && event.asks_to_act();
         if !is_asked || !tells_people(&self.open().tables) {
             return Vec::new();
@@ -119,7 +119,7 @@ impl Notifier {
         let untold = unreached(addressed, people, found, &with_devices.collect());
         let messages = untold.into_iter().filter_map(|name| {
             let person = name.clone();
-            Some(Outgoing {
+            Some(OutgoingMessage {
                 channel: NO_CHANNEL.to_owned(),
                 recipient: written(&Recipient::Person { name, mail: None })?,
                 person: Some(person),
@@ -128,7 +128,7 @@ impl Notifier {
         // A group by a claim, of which nobody has logged in yet.
         let groups = groups_without_members(addressed.to, people, found);
         let groups = groups.into_iter().filter_map(|name| {
-            Some(Outgoing {
+            Some(OutgoingMessage {
                 channel: NO_CHANNEL.to_owned(),
                 recipient: written(&Recipient::Group(name))?,
                 person: None,
@@ -159,10 +159,10 @@ impl Notifier {
         number: usize,
         happened: &TimelineEvent,
         event: Event,
-        target: Outgoing,
+        target: OutgoingMessage,
     ) -> Result<NewMessage, RecordError> {
         let now = self.record.now();
-        let Outgoing {
+        let OutgoingMessage {
             channel,
             recipient,
             person,
@@ -229,7 +229,11 @@ impl Notifier {
     }
 
     /// Returns the recipients who were asked by a message, on channels that report an end.
-    async fn asked_before(&self, row: &Row, people: &People) -> Result<Vec<Outgoing>, RecordError> {
+    async fn asked_before(
+        &self,
+        row: &Row,
+        people: &People,
+    ) -> Result<Vec<OutgoingMessage>, RecordError> {
         let before = self.record.messages_of(&row.id).await?;
         let before = before.into_iter().filter(was_asked);
         let is_there = |message: &Notification| match id_of_recipient(&message.recipient) {
@@ -241,7 +245,7 @@ impl Notifier {
         };
         let distinct: BTreeSet<_> = before
             .filter(is_there)
-            .map(|message| Outgoing {
+            .map(|message| OutgoingMessage {
                 channel: message.channel,
                 recipient: message.recipient,
                 person: message.person,
@@ -281,7 +285,7 @@ struct DeviceName {
 
 /// A message to be queued.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Outgoing {
+struct OutgoingMessage {
     channel: String,
     /// In the record's form.
     recipient: String,
@@ -289,7 +293,7 @@ struct Outgoing {
     person: Option<String>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// `None` for a device without a name.
     fn new(target: Target, devices: &[(Subscription, DeviceName)]) -> Option<Self> {
         let Target { channel, to } = target;

@@ -17,7 +17,7 @@ use mcp_elicit_record::state_file;
 const LONGEST_KEY: u64 = 4_096;
 
 /// Web push, and its registered devices.
-pub(crate) struct Devices {
+pub(crate) struct PushDevices {
     logins: Logins,
     push: Arc<Push>,
 }
@@ -38,7 +38,7 @@ pub(crate) enum DevicesError {
     Sender(#[from] HttpError),
 }
 
-impl Devices {
+impl PushDevices {
     /// Opens web push with the key of the state folder, which is created at the first use.
     pub(crate) fn open(
         config: &PushConfig,

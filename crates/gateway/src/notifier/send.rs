@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10 * 60);
 const NO_INBOX: &str = "no-inbox";
 
 /// Messages that are sent one after the other.
-enum Group {
+enum MessageGroup {
     /// Mails to one person, which may be combined.
     Mails(Vec<Notification>),
     /// Messages that are not.
@@ -45,12 +45,12 @@ enum Group {
 }
 
 /// A group that is in transit.
-struct InTransit {
+struct GroupInTransit {
     notifier: Arc<Notifier>,
     way: String,
 }
 
-impl Drop for InTransit {
+impl Drop for GroupInTransit {
     fn drop(&mut self) {
         let ways = self.notifier.ways.lock();
         let mut ways = ways.unwrap_or_else(PoisonError::into_inner);
@@ -78,8 +78,8 @@ impl Notifier {
             let way = self.in_transit(&group);
             sending.spawn(async move {
                 let sent = match &group {
-                    Group::Mails(mails) => this.send_mails(mails).await,
-                    Group::Each(messages) => this.send_each(messages).await,
+                    MessageGroup::Mails(mails) => this.send_mails(mails).await,
+                    MessageGroup::Each(messages) => this.send_each(messages).await,
                 };
                 drop(way);
                 sent
@@ -89,7 +89,7 @@ impl Notifier {
     }
 
     /// Divides messages into those that are sent one after the other.
-    fn grouped(&self, mut taken: Vec<Notification>) -> Vec<Group> {
+    fn grouped(&self, mut taken: Vec<Notification>) -> Vec<MessageGroup> {
         taken.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
         let is_slack_slow = self.slack_pause(SLOW_FOR).is_some();
         let mut mails: BTreeMap<String, Vec<Notification>> = BTreeMap::new();
@@ -114,8 +114,10 @@ impl Notifier {
             };
             group.push(message);
         }
-        let mails = mails.into_values().map(Group::Mails);
-        mails.chain(others.into_values().map(Group::Each)).collect()
+        let mails = mails.into_values().map(MessageGroup::Mails);
+        mails
+            .chain(others.into_values().map(MessageGroup::Each))
+            .collect()
     }
 
     /// Returns the channels, and devices, that have taken no decision on a message yet.
@@ -125,8 +127,8 @@ impl Notifier {
     }
 
     /// Counts a group as in transit until the result is dropped.
-    fn in_transit(self: &Arc<Self>, group: &Group) -> Option<InTransit> {
-        let (Group::Mails(messages) | Group::Each(messages)) = group;
+    fn in_transit(self: &Arc<Self>, group: &MessageGroup) -> Option<GroupInTransit> {
+        let (MessageGroup::Mails(messages) | MessageGroup::Each(messages)) = group;
         let first = messages.first()?;
         let way = match id_of_recipient(&first.recipient) {
             Some(_) => first.recipient_on_channel(),
@@ -135,7 +137,7 @@ impl Notifier {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         *ways.entry(way.clone()).or_default() += 1;
         drop(ways);
-        Some(InTransit {
+        Some(GroupInTransit {
             notifier: Arc::clone(self),
             way,
         })

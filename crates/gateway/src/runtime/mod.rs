@@ -40,7 +40,9 @@ pub use start_error::StartError;
 use terminal::terminal_frontend;
 
 use crate::callers::{Callers, SessionCaller};
-use crate::config::{Auth, Config, HttpTarget, LocalResponder, RestartSettings, Server, Target};
+use crate::config::{
+    Auth, Config, ConfiguredServer, HttpTarget, LocalResponder, RestartSettings, ServerTarget,
+};
 use crate::current_rules::CurrentRules;
 use crate::learned_facts::{FactsRead, LearnedFacts, LearningServer};
 use crate::listener::peers::{Joining, Peers};
@@ -66,7 +68,7 @@ const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Returns the page of a question, if there is an inbox now.
-pub(crate) type Links = dyn Fn(&str) -> Option<String> + Send + Sync;
+pub(crate) type QuestionLinks = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// The record, the inbox and the maintenance of a running gateway.
 #[derive(Clone)]
@@ -313,7 +315,7 @@ impl Runtime {
     }
 
     /// Returns the function for the page of a question.
-    fn links(&self) -> Arc<Links> {
+    fn links(&self) -> Arc<QuestionLinks> {
         let answering = self.answering.clone();
         Arc::new(move |id: &str| match &*answering.borrow() {
             InboxLocation::Here(inbox) => inbox.deep_link(id),
@@ -326,7 +328,7 @@ impl Runtime {
     /// caller passes to it, if they do not distinguish callers already: to other users it is another server.
     pub(crate) fn session_context(
         &self,
-        server: &Server,
+        server: &ConfiguredServer,
         caller: &Arc<SessionCaller>,
         passed: &str,
     ) -> SessionContext {
@@ -477,7 +479,7 @@ fn note_address(folder: &Folder, address: &str) -> Result<(), StartError> {
 /// Opens the tokens of the operator's sign-ins, and logs those that are missing.
 fn open_sign_ins(config: &Config, folder: &Folder) -> Result<(), StartError> {
     for server in &config.servers {
-        if let Target::Url(HttpTarget {
+        if let ServerTarget::Url(HttpTarget {
             sign_in: Some(sign_in),
             ..
         }) = &server.target
@@ -570,7 +572,7 @@ impl SeenNotes {
 
 /// Adds the facts learned by earlier processes to the servers' settings.
 async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
-    let server = |server: &Server| {
+    let server = |server: &ConfiguredServer| {
         let key = record.identity_key();
         LearningServer {
             identity: server_identity(server, key, std::env::vars_os()).key,

@@ -16,7 +16,7 @@ use super::inbox_location::ExtraRoutes;
 use super::{Folder, Runtime, StartError};
 use crate::config::{Config, zone_of};
 use crate::current_rules::CurrentRules;
-use crate::notifier::{Devices, Notifier, OpenChannels, SlackPeople};
+use crate::notifier::{Notifier, OpenChannels, PushDevices, SlackPeople};
 
 /// The channels of a configuration that is about to take effect.
 pub(super) type NextChannels = Arc<OpenChannels>;
@@ -34,7 +34,7 @@ fn devices(
     config: &Config,
     folder: &Folder,
     rules: &Rules,
-) -> Result<Option<Arc<Devices>>, StartError> {
+) -> Result<Option<Arc<PushDevices>>, StartError> {
     let tables = config.channels.as_ref().map(|channels| &channels.tables);
     let Some(push) = tables.and_then(|tables| tables.push.as_ref()) else {
         return Ok(None);
@@ -46,7 +46,7 @@ fn devices(
         return Ok(None);
     }
     let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
-    let opened = Devices::open(push, &folder.state, zone);
+    let opened = PushDevices::open(push, &folder.state, zone);
     opened
         .map(Some)
         .map_err(|error| StartError::Channels(Box::new(error)))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::callers::Callers;
-use crate::config::{Config, Target};
+use crate::config::{Config, ServerTarget};
 use crate::transports::process::Program;
 
 /// Begins the checks in the background. Must be called in a tokio runtime.
@@ -16,7 +16,7 @@ pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder
     // A client on stdio starts its one server at once.
     if config.listen.is_some() {
         for server in &config.servers {
-            if let Target::Program(program) = &server.target
+            if let ServerTarget::Program(program) = &server.target
                 && !is_there(program)
             {
                 tracing::warn!(

@@ -40,7 +40,7 @@ const STEP: Duration = Duration::from_millis(10);
 const NUMBERS: u32 = 40;
 
 /// A started session, with its driver's thread if it has one.
-pub(crate) struct Started {
+pub(crate) struct StartedSession {
     /// The session.
     pub session: Arc<Session>,
     /// The task that drives it.
@@ -49,7 +49,7 @@ pub(crate) struct Started {
 
 /// The data for another session of the same caller.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct SameCallerSession {
     /// The number after which its calls are numbered.
     pub first_call: u64,
     /// `true` if the server is known to speak the pushed era.
@@ -59,15 +59,16 @@ pub(crate) struct Beside {
 }
 
 /// Starts a session.
-pub(crate) type Start = Box<dyn Fn(Beside) -> Result<Started, StartError> + Send + Sync>;
+pub(crate) type StartSession =
+    Box<dyn Fn(SameCallerSession) -> Result<StartedSession, StartError> + Send + Sync>;
 
 /// The sessions of one caller.
 pub(crate) struct Pool {
-    start: Start,
+    start: StartSession,
     most: usize,
     /// The caller's children at all servers, if these count.
     children: Option<ChildAccount>,
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Vec<PoolMember>>,
     started: AtomicU64,
     /// The time at which the last child was started, in milliseconds since 1970: the next one has to wait for its
     /// effect.
@@ -75,7 +76,7 @@ pub(crate) struct Pool {
     wake: Arc<TurnWaker>,
 }
 
-struct Member {
+struct PoolMember {
     session: Arc<Session>,
     driver: Option<JoinHandle<()>>,
     used: Timestamp,
@@ -83,12 +84,12 @@ struct Member {
 
 impl Pool {
     /// Creates a pool of one session, started on demand.
-    pub(crate) fn of_one(start: Start) -> Arc<Self> {
+    pub(crate) fn of_one(start: StartSession) -> Arc<Self> {
         Self::of(start, 1, None)
     }
 
     /// Creates a pool of at most `most` sessions; the first is started on demand. Must be called in a tokio runtime.
-    pub(crate) fn growing(start: Start, most: usize, children: ChildAccount) -> Arc<Self> {
+    pub(crate) fn growing(start: StartSession, most: usize, children: ChildAccount) -> Arc<Self> {
         let pool = Self::of(start, most.max(1), Some(children));
         if pool.most > 1 {
             let (weak, wake) = (Arc::downgrade(&pool), pool.wake.clone());
@@ -97,7 +98,7 @@ impl Pool {
         pool
     }
 
-    fn of(start: Start, most: usize, children: Option<ChildAccount>) -> Arc<Self> {
+    fn of(start: StartSession, most: usize, children: Option<ChildAccount>) -> Arc<Self> {
         Arc::new(Self {
             start,
             most,
@@ -109,7 +110,7 @@ impl Pool {
         })
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+    fn members(&self) -> MutexGuard<'_, Vec<PoolMember>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,25 +137,25 @@ impl Pool {
         if let Some(first) = members.first() {
             return Ok(first.session.clone());
         }
-        let member = self.begin(Beside {
+        let member = self.begin(SameCallerSession {
             slot,
-            ..Beside::default()
+            ..SameCallerSession::default()
         })?;
         let session = member.session.clone();
         members.push(member);
         Ok(session)
     }
 
-    fn begin(&self, beside: Beside) -> Result<Member, StartError> {
+    fn begin(&self, beside: SameCallerSession) -> Result<PoolMember, StartError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let Started { session, driver } = (self.start)(Beside {
+        let StartedSession { session, driver } = (self.start)(SameCallerSession {
             first_call: number << NUMBERS,
             ..beside
         })?;
         if self.most > 1 {
             session.wake_when_free(self.wake.clone());
         }
-        Ok(Member {
+        Ok(PoolMember {
             session,
             driver,
             used: clock::now(),
@@ -298,7 +299,8 @@ impl Pool {
     /// Waits until the ended sessions are over, on a thread that may block. The connection of a session whose driver is
     /// blocked by its client is closed here. Bounded: a server that does not end is killed.
     pub(crate) fn join(&self) {
-        let driven = |member: &mut Member| Some((member.session.clone(), member.driver.take()?));
+        let driven =
+            |member: &mut PoolMember| Some((member.session.clone(), member.driver.take()?));
         let driven: Vec<_> = self.members().iter_mut().filter_map(driven).collect();
         let (sessions, mut waited): (Vec<_>, Vec<_>) = driven.into_iter().unzip();
         wait_for(&waited, HELD_UP);
@@ -363,7 +365,7 @@ impl Pool {
         let mut members = self.members();
         let mut at = 0;
         while at < members.len() && members.len() > 1 {
-            let Member { session, used, .. } = &members[at];
+            let PoolMember { session, used, .. } = &members[at];
             let idle = session.open() == (0, 0);
             let unneeded = session.has_given_up_call() || (at > 0 && now.since(*used) >= IDLE);
             if session.is_over() || (idle && unneeded) {
@@ -382,9 +384,9 @@ impl Pool {
             return;
         }
         let is_pushed = true;
-        match self.begin(Beside {
+        match self.begin(SameCallerSession {
             is_pushed,
-            ..Beside::default()
+            ..SameCallerSession::default()
         }) {
             Ok(member) => {
                 self.members().push(member);

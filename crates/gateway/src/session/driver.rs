@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::record_effects::{PendingChange, ToWrite};
-use super::{Job, Session};
+use super::{Session, SessionJob};
 
 /// The number of jobs that a driver takes at once.
 const AT_ONCE: usize = 64;
@@ -21,7 +21,7 @@ const SLEEP: Duration = Duration::from_secs(60 * 60);
 /// The driver of a session. Run it on a separate thread or task.
 pub(crate) struct Driver {
     pub(super) session: Arc<Session>,
-    pub(super) jobs: mpsc::UnboundedReceiver<Job>,
+    pub(super) jobs: mpsc::UnboundedReceiver<SessionJob>,
     pub(super) told: mpsc::UnboundedReceiver<RecordEvent>,
 }
 
@@ -56,7 +56,7 @@ impl Driver {
         self.session.server.close();
         // The results of the last answers are reported as the connection closes.
         while let Ok(job) = self.jobs.try_recv() {
-            if let Job::Change(change) = job {
+            if let SessionJob::Change(change) = job {
                 change.make(&self.session).await;
             }
         }
@@ -96,18 +96,18 @@ impl Driver {
 
     /// Does the queued jobs in order. Consecutive changes of the record about different questions are made together, so
     /// that the store can write them in one step.
-    async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
+    async fn work(&self, jobs: &mut Vec<SessionJob>) -> ControlFlow<()> {
         let mut together: Vec<PendingChange> = Vec::new();
         for job in jobs.drain(..) {
             match job {
-                Job::Change(change) => {
+                SessionJob::Change(change) => {
                     if together.iter().any(|other| other.meets(&change)) {
                         self.make(&mut together).await;
                     }
                     together.push(change);
                 }
-                Job::Flush => self.session.client.flush(),
-                Job::End => {
+                SessionJob::Flush => self.session.client.flush(),
+                SessionJob::End => {
                     self.make(&mut together).await;
                     return ControlFlow::Break(());
                 }

@@ -69,7 +69,7 @@ pub(crate) trait ServerTransport: Send + Sync {
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
-        beside: Beside,
+        beside: ForwardedHeaders,
     );
     /// Writes the queue, without waiting for the server to read.
     fn flush(&self);
@@ -99,14 +99,14 @@ pub(crate) trait ServerTransport: Send + Sync {
 
 /// The headers of a client that are forwarded with a frame, to a server over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum ForwardedHeaders {
     /// All forwardable headers.
     All,
     /// Only headers that cannot contain anything that the approvers of the call have not seen.
     Shown,
 }
 
-impl Beside {
+impl ForwardedHeaders {
     fn of(relay: &Relay, call: Option<CallId>) -> Self {
         match call {
             Some(call) if relay.is_approved(call) => Self::Shown,
@@ -126,7 +126,7 @@ pub(crate) struct Session {
     traces: Option<SessionTraces>,
     /// The counted results of its calls.
     results: ResultsOfCalls,
-    jobs: mpsc::UnboundedSender<Job>,
+    jobs: mpsc::UnboundedSender<SessionJob>,
     tell: mpsc::UnboundedSender<RecordEvent>,
     timer: Notify,
     /// The waker for calls that another session could take, or for a session that could take one.
@@ -176,7 +176,7 @@ pub(crate) struct SessionContext {
     pub traces: Option<Arc<Traces>>,
 }
 
-enum Job {
+enum SessionJob {
     Change(PendingChange),
     Flush,
     End,
@@ -258,7 +258,7 @@ impl Session {
             }
         };
         if let ClientForward::AsIs(call) = up {
-            let beside = Beside::of(&relay, call);
+            let beside = ForwardedHeaders::of(&relay, call);
             let traced = self.traced(&relay, call, frame);
             let frame = match &traced {
                 Some(text) => FrameBytes::Lent(text.as_bytes()),
@@ -493,12 +493,12 @@ impl Session {
 
     /// Lets the driver write the queue of a client for which the writer may have to wait.
     fn flush_later(&self) {
-        let _the_driver_has_ended = self.jobs.send(Job::Flush);
+        let _the_driver_has_ended = self.jobs.send(SessionJob::Flush);
     }
 
     /// Ends the session: the server's connection is closed, and questions stay for the same call made again.
     pub(crate) fn end(&self) {
-        let _the_driver_has_ended = self.jobs.send(Job::End);
+        let _the_driver_has_ended = self.jobs.send(SessionJob::End);
     }
 
     fn flush(&self) {
@@ -525,7 +525,7 @@ impl Session {
     /// Leaves a change of the record to the driver, in order.
     fn later(&self, change: PendingChange) {
         self.changes_left.fetch_add(1, Ordering::AcqRel);
-        let _the_driver_has_ended = self.jobs.send(Job::Change(change));
+        let _the_driver_has_ended = self.jobs.send(SessionJob::Change(change));
     }
 
     /// Carries out effects in the relay's order. Frames are queued under its lock, to be written outside it.
@@ -597,7 +597,7 @@ impl Session {
                 let frame = traced.as_ref().unwrap_or(&frame);
                 let frame = one_line(frame.as_bytes());
                 let frame = FrameBytes::Lent(&frame);
-                let beside = Beside::of(relay, call);
+                let beside = ForwardedHeaders::of(relay, call);
                 self.server.send(frame, call, stream, delivery, beside);
             }
             Effect::Abandon { call } => self.server.abandon(call),

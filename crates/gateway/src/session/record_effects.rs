@@ -14,7 +14,7 @@ use mcp_elicit_relay::{
 use super::{Session, stored_results};
 
 /// The continuation of a change of the record, which returns the relay's event, if any.
-type Then = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
+type Continuation = Box<dyn FnOnce(&Session) -> Option<Event> + Send>;
 
 /// A change of the record that has to wait.
 pub(super) struct PendingChange {
@@ -22,7 +22,7 @@ pub(super) struct PendingChange {
     records: Vec<String>,
     /// `true` if it is about a call without a waiting client: such changes are made in order.
     is_of_a_call: bool,
-    change: BoxFuture<'static, Then>,
+    change: BoxFuture<'static, Continuation>,
 }
 
 impl PendingChange {
@@ -402,7 +402,7 @@ impl Session {
             Applied::Pending(change) => {
                 let change = async move {
                     let done = change.await;
-                    Box::new(move |session: &Self| then(session, done)) as Then
+                    Box::new(move |session: &Self| then(session, done)) as Continuation
                 };
                 Executed::Pending(PendingChange {
                     records,

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_relay::{ByteLimit, CallId};
 
-use crate::byte_account::{ByteAccount, ByteShare};
+use crate::byte_account::{ByteShare, SharedByteAccount};
 
 /// The bytes that the results of all callers may have. One caller may have a quarter of what the others leave.
 const ALL: usize = 256 * 1024 * 1024;
@@ -18,7 +18,7 @@ const ROW: usize = 4_096;
 /// The name of the limit in refusals.
 const NAME: &str = "stored-results";
 
-static ACCOUNT: ByteAccount = ByteAccount::new(ALL, 4, ALWAYS);
+static ACCOUNT: SharedByteAccount = SharedByteAccount::new(ALL, 4, ALWAYS);
 static RESULTS: LazyLock<Mutex<StoredResults>> =
     LazyLock::new(|| Mutex::new(StoredResults::new(&ACCOUNT)));
 
@@ -66,7 +66,7 @@ impl ResultsOfCalls {
 }
 
 struct StoredResults {
-    account: &'static ByteAccount,
+    account: &'static SharedByteAccount,
     by_caller: HashMap<String, OfCaller>,
     last: u64,
 }
@@ -78,7 +78,7 @@ struct OfCaller {
 }
 
 impl StoredResults {
-    fn new(account: &'static ByteAccount) -> Self {
+    fn new(account: &'static SharedByteAccount) -> Self {
         Self {
             account,
             by_caller: HashMap::new(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn results() -> StoredResults {
-        StoredResults::new(Box::leak(Box::new(ByteAccount::new(ALL, 4, ALWAYS))))
+        StoredResults::new(Box::leak(Box::new(SharedByteAccount::new(ALL, 4, ALWAYS))))
     }
 
     #[test]

@@ -32,13 +32,13 @@ const PAUSES: [u64; 3] = [1, 2, 4];
 /// The queue of spans.
 pub(super) struct Exporter {
     queue: mpsc::Sender<Span>,
-    counts: Arc<Counts>,
+    counts: Arc<ExportCounts>,
     stop: watch::Sender<bool>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ExportCounts {
     sent: AtomicU64,
     dropped: AtomicU64,
     /// `true` once a full queue was reported.
@@ -74,7 +74,7 @@ impl Exporter {
         attributes.push(attribute("service.instance.id", replica));
         let (queue, spans) = mpsc::channel(QUEUE);
         let (stop, stopping) = watch::channel(false);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(ExportCounts::default());
         let task = SpanSender {
             client,
             endpoint: settings.endpoint.clone(),
@@ -133,7 +133,7 @@ struct SpanSender {
     endpoint: Url,
     delay: Duration,
     resource: Resource,
-    counts: Arc<Counts>,
+    counts: Arc<ExportCounts>,
     /// `true` once the gateway stops.
     stopping: watch::Receiver<bool>,
     /// `true` after a failure that was reported.
@@ -141,7 +141,7 @@ struct SpanSender {
 }
 
 /// The result of a request.
-enum Sent {
+enum ExportResult {
     Taken,
     /// The collector may take it later.
     Later(String),
@@ -195,15 +195,15 @@ impl SpanSender {
         let pauses = PAUSES.into_iter().map(Some).chain([None]);
         for pause in pauses {
             match self.post(body.clone()).await {
-                Sent::Taken => {
+                ExportResult::Taken => {
                     if std::mem::take(&mut self.is_away) {
                         tracing::info!("the collector takes traces again");
                     }
                     self.counts.sent.fetch_add(count, Ordering::Relaxed);
                     return;
                 }
-                Sent::Later(why) => self.tell_away(&why),
-                Sent::Refused(why) => {
+                ExportResult::Later(why) => self.tell_away(&why),
+                ExportResult::Refused(why) => {
                     self.tell_away(&why);
                     break;
                 }
@@ -239,25 +239,25 @@ impl SpanSender {
         }
     }
 
-    async fn post(&self, body: Bytes) -> Sent {
+    async fn post(&self, body: Bytes) -> ExportResult {
         let request = self
             .client
             .post(self.endpoint.clone())
             .header(CONTENT_TYPE, "application/x-protobuf")
             .body(body);
         match request.send().await {
-            Ok(response) if response.status().is_success() => Sent::Taken,
+            Ok(response) if response.status().is_success() => ExportResult::Taken,
             Ok(response) => {
                 let status = response.status();
                 let why = format!("HTTP status {}", status.as_u16());
                 if is_temporary(status) {
-                    Sent::Later(why)
+                    ExportResult::Later(why)
                 } else {
-                    Sent::Refused(why)
+                    ExportResult::Refused(why)
                 }
             }
             // The address may contain credentials.
-            Err(error) => Sent::Later(error.without_url().to_string()),
+            Err(error) => ExportResult::Later(error.without_url().to_string()),
         }
     }
 

@@ -41,11 +41,11 @@ pub(crate) struct SessionTraces {
 
 #[derive(Default)]
 struct OpenSpans {
-    requests: HashMap<RequestKey, Request>,
-    calls: HashMap<CallId, Call>,
+    requests: HashMap<RequestKey, TracedRequest>,
+    calls: HashMap<CallId, TracedCall>,
     /// The span of each question whose answer is not delivered yet, by its id in the record.
     questions: HashMap<String, (AskId, SpanContext)>,
-    deliveries: HashMap<String, Delivery>,
+    deliveries: HashMap<String, TracedDelivery>,
 }
 
 /// The kind of a call and the name of its tool or prompt.
@@ -55,7 +55,7 @@ struct CallName {
 }
 
 /// A request of the client.
-struct Request {
+struct TracedRequest {
     name: Arc<CallName>,
     context: SpanContext,
     parent: Option<[u8; 8]>,
@@ -69,7 +69,7 @@ struct Request {
 }
 
 /// A call at the server.
-struct Call {
+struct TracedCall {
     name: Arc<CallName>,
     /// The request that it was made by first.
     request: RequestKey,
@@ -81,7 +81,7 @@ struct Call {
 }
 
 /// An answer on its way to the server.
-struct Delivery {
+struct TracedDelivery {
     question: SpanContext,
     started: Timestamp,
     /// The request that takes it.
@@ -130,7 +130,12 @@ impl SessionTraces {
     }
 
     /// Begins the span of a request; `None` if it is not recorded.
-    fn begin(&self, kind: CallKind, frame: Frame<'_>, header: Option<&str>) -> Option<Request> {
+    fn begin(
+        &self,
+        kind: CallKind,
+        frame: Frame<'_>,
+        header: Option<&str>,
+    ) -> Option<TracedRequest> {
         let in_meta = frame.text_member(FramePart::Meta, TRACE_PARENT);
         let parent = in_meta
             .as_deref()
@@ -149,7 +154,7 @@ impl SessionTraces {
             CallKind::Tool | CallKind::Prompt => frame.text_member(FramePart::Params, "name"),
             CallKind::Resource => None,
         };
-        Some(Request {
+        Some(TracedRequest {
             name: Arc::new(CallName {
                 kind,
                 target: target.map(|name| beginning(&name, MAX_NAME).to_owned()),
@@ -310,7 +315,7 @@ impl SessionTraces {
             };
             let call = relay.call_of_question(*question);
             let sent = call.and_then(|call| open.calls.get(&call)?.sent);
-            let delivery = Delivery {
+            let delivery = TracedDelivery {
                 question: context,
                 started: clock::now(),
                 taken_by: sent.map(|(context, _)| context),
@@ -375,7 +380,7 @@ impl SessionTraces {
 
     /// Drops calls that the relay does not know any more.
     fn drop_ended_calls(&self, relay: &Relay, open: &mut OpenSpans) {
-        let is_over = |key: &CallId, _: &mut Call| relay.client_id_of(*key).is_none();
+        let is_over = |key: &CallId, _: &mut TracedCall| relay.client_id_of(*key).is_none();
         for (_, call) in open.calls.extract_if(is_over) {
             if let Some(sent) = call.sent {
                 self.send_upstream(&call, sent, &ResponseOutcome::of(ABANDONED));
@@ -406,8 +411,8 @@ impl SessionTraces {
         }
     }
 
-    fn send_request(&self, request: Request, outcome: &ResponseOutcome) {
-        let Request {
+    fn send_request(&self, request: TracedRequest, outcome: &ResponseOutcome) {
+        let TracedRequest {
             name,
             context,
             parent,
@@ -428,7 +433,7 @@ impl SessionTraces {
 
     fn send_upstream(
         &self,
-        call: &Call,
+        call: &TracedCall,
         (context, started): (SpanContext, Timestamp),
         outcome: &ResponseOutcome,
     ) {
@@ -506,7 +511,7 @@ impl OpenSpans {
         let request = self.requests.get_mut(&waits)?;
         let context = request.next.take().or_else(|| request.context.child())?;
         request.call = Some(key);
-        let call = Call {
+        let call = TracedCall {
             name: request.name.clone(),
             request: waits,
             parent: request.context,

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::byte_account::{ByteAccount, ByteShare};
+use crate::byte_account::{ByteShare, SharedByteAccount};
 use crate::frame::{FrameBytes, one_line};
-use crate::session::{Beside, ServerTransport, Session};
+use crate::session::{ForwardedHeaders, ServerTransport, Session};
 use crate::transports::child_limit::ChildSlot;
-use crate::transports::pipe_writer::{Flushed, PipeWriter, Written};
+use crate::transports::pipe_writer::{Flushed, PipeWriter, WrittenPart};
 use crate::transports::process::{GRACE, Process, Program};
-use crate::transports::unfinished::Unfinished;
+use crate::transports::unfinished::UnfinishedMessage;
 use mcp_elicit_core::text::without_mark;
 use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
@@ -25,7 +25,7 @@ const QUEUED: usize = 64 * 1024 * 1024;
 
 /// The bytes that wait for all servers: a server may ask without end and read no answer. Alone it may have 128 MiB, which
 /// leaves room for clients' requests ([`QUEUED`]).
-static UNWRITTEN: ByteAccount = ByteAccount::new(512 * 1024 * 1024, 4, 8 * 1024 * 1024);
+static UNWRITTEN: SharedByteAccount = SharedByteAccount::new(512 * 1024 * 1024, 4, 8 * 1024 * 1024);
 
 /// The reason why a server ended that asks and does not read.
 const OVERFULL: &str =
@@ -111,7 +111,7 @@ impl ChildTransport {
         let session = self.session();
         let number = self.restarts.load(Ordering::Acquire);
         let is_current = || self.restarts.load(Ordering::Acquire) == number;
-        let unfinished = Unfinished::of(&self.name, self.max_frame);
+        let unfinished = UnfinishedMessage::of(&self.name, self.max_frame);
         let ended = read_frames(&mut reader, unfinished, |frame| {
             if let Some(session) = session.as_ref().filter(|_| is_current()) {
                 session.handle_server(None, FrameBytes::Lent(frame));
@@ -189,7 +189,7 @@ impl ServerTransport for ChildTransport {
         call: Option<CallId>,
         _stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
-        _within: Beside,
+        _within: ForwardedHeaders,
     ) {
         if self.is_overfull.load(Ordering::Acquire) && delivery.is_none() {
             return;
@@ -286,12 +286,12 @@ impl ChildTransport {
         };
         for (delivery, written) in reports {
             session.tell(match written {
-                Written::Whole => Event::Accepted(delivery),
-                Written::Nothing => Event::Refused {
+                WrittenPart::Whole => Event::Accepted(delivery),
+                WrittenPart::Nothing => Event::Refused {
                     delivery,
                     why: "the server has closed its input".to_owned(),
                 },
-                Written::Part => Event::Lost {
+                WrittenPart::Part => Event::Lost {
                     delivery,
                     why: "the server closed its input in the middle of it".to_owned(),
                 },
@@ -303,7 +303,7 @@ impl ChildTransport {
 /// Reads lines until the end; each, without its line end, is a frame. A line that is too long is an error.
 pub(crate) fn read_frames(
     reader: &mut BufReader<impl io::Read>,
-    mut unfinished: Unfinished,
+    mut unfinished: UnfinishedMessage,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut begun: Vec<u8> = Vec::new();
@@ -356,7 +356,7 @@ mod tests {
         for size in 1..12 {
             let mut reader = BufReader::with_capacity(size, &text[..]);
             let mut frames = Vec::new();
-            read_frames(&mut reader, Unfinished::of("a", 100), |frame| {
+            read_frames(&mut reader, UnfinishedMessage::of("a", 100), |frame| {
                 frames.push(String::from_utf8_lossy(frame).into_owned());
             })
             .unwrap();
@@ -365,12 +365,12 @@ mod tests {
         let marked = b"\xEF\xBB\xBF{\"a\":\r1}\r\n";
         let mut reader = BufReader::with_capacity(4, &marked[..]);
         let mut frames = Vec::new();
-        read_frames(&mut reader, Unfinished::of("a", 100), |frame| {
+        read_frames(&mut reader, UnfinishedMessage::of("a", 100), |frame| {
             frames.push(frame.to_vec());
         })
         .unwrap();
         assert_eq!(frames, [b"{\"a\": 1}"]);
         let mut reader = BufReader::with_capacity(4, &text[..]);
-        assert!(read_frames(&mut reader, Unfinished::of("b", 5), |_| ()).is_err());
+        assert!(read_frames(&mut reader, UnfinishedMessage::of("b", 5), |_| ()).is_err());
     }
 }

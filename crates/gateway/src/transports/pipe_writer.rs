@@ -38,8 +38,8 @@ pub(crate) trait PipeEnd: Write + Send {
 
 /// A pipe for frames, one per line.
 pub(crate) struct PipeWriter {
-    queue: Mutex<Queue>,
-    writer: Mutex<Writer>,
+    queue: Mutex<FrameQueue>,
+    writer: Mutex<PipeWriterState>,
     /// Bytes that are not written yet.
     unwritten: AtomicUsize,
     broken: AtomicBool,
@@ -54,7 +54,7 @@ pub(crate) struct PipeWriter {
     /// `true` once that thread must stop, whatever is left.
     given_up: AtomicBool,
     /// The reports on frames with answers, until they are taken.
-    reports: Mutex<Vec<(DeliveryId, Written)>>,
+    reports: Mutex<Vec<(DeliveryId, WrittenPart)>>,
 }
 
 /// The thread that writes as the peer reads.
@@ -68,14 +68,14 @@ struct PipeThread {
 
 /// The queued frames.
 #[derive(Default)]
-struct Queue {
+struct FrameQueue {
     bytes: Vec<u8>,
     /// The positions of the frames with answers in them.
-    deliveries: Vec<Part>,
+    deliveries: Vec<AnswerFrame>,
 }
 
 /// A frame with answers in the queued bytes.
-struct Part {
+struct AnswerFrame {
     delivery: DeliveryId,
     start: usize,
     end: usize,
@@ -83,7 +83,7 @@ struct Part {
 
 /// The part of a frame that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WrittenPart {
     /// All of it.
     Whole,
     /// Nothing.
@@ -101,19 +101,19 @@ pub(crate) enum Flushed {
     Full,
 }
 
-impl Part {
-    fn written(&self, bytes: usize) -> Written {
+impl AnswerFrame {
+    fn written(&self, bytes: usize) -> WrittenPart {
         if bytes >= self.end {
-            Written::Whole
+            WrittenPart::Whole
         } else if bytes <= self.start {
-            Written::Nothing
+            WrittenPart::Nothing
         } else {
-            Written::Part
+            WrittenPart::Part
         }
     }
 }
 
-struct Writer {
+struct PipeWriterState {
     /// `None` once it is closed.
     to: Option<Box<dyn PipeEnd>>,
     /// The frames being written; an empty buffer becomes the next queue.
@@ -121,10 +121,10 @@ struct Writer {
     /// The number of their bytes that are written.
     written: usize,
     /// The positions of the frames with answers in them.
-    deliveries: Vec<Part>,
+    deliveries: Vec<AnswerFrame>,
 }
 
-impl Writer {
+impl PipeWriterState {
     fn wait(&self, at_most: Duration) {
         match &self.to {
             Some(to) => to.wait(at_most),
@@ -139,7 +139,7 @@ impl PipeWriter {
         Self {
             queue: Mutex::default(),
             may_wait: end.may_wait(),
-            writer: Mutex::new(Writer {
+            writer: Mutex::new(PipeWriterState {
                 to: Some(end),
                 frames: Vec::new(),
                 written: 0,
@@ -155,16 +155,16 @@ impl PipeWriter {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, FrameQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, PipeWriterState> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the writer; `None` while another thread has it.
-    fn free_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+    fn free_writer(&self) -> Option<MutexGuard<'_, PipeWriterState>> {
         match self.writer.try_lock() {
             Ok(writer) => Some(writer),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -190,7 +190,7 @@ impl PipeWriter {
         self.unwritten.fetch_add(frame.len() + 1, Ordering::Relaxed);
         if let Some(delivery) = delivery {
             let end = queue.bytes.len();
-            queue.deliveries.push(Part {
+            queue.deliveries.push(AnswerFrame {
                 delivery,
                 start,
                 end,
@@ -199,7 +199,7 @@ impl PipeWriter {
     }
 
     /// Takes the results of frames with answers.
-    pub(crate) fn take_reports(&self) -> Vec<(DeliveryId, Written)> {
+    pub(crate) fn take_reports(&self) -> Vec<(DeliveryId, WrittenPart)> {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *reports)
     }
@@ -314,7 +314,7 @@ impl PipeWriter {
     }
 
     /// Writes until nothing is left, or the pipe is full.
-    fn write_on(&self, writer: &mut Writer) -> Flushed {
+    fn write_on(&self, writer: &mut PipeWriterState) -> Flushed {
         loop {
             if writer.written == writer.frames.len() && !self.take_queue(writer) {
                 return Flushed::All;
@@ -342,7 +342,7 @@ impl PipeWriter {
     }
 
     /// Makes the queue the next bytes to write; returns `false` if it is empty.
-    fn take_queue(&self, writer: &mut Writer) -> bool {
+    fn take_queue(&self, writer: &mut PipeWriterState) -> bool {
         self.let_go(writer);
         let mut queue = self.queue();
         std::mem::swap(&mut queue.bytes, &mut writer.frames);
@@ -351,13 +351,13 @@ impl PipeWriter {
     }
 
     /// Drops the frames that were being written, because the pipe is broken.
-    fn break_off(&self, writer: &mut Writer) {
+    fn break_off(&self, writer: &mut PipeWriterState) {
         self.broken.store(true, Ordering::Relaxed);
         self.let_go(writer);
     }
 
     /// Reports on the frames that were being written, and forgets them.
-    fn let_go(&self, writer: &mut Writer) {
+    fn let_go(&self, writer: &mut PipeWriterState) {
         let left = writer.frames.len() - writer.written;
         self.unwritten.fetch_sub(left, Ordering::Relaxed);
         if !writer.deliveries.is_empty() {

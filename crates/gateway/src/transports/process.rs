@@ -145,7 +145,7 @@ pub(crate) fn running_servers() -> usize {
 pub fn kill_servers() {
     // Under the lock, so that no id is removed and reused during the loop.
     for id in running().iter() {
-        signal_group(*id, Signal::Kill);
+        signal_group(*id, ProcessSignal::Kill);
     }
 }
 
@@ -263,7 +263,7 @@ impl Process {
     /// Kills the rest of the group, and reaps the server.
     fn kill_all(&mut self, status: Option<ExitStatus>) -> io::Result<ExitStatus> {
         // A server may leave helpers, which the group still includes.
-        self.signal(Signal::Kill);
+        self.signal(ProcessSignal::Kill);
         running().remove(&self.child.id());
         let status = if let Some(status) = status {
             status
@@ -307,10 +307,10 @@ impl Process {
     }
 
     fn ask_to_end(&self) -> bool {
-        self.signal(Signal::Terminate)
+        self.signal(ProcessSignal::Terminate)
     }
 
-    fn signal(&self, signal: Signal) -> bool {
+    fn signal(&self, signal: ProcessSignal) -> bool {
         signal_group(self.child.id(), signal)
     }
 }
@@ -331,23 +331,23 @@ impl Drop for Process {
 
 /// Signals a group; returns `false` if that is impossible.
 #[cfg(unix)]
-fn signal_group(id: u32, signal: Signal) -> bool {
+fn signal_group(id: u32, signal: ProcessSignal) -> bool {
     use rustix::process::{Pid, Signal as Number, kill_process_group};
     let group = i32::try_from(id).ok().and_then(Pid::from_raw);
     let number = match signal {
-        Signal::Terminate => Number::TERM,
-        Signal::Kill => Number::KILL,
+        ProcessSignal::Terminate => Number::TERM,
+        ProcessSignal::Kill => Number::KILL,
     };
     group.is_some_and(|group| kill_process_group(group, number).is_ok())
 }
 
 #[cfg(not(unix))]
-fn signal_group(_id: u32, _signal: Signal) -> bool {
+fn signal_group(_id: u32, _signal: ProcessSignal) -> bool {
     false
 }
 
 #[derive(Clone, Copy)]
-enum Signal {
+enum ProcessSignal {
     Terminate,
     Kill,
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::transports::child::read_frames;
 use crate::transports::pipe_writer::PipeEnd as _;
 use crate::transports::process::{Process, Program, ServerInput};
-use crate::transports::unfinished::Unfinished;
+use crate::transports::unfinished::UnfinishedMessage;
 
 /// The lines that may wait to be taken.
 const WAITING: usize = 64;
@@ -48,7 +48,7 @@ impl RawServer {
     pub fn start(program: &Program, name: &str, max: usize) -> io::Result<Self> {
         let (process, input, stdout) = Process::start(program, name)?;
         let (sender, lines) = mpsc::sync_channel(WAITING);
-        let unfinished = Unfinished::of(name, max);
+        let unfinished = UnfinishedMessage::of(name, max);
         thread::Builder::new()
             .name("raw server".to_owned())
             .spawn(move || {

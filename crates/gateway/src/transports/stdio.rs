@@ -8,10 +8,10 @@ use std::time::Duration;
 use mcp_elicit_record::clock;
 
 use crate::callers::{ProvenCaller, SessionCaller};
-use crate::config::Server;
+use crate::config::ConfiguredServer;
 use crate::frame::FrameBytes;
 use crate::runtime::{Runtime, StartError};
-use crate::session::child_pool::{self, Beside, Pool, Started};
+use crate::session::child_pool::{self, Pool, SameCallerSession, StartedSession};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
 use crate::stop_signal::{self, StopSignal};
 use crate::transports::child::{ChildTransport, read_frames};
@@ -19,7 +19,7 @@ use crate::transports::child_limit::ChildAccount;
 use crate::transports::http_upstream::{HeaderSource, HttpTarget, HttpUpstream};
 use crate::transports::pipe_writer::{PipeEnd, PipeWriter};
 use crate::transports::process::{GRACE, Program, kill_servers};
-use crate::transports::unfinished::Unfinished;
+use crate::transports::unfinished::UnfinishedMessage;
 use mcp_elicit_relay::{RelaySettings, StreamId};
 
 /// The bytes read from stdin at once.
@@ -50,7 +50,7 @@ impl StdioClient {
     pub(crate) fn read(pool: &Pool, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         let mut goes_on = true;
-        let unfinished = Unfinished::of("client", max_frame);
+        let unfinished = UnfinishedMessage::of("client", max_frame);
         read_frames(&mut reader, unfinished, |frame| {
             if !goes_on {
                 return;
@@ -149,7 +149,7 @@ fn stdout() -> io::Result<Box<dyn PipeEnd>> {
 /// thread that may block, inside a tokio runtime.
 pub fn serve_program(
     runtime: &Runtime,
-    server: &Server,
+    server: &ConfiguredServer,
     program: &Program,
     max_frame: usize,
 ) -> Result<(), StartError> {
@@ -162,7 +162,7 @@ pub fn serve_program(
     let start = {
         let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());
         let client = client.clone();
-        move |beside: Beside| {
+        move |beside: SameCallerSession| {
             let (child, stdout) = ChildTransport::start(
                 program.clone(),
                 &server.settings.server,
@@ -194,7 +194,7 @@ pub fn serve_program(
 /// that may block, inside a tokio runtime.
 pub fn serve_url(
     runtime: &Runtime,
-    server: &Server,
+    server: &ConfiguredServer,
     at: &HttpTarget,
     max_frame: usize,
 ) -> Result<(), StartError> {
@@ -202,7 +202,7 @@ pub fn serve_url(
     let tokio = tokio::runtime::Handle::current();
     let start = {
         let (runtime, server, at) = (runtime.clone(), server.clone(), at.clone());
-        move |_: Beside| {
+        move |_: SameCallerSession| {
             let _in_runtime = tokio.enter();
             let upstream = HttpUpstream::new(&at, max_frame, HeaderSource::Gateway)?;
             let settings = RelaySettings {
@@ -230,25 +230,25 @@ pub fn serve_url(
 /// Opens a session for this client.
 fn start(
     runtime: &Runtime,
-    server: &Server,
+    server: &ConfiguredServer,
     settings: RelaySettings,
     client: &Arc<StdioClient>,
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
-) -> Result<Started, StartError> {
+) -> Result<StartedSession, StartError> {
     let caller = SessionCaller::new(ProvenCaller::local());
     let who = runtime.session_context(server, &caller, "");
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
     attach(&session).map_err(fault_of(server))?;
     let driver = Some(drive(driver).map_err(fault_of(server))?);
-    Ok(Started { session, driver })
+    Ok(StartedSession { session, driver })
 }
 
 /// Reads the client to its end, ends the sessions, and waits until their changes are written.
 fn serve_client(
     runtime: &Runtime,
-    server: &Server,
+    server: &ConfiguredServer,
     pool: &Arc<Pool>,
     max_frame: usize,
 ) -> Result<(), StartError> {
@@ -265,7 +265,7 @@ fn serve_client(
 }
 
 /// Returns the error of a server that cannot be served.
-pub(crate) fn fault_of(server: &Server) -> impl FnOnce(io::Error) -> StartError {
+pub(crate) fn fault_of(server: &ConfiguredServer) -> impl FnOnce(io::Error) -> StartError {
     let server = server.settings.server.clone();
     move |source| StartError::Program { server, source }
 }

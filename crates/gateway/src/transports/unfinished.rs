@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::byte_account::{ByteAccount, ByteShare};
+use crate::byte_account::{ByteShare, SharedByteAccount};
 
 /// The number of longest messages that may be unfinished at once, in bytes together.
 const LONGEST_AT_ONCE: usize = 8;
@@ -12,11 +12,11 @@ const LONGEST_AT_ONCE: usize = 8;
 const ALWAYS: usize = 64 * 1024;
 
 /// The accounts of the servers, by the names or addresses of the configuration. No server has a share in that of another.
-static ACCOUNTS: LazyLock<Mutex<HashMap<String, &'static ByteAccount>>> =
+static ACCOUNTS: LazyLock<Mutex<HashMap<String, &'static SharedByteAccount>>> =
     LazyLock::new(Mutex::default);
 
 /// Returns the account of a server. It stays as long as the process, since servers are few.
-fn account_of(server: &str, max: usize) -> &'static ByteAccount {
+fn account_of(server: &str, max: usize) -> &'static SharedByteAccount {
     let mut accounts = ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(account) = accounts.get(server) {
         return account;
@@ -26,14 +26,18 @@ fn account_of(server: &str, max: usize) -> &'static ByteAccount {
     account
 }
 
-fn new_account(max: usize) -> &'static ByteAccount {
+fn new_account(max: usize) -> &'static SharedByteAccount {
     let limit = max.saturating_mul(LONGEST_AT_ONCE);
-    Box::leak(Box::new(ByteAccount::new(limit, LONGEST_AT_ONCE, ALWAYS)))
+    Box::leak(Box::new(SharedByteAccount::new(
+        limit,
+        LONGEST_AT_ONCE,
+        ALWAYS,
+    )))
 }
 
 /// The bytes of one unfinished message, counted until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedMessage {
     bytes: ByteShare,
     /// The largest message, in bytes.
     max: usize,
@@ -41,7 +45,7 @@ pub(crate) struct Unfinished {
 
 /// A message that is too long, in words.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TooLong {
+pub(crate) enum MessageTooLong {
     /// Longer than any may be.
     #[error("a message of more than {0} bytes")]
     Message(usize),
@@ -57,7 +61,7 @@ pub(crate) enum TooLong {
     },
 }
 
-impl Unfinished {
+impl UnfinishedMessage {
     /// Begins the count of one stream of a server, whose messages have at most `max` bytes.
     pub(crate) fn of(server: &str, max: usize) -> Self {
         Self {
@@ -72,17 +76,17 @@ impl Unfinished {
     ///
     /// # Errors
     /// If it may not have so many.
-    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), TooLong> {
+    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), MessageTooLong> {
         if bytes == self.bytes.bytes() {
             return Ok(());
         }
         let fits = self.bytes.set(bytes);
         if bytes > self.max {
-            return Err(TooLong::Message(self.max));
+            return Err(MessageTooLong::Message(self.max));
         }
         if !fits {
             let all = self.bytes.total();
-            return Err(TooLong::Together { bytes, all });
+            return Err(MessageTooLong::Together { bytes, all });
         }
         Ok(())
     }
@@ -94,25 +98,27 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    fn account() -> &'static ByteAccount {
+    fn account() -> &'static SharedByteAccount {
         new_account(64 * MIB)
     }
 
-    fn one(all: &'static ByteAccount, max: usize) -> Unfinished {
+    fn one(all: &'static SharedByteAccount, max: usize) -> UnfinishedMessage {
         let bytes = ByteShare::new(all);
-        Unfinished { bytes, max }
+        UnfinishedMessage { bytes, max }
     }
 
     #[test]
     fn a_server_has_no_share_in_the_account_of_another() {
         let mut hostile: Vec<_> = (0..9)
-            .map(|_| Unfinished::of("hostile", 64 * MIB))
+            .map(|_| UnfinishedMessage::of("hostile", 64 * MIB))
             .collect();
         for stream in &mut hostile {
             let _refused = stream.set(64 * MIB);
         }
-        assert!(Unfinished::of("hostile", 64 * MIB).set(MIB).is_err());
-        Unfinished::of("honest", 64 * MIB).set(64 * MIB).unwrap();
+        assert!(UnfinishedMessage::of("hostile", 64 * MIB).set(MIB).is_err());
+        UnfinishedMessage::of("honest", 64 * MIB)
+            .set(64 * MIB)
+            .unwrap();
     }
 
     #[test]
@@ -124,7 +130,7 @@ mod tests {
         alone.set(64 * MIB).unwrap();
         assert!(matches!(
             alone.set(64 * MIB + 1),
-            Err(TooLong::Message(max)) if max == 64 * MIB
+            Err(MessageTooLong::Message(max)) if max == 64 * MIB
         ));
         alone.set(0).unwrap();
         drop(alone);

@@ -6,7 +6,7 @@ use clap::Args;
 use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
 use mcp_elicit_forms::view::sanitize;
 use mcp_elicit_gateway::ServerConnection;
-use mcp_elicit_gateway::config::{Config, Server};
+use mcp_elicit_gateway::config::{Config, ConfiguredServer};
 use mcp_elicit_policy::Rules;
 use mcp_elicit_policy::rules::{Coverage, Rule, ToolCoverage};
 use rmcp::model::Tool;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
         super::warn_of_unknown_server(&server, &sanitize::line(&server, NAME), &servers, next);
         vec![(server, tools)]
     } else {
-        let wanted = |server: &&Server| {
+        let wanted = |server: &&ConfiguredServer| {
             let name = args.name.as_ref();
             name.is_none_or(|name| *name == server.settings.server)
         };
@@ -123,7 +123,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns the servers of the file, as a gateway would use them.
-fn configured(file: &Input, text: &str) -> Result<Vec<Server>, Failure> {
+fn configured(file: &Input, text: &str) -> Result<Vec<ConfiguredServer>, Failure> {
     let config = Config::parse(text).map_err(|error| {
         Failure::usage(format!("{file} cannot be used"))
             .because(error)
@@ -256,7 +256,7 @@ fn annotations(tool: &Tool) -> Map<String, Value> {
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// Connects to a server of the file, and returns its tools.
-async fn tools_of(server: &Server) -> Result<Vec<Tool>, Failure> {
+async fn tools_of(server: &ConfiguredServer) -> Result<Vec<Tool>, Failure> {
     let stop = stop::listen()?;
     let name = sanitize::line(&server.settings.server, NAME);
     let unreached = |error: &dyn std::error::Error| {

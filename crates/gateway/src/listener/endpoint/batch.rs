@@ -15,12 +15,12 @@ use mcp_elicit_core::wire::{SessionVersion, method};
 use mcp_elicit_relay::{NO_BATCHES, batch_items};
 
 use super::header_checks::{refusal, with_id};
-use super::request::Message;
+use super::request::ClientMessage;
 use super::response::take;
 use super::{ClientSession, McpEndpoint};
 use crate::callers::ProvenCaller;
 use crate::headers::{SESSION, VERSION};
-use crate::listener::requests_at_work::Kind;
+use crate::listener::requests_at_work::RequestKind;
 
 /// Responds to a body with a list of messages.
 pub(super) async fn respond(
@@ -88,7 +88,7 @@ async fn respond_to_one(
     item: Bytes,
     headers: &HeaderMap,
 ) -> Response {
-    let message = match Message::of(item) {
+    let message = match ClientMessage::of(item) {
         Ok(message) => message,
         Err(response) => return *response,
     };
@@ -97,9 +97,9 @@ async fn respond_to_one(
         return refusal(StatusCode::BAD_REQUEST, -32600, why);
     }
     let kind = if message.shape == Shape::Request {
-        Kind::Work
+        RequestKind::Work
     } else {
-        Kind::Arrival
+        RequestKind::Arrival
     };
     match endpoint.at_work.begin(caller, kind) {
         Ok(permit) => {
@@ -199,7 +199,7 @@ mod tests {
 
         /// Returns the response to a request with this frame; in a stream if it is not the whole answer.
         fn response(&self, number: u64, frame: &str, is_stream: bool) -> Response {
-            let permit = self.at_work.begin(&self.caller, Kind::Work).unwrap();
+            let permit = self.at_work.begin(&self.caller, RequestKind::Work).unwrap();
             let mut told = self.streams.open(StreamId(number));
             let sent = FrameBytes::Lent(frame.as_bytes());
             self.streams.send(StreamId(number), sent, true);
@@ -214,7 +214,7 @@ mod tests {
 
         /// Returns the bytes that are not read, and the number of requests at work.
         fn counted(&self) -> (usize, usize) {
-            let begin = |_: &usize| self.at_work.begin(&self.caller, Kind::Work).ok();
+            let begin = |_: &usize| self.at_work.begin(&self.caller, RequestKind::Work).ok();
             let free: Vec<_> = (0..AT_WORK).map_while(|at| begin(&at)).collect();
             (self.bytes.unread.bytes(), AT_WORK - free.len())
         }

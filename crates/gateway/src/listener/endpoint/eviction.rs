@@ -16,7 +16,7 @@ use http::StatusCode;
 use super::header_checks::refusal;
 use super::{ClientSession, McpEndpoint, full};
 use crate::callers::ProvenCaller;
-use crate::config::Target;
+use crate::config::ServerTarget;
 use crate::listener::requests_at_work::TooMany;
 use crate::transports::child_limit::{CHILDREN_EACH, ChildLimit, ChildSlot};
 
@@ -187,7 +187,7 @@ impl SharedChildren {
         }
         let mut held_by: HashMap<String, usize> = HashMap::new();
         for endpoint in self.endpoints() {
-            if matches!(endpoint.server.target, Target::Program(_)) {
+            if matches!(endpoint.server.target, ServerTarget::Program(_)) {
                 for held in endpoint.sessions().values() {
                     *held_by.entry(held.principal.clone()).or_default() += 1;
                 }
@@ -235,8 +235,8 @@ impl McpEndpoint {
     /// Takes out a session of this kind with a child, of caller `only` if given.
     fn take_idle(&self, only: Option<&str>, idle: Idle) -> Option<Arc<ClientSession>> {
         match &self.server.target {
-            Target::Program(_) => take_idle(&mut self.sessions(), only, idle),
-            Target::Url(_) => None,
+            ServerTarget::Program(_) => take_idle(&mut self.sessions(), only, idle),
+            ServerTarget::Url(_) => None,
         }
     }
 }

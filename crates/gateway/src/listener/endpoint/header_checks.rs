@@ -25,7 +25,7 @@ const CARRIED: [&str; 5] = [
 
 /// The credentials of a request that are forwarded to the server.
 #[derive(Clone, Debug)]
-pub(super) enum Credentials {
+pub(super) enum RequestCredentials {
     /// None.
     Withheld,
     /// Those in this header, as `Authorization`.
@@ -34,7 +34,7 @@ pub(super) enum Credentials {
     Exchanged,
 }
 
-impl Credentials {
+impl RequestCredentials {
     /// Returns a name for the credentials that a request passes to the server, by which requests with the same ones share
     /// a session with it.
     pub(super) fn digest(&self, headers: &HeaderMap) -> String {
@@ -52,7 +52,7 @@ impl Credentials {
 }
 
 /// Returns the headers for the server; credentials only if they are meant for it.
-pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderMap {
+pub(super) fn carried(headers: &HeaderMap, credentials: &RequestCredentials) -> HeaderMap {
     let goes = |name: &HeaderName| {
         *name != AUTHORIZATION
             && (CARRIED.contains(&name.as_str()) || name.as_str().starts_with(PARAM_PREFIX))
@@ -63,9 +63,9 @@ pub(super) fn carried(headers: &HeaderMap, credentials: &Credentials) -> HeaderM
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let source = match credentials {
-        Credentials::Withheld => return all,
-        Credentials::Passed(header) => header,
-        Credentials::Exchanged => &AUTHORIZATION,
+        RequestCredentials::Withheld => return all,
+        RequestCredentials::Passed(header) => header,
+        RequestCredentials::Exchanged => &AUTHORIZATION,
     };
     for value in headers.get_all(source) {
         let mut value = value.clone();

@@ -31,30 +31,30 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{ProvenCaller, SessionCaller, Standing, Unauthenticated};
-use crate::config::{ByteLimits, Server, Target, UpstreamCredentials};
+use crate::callers::{CallerStanding, ProvenCaller, SessionCaller, Unauthenticated};
+use crate::config::{ByteLimits, ConfiguredServer, ServerTarget, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
-use crate::listener::call_memory::{Arriving, CallMemory};
+use crate::listener::call_memory::{ArrivingMessage, CallMemory};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::peers::Peers;
 use crate::listener::peers::forward::ForwardRequest;
 use crate::listener::peers::forwarded::{NotTaken, other_gateway, taken};
-use crate::listener::requests_at_work::{Kind, RequestsAtWork, TooMany, WorkPermit};
+use crate::listener::requests_at_work::{RequestKind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
 use crate::runtime::{Runtime, StartError};
 use crate::server_challenge::ServerChallenge;
 use crate::session::Session;
-use crate::session::child_pool::{self, Beside, Pool, Start, Started};
+use crate::session::child_pool::{self, Pool, SameCallerSession, StartSession, StartedSession};
 use crate::transports::child::ChildTransport;
 use crate::transports::http_upstream::{HeaderSource, HttpUpstream, TokenExchange};
 use crate::transports::stdio::{drive, fault_of};
 use eviction::{Evictable, Full, SharedChildren, make_room};
 use header_checks::{
-    Credentials, cannot_start, from_elsewhere, no_session, refusal, with_credentials_of, with_id,
-    wrong_in_rounds, wrong_in_session,
+    RequestCredentials, cannot_start, from_elsewhere, no_session, refusal, with_credentials_of,
+    with_id, wrong_in_rounds, wrong_in_session,
 };
-use request::{Arrived, Message};
-use response::{DisconnectGuard, Opening, stream, take};
+use request::{Arrived, ClientMessage};
+use response::{DisconnectGuard, StreamOpening, stream, take};
 
 /// The address that a request came from.
 type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
@@ -69,13 +69,13 @@ type Evicted = Option<Arc<ClientSession>>;
 
 /// The parts that the endpoints of all servers share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct EndpointContext {
     children: Arc<SharedChildren>,
     at_work: Arc<RequestsAtWork>,
     memory: Arc<CallMemory>,
 }
 
-impl Shared {
+impl EndpointContext {
     /// Creates the parts of a gateway with these limits.
     pub(crate) fn new(limits: &ByteLimits) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Shared {
 /// One server as HTTP clients see it.
 pub(crate) struct McpEndpoint {
     runtime: Runtime,
-    server: Server,
+    server: ConfiguredServer,
     max_frame: usize,
     origin_guard: OriginGuard,
     /// The exchange of callers' tokens for the server's.
@@ -135,7 +135,7 @@ struct ClientSession {
     /// The caller, with the proofs of its requests.
     caller: Arc<SessionCaller>,
     /// The credentials of its requests that are forwarded to the server.
-    credentials: Credentials,
+    credentials: RequestCredentials,
     /// The digest of those of a caller that may serve several users, which all requests of the session pass.
     passed: String,
     stream_ids: AtomicU64,
@@ -147,15 +147,15 @@ impl McpEndpoint {
     /// Creates the endpoint of a server for admitted callers. Must be called in a tokio runtime.
     pub(crate) fn new(
         runtime: Runtime,
-        server: Server,
+        server: ConfiguredServer,
         max_frame: usize,
         origin_guard: OriginGuard,
         resources: Vec<String>,
-        Shared {
+        EndpointContext {
             children,
             at_work,
             memory,
-        }: Shared,
+        }: EndpointContext,
     ) -> Arc<Self> {
         let exchange = match &server.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
@@ -264,12 +264,12 @@ impl McpEndpoint {
         let callers = &self.runtime.callers;
         // Without authentication, callers are told apart by the credentials that they send to the server.
         let named = match self.credentials() {
-            Credentials::Passed(header) if callers.forwards_credentials() => {
+            RequestCredentials::Passed(header) if callers.forwards_credentials() => {
                 with_credentials_of(headers, &header)
             }
-            Credentials::Passed(_) | Credentials::Withheld | Credentials::Exchanged => {
-                Cow::Borrowed(headers)
-            }
+            RequestCredentials::Passed(_)
+            | RequestCredentials::Withheld
+            | RequestCredentials::Exchanged => Cow::Borrowed(headers),
         };
         match callers.identify(&named, from, &self.resources).await {
             Ok(caller) => Ok(caller),
@@ -309,7 +309,7 @@ impl McpEndpoint {
     fn begin_request(
         &self,
         caller: &ProvenCaller,
-        kind: Kind,
+        kind: RequestKind,
     ) -> Result<WorkPermit, Box<Response>> {
         self.at_work.begin(caller, kind).map_err(|refused| {
             let (status, error) = refused.error();
@@ -349,7 +349,7 @@ impl McpEndpoint {
         let callers = &self.runtime.callers;
         let (mut expired, mut ended) = (Vec::new(), Vec::new());
         self.sessions().retain(|_, held| {
-            if callers.standing(&held.principal) != Standing::Ended {
+            if callers.standing(&held.principal) != CallerStanding::Ended {
                 return true;
             }
             let keep = callers.may_come_back(&held.principal);
@@ -405,7 +405,7 @@ impl McpEndpoint {
         caller: &Arc<SessionCaller>,
         passed: &str,
         client: &Arc<ResponseStreams>,
-    ) -> Start {
+    ) -> StartSession {
         let (endpoint, caller, client) = (self.clone(), caller.clone(), client.clone());
         let passed = passed.to_owned();
         Box::new(move |beside| endpoint.start_session(&caller, &passed, &client, beside))
@@ -416,8 +416,8 @@ impl McpEndpoint {
         caller: &Arc<SessionCaller>,
         passed: &str,
         client: &Arc<ResponseStreams>,
-        beside: Beside,
-    ) -> Result<Started, StartError> {
+        beside: SameCallerSession,
+    ) -> Result<StartedSession, StartError> {
         let opened_by = caller.opened_by();
         let settings = RelaySettings {
             client_streams: true,
@@ -431,7 +431,7 @@ impl McpEndpoint {
         let who = self.runtime.session_context(&self.server, caller, passed);
         let record = self.runtime.record.clone();
         match &self.server.target {
-            Target::Program(program) => {
+            ServerTarget::Program(program) => {
                 let account = self.children.limit.of(caller.opened_by());
                 let counted = beside.slot.or_else(|| account.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
@@ -453,9 +453,9 @@ impl McpEndpoint {
                     .map_err(fault_of(&self.server))?;
                 let driver = drive(driver).map_err(fault_of(&self.server))?;
                 let driver = Some(driver);
-                Ok(Started { session, driver })
+                Ok(StartedSession { session, driver })
             }
-            Target::Url(url) => {
+            ServerTarget::Url(url) => {
                 let repeating = if client.is_of_one_client() {
                     HeaderSource::Gateway
                 } else {
@@ -474,7 +474,7 @@ impl McpEndpoint {
                 upstream.attach(&session);
                 self.tokio.spawn(driver.run());
                 let driver = None;
-                Ok(Started { session, driver })
+                Ok(StartedSession { session, driver })
             }
         }
     }
@@ -482,7 +482,7 @@ impl McpEndpoint {
     /// Returns the caller whose tasks are kept apart from others': an authenticated one, at a server that sees only the
     /// gateway.
     fn task_caller(&self, caller: &ProvenCaller) -> Option<String> {
-        let is_alone = matches!(self.credentials(), Credentials::Withheld);
+        let is_alone = matches!(self.credentials(), RequestCredentials::Withheld);
         (caller.is_authenticated() && is_alone).then(|| caller.binding().to_owned())
     }
 
@@ -496,14 +496,16 @@ impl McpEndpoint {
     }
 
     /// Returns the credentials that are forwarded to the server.
-    fn credentials(&self) -> Credentials {
+    fn credentials(&self) -> RequestCredentials {
         match &self.server.credentials {
             UpstreamCredentials::Usual if self.runtime.callers.forwards_credentials() => {
-                Credentials::Passed(AUTHORIZATION)
+                RequestCredentials::Passed(AUTHORIZATION)
             }
-            UpstreamCredentials::Usual | UpstreamCredentials::Operator => Credentials::Withheld,
-            UpstreamCredentials::Pass(header) => Credentials::Passed(header.clone()),
-            UpstreamCredentials::Exchange { .. } => Credentials::Exchanged,
+            UpstreamCredentials::Usual | UpstreamCredentials::Operator => {
+                RequestCredentials::Withheld
+            }
+            UpstreamCredentials::Pass(header) => RequestCredentials::Passed(header.clone()),
+            UpstreamCredentials::Exchange { .. } => RequestCredentials::Exchanged,
         }
     }
 
@@ -581,8 +583,8 @@ impl McpEndpoint {
         let caller = SessionCaller::new(caller);
         let start = self.starts(&caller, &passed, &client);
         let most = match &self.server.target {
-            Target::Program(_) if !self.server.share_child => child_pool::CHILDREN,
-            Target::Program(_) | Target::Url(_) => 1,
+            ServerTarget::Program(_) if !self.server.share_child => child_pool::CHILDREN,
+            ServerTarget::Program(_) | ServerTarget::Url(_) => 1,
         };
         let account = self.children.limit.of(caller.opened_by());
         let pool = Pool::growing(start, most, account);
@@ -594,11 +596,11 @@ impl McpEndpoint {
     /// Starts the first server of a pool of this caller, evicting an idle one if too many run.
     async fn begin(&self, pool: &Pool, caller: &ProvenCaller) -> Result<(), Box<Response>> {
         let slot = match &self.server.target {
-            Target::Program(_) => {
+            ServerTarget::Program(_) => {
                 let slot = self.children.slot(self, caller).await;
                 Some(slot.map_err(|none| Box::new(none.response()))?)
             }
-            Target::Url(_) => None,
+            ServerTarget::Url(_) => None,
         };
         match pool.first_in(slot) {
             Ok(_) => Ok(()),
@@ -697,11 +699,11 @@ impl EndpointState {
 
     /// Returns the way to the gateway whose session these headers name; `None` if it is this one, if they name none, or if
     /// the request was forwarded already.
-    fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<Elsewhere<'h>> {
+    fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<SessionElsewhere<'h>> {
         let peers = self.endpoint.runtime.peers.as_ref();
         let peers = peers.filter(|_| self.via == Via::Client)?.clone();
         let name = other_gateway(headers, peers.name())?;
-        Some(Elsewhere {
+        Some(SessionElsewhere {
             peers,
             name,
             headers,
@@ -711,16 +713,16 @@ impl EndpointState {
     /// Forwards a request, and returns the response.
     async fn forward(
         &self,
-        to: Elsewhere<'_>,
+        to: SessionElsewhere<'_>,
         method: Method,
         caller: &ProvenCaller,
         body: Option<Bytes>,
     ) -> Response {
         let mut credentials = Vec::new();
         match self.endpoint.credentials() {
-            Credentials::Withheld => {}
-            Credentials::Passed(header) => credentials.push(header),
-            Credentials::Exchanged => credentials.push(AUTHORIZATION),
+            RequestCredentials::Withheld => {}
+            RequestCredentials::Passed(header) => credentials.push(header),
+            RequestCredentials::Exchanged => credentials.push(AUTHORIZATION),
         }
         if self.endpoint.runtime.callers.asks_about_tokens() {
             credentials.push(AUTHORIZATION);
@@ -738,7 +740,7 @@ impl EndpointState {
 }
 
 /// The gateway of a session that is not here.
-struct Elsewhere<'h> {
+struct SessionElsewhere<'h> {
     peers: Arc<Peers>,
     name: &'h str,
     /// The headers of the request.
@@ -820,7 +822,7 @@ async fn post(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
-    let arriving = match endpoint.begin_request(&caller, Kind::Arrival) {
+    let arriving = match endpoint.begin_request(&caller, RequestKind::Arrival) {
         Ok(arriving) => arriving,
         Err(refusal) => return *refusal,
     };
@@ -828,8 +830,8 @@ async fn post(
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return refusal(status, -32600, "`Content-Type` must be application/json");
     }
-    let counted = Arriving::new(endpoint.memory.of(&caller));
-    let arrived = match Message::read(&headers, body, endpoint.max_frame, counted).await {
+    let counted = ArrivingMessage::new(endpoint.memory.of(&caller));
+    let arrived = match ClientMessage::read(&headers, body, endpoint.max_frame, counted).await {
         Ok(arrived) => arrived,
         Err(response) => return *response,
     };
@@ -850,7 +852,7 @@ async fn post(
     };
     let permit = if message.shape == Shape::Request {
         drop(arriving);
-        match endpoint.at_work.begin(&caller, Kind::Work) {
+        match endpoint.at_work.begin(&caller, RequestKind::Work) {
             Ok(at_work) => at_work,
             Err(refused) => {
                 let response = with_id(message.parts(), refused.error());
@@ -868,7 +870,7 @@ async fn post(
 async fn respond(
     state: &EndpointState,
     caller: ProvenCaller,
-    message: &Message,
+    message: &ClientMessage,
     headers: &HeaderMap,
 ) -> Response {
     let endpoint = &state.endpoint;
@@ -937,9 +939,9 @@ async fn listen(
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
     let kind = if ResponseStreams::is_of_request(last) {
-        Kind::Work
+        RequestKind::Work
     } else {
-        Kind::Stream
+        RequestKind::Stream
     };
     if let Some(to) = state.elsewhere(&headers) {
         let permit = match endpoint.begin_request(&caller, kind) {
@@ -976,7 +978,7 @@ async fn listen(
         }
     };
     permit.until_sent(stream(
-        Opening::Nothing,
+        StreamOpening::Nothing,
         told,
         DisconnectGuard::watching(held, stream_id),
     ))
@@ -992,7 +994,7 @@ async fn end(
         Ok(caller) => caller,
         Err(refusal) => return *refusal,
     };
-    let _arriving = match endpoint.begin_request(&caller, Kind::Arrival) {
+    let _arriving = match endpoint.begin_request(&caller, RequestKind::Arrival) {
         Ok(arriving) => arriving,
         Err(refusal) => return *refusal,
     };

@@ -13,7 +13,7 @@ use mcp_elicit_relay::{ByteLimit, is_batch};
 
 use super::header_checks::refusal;
 use crate::frame::one_line_of;
-use crate::listener::call_memory::{self, Arriving, Handover};
+use crate::listener::call_memory::{self, ArrivingMessage, Handover};
 use mcp_elicit_core::text::without_mark;
 
 /// The largest initial buffer for a body, in bytes.
@@ -29,44 +29,47 @@ const BODY: Duration = Duration::from_secs(60);
 )]
 pub(super) enum Arrived {
     /// One message.
-    One(Message),
+    One(ClientMessage),
     /// A list of messages, which is not read yet.
-    Batch(Bytes, Arriving),
+    Batch(Bytes, ArrivingMessage),
 }
 
 /// A scanned message of a client.
-pub(super) struct Message {
+pub(super) struct ClientMessage {
     pub(super) frame: Bytes,
     pub(super) index: FrameIndex,
     pub(super) shape: Shape,
     /// Its bytes in its caller's account; `None` for an item of a list, which is counted as a whole.
-    arriving: Option<Arriving>,
+    arriving: Option<ArrivingMessage>,
 }
 
-impl Message {
+impl ClientMessage {
     /// Reads the body of a request; the response if it is not a message, or longer than `most` bytes.
     pub(super) async fn read(
         headers: &HeaderMap,
         body: Body,
         most: usize,
-        mut arriving: Arriving,
+        mut arriving: ArrivingMessage,
     ) -> Result<Arrived, Box<Response>> {
         let refused = |status, why: &str| Box::new(refusal(status, -32700, why));
         let whole = tokio::time::timeout(BODY, whole(headers, body, most, &mut arriving));
-        let frame = whole
-            .await
-            .unwrap_or(Err(Unread::TooSlow))
-            .map_err(|fault| match fault {
-                Unread::TooSlow => refused(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "the message took too long to arrive",
-                ),
-                Unread::TooLong => {
-                    refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long")
-                }
-                Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
-                Unread::OverLimit(limit) => Box::new(call_memory::refusal(limit)),
-            })?;
+        let frame =
+            whole
+                .await
+                .unwrap_or(Err(UnreadRequest::TooSlow))
+                .map_err(|fault| match fault {
+                    UnreadRequest::TooSlow => refused(
+                        StatusCode::REQUEST_TIMEOUT,
+                        "the message took too long to arrive",
+                    ),
+                    UnreadRequest::TooLong => {
+                        refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long")
+                    }
+                    UnreadRequest::Broken => {
+                        refused(StatusCode::BAD_REQUEST, "the body was cut off")
+                    }
+                    UnreadRequest::OverLimit(limit) => Box::new(call_memory::refusal(limit)),
+                })?;
         let text = without_mark(&frame);
         let frame = one_line_of(without_rest(&frame, text.trim_ascii()));
         if is_batch(&frame) && std::str::from_utf8(&frame).is_ok() {
@@ -110,7 +113,7 @@ fn unread(frame: &[u8], most: usize) -> String {
     }
 }
 
-impl Message {
+impl ClientMessage {
     /// Returns `true` if it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
         self.parts().method() == Some(name)
@@ -124,7 +127,7 @@ impl Message {
 
     /// Begins to hand it to its session, which counts the bytes that it keeps until this is dropped.
     pub(super) fn hand_over(&self) -> Option<Handover<'_>> {
-        self.arriving.as_ref().map(Arriving::hand_over)
+        self.arriving.as_ref().map(ArrivingMessage::hand_over)
     }
 
     /// Returns its parts.
@@ -135,7 +138,7 @@ impl Message {
     }
 }
 
-enum Unread {
+enum UnreadRequest {
     TooSlow,
     TooLong,
     Broken,
@@ -153,14 +156,14 @@ fn without_rest(body: &Bytes, part: &[u8]) -> Bytes {
 
 /// Reads the rest of a body without storing it, so that its client, which reads no response before it has written
 /// everything, gets the reason. Returns the error.
-async fn discarded(mut parts: BodyDataStream, mut most: usize, limit: ByteLimit) -> Unread {
+async fn discarded(mut parts: BodyDataStream, mut most: usize, limit: ByteLimit) -> UnreadRequest {
     while let Some(Ok(part)) = parts.next().await {
         match most.checked_sub(part.len()) {
             Some(rest) => most = rest,
-            None => return Unread::TooLong,
+            None => return UnreadRequest::TooLong,
         }
     }
-    Unread::OverLimit(limit)
+    UnreadRequest::OverLimit(limit)
 }
 
 /// Reads the whole body. Each part is copied as soon as it arrives, while it is in the processor's cache and its buffer
@@ -169,8 +172,8 @@ async fn whole(
     headers: &HeaderMap,
     body: Body,
     most: usize,
-    arriving: &mut Arriving,
-) -> Result<Bytes, Unread> {
+    arriving: &mut ArrivingMessage,
+) -> Result<Bytes, UnreadRequest> {
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|text| text.to_str().ok());
@@ -178,14 +181,14 @@ async fn whole(
         .and_then(|text| text.parse::<usize>().ok())
         .unwrap_or(0);
     if length > most {
-        return Err(Unread::TooLong);
+        return Err(UnreadRequest::TooLong);
     }
     let mut whole = Vec::with_capacity(length.min(AT_FIRST));
     let mut parts = body.into_data_stream();
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|_| Unread::Broken)?;
+        let part = part.map_err(|_| UnreadRequest::Broken)?;
         if whole.len() + part.len() > most {
-            return Err(Unread::TooLong);
+            return Err(UnreadRequest::TooLong);
         }
         if let Err(limit) = arriving.add(part.len()) {
             arriving.end();
@@ -206,12 +209,12 @@ mod tests {
 
     use super::*;
 
-    fn uncounted() -> Arriving {
-        Arriving::new(ByteAccounts::default())
+    fn uncounted() -> ArrivingMessage {
+        ArrivingMessage::new(ByteAccounts::default())
     }
 
     async fn status(body: Body) -> StatusCode {
-        match Message::read(&HeaderMap::new(), body, 100, uncounted()).await {
+        match ClientMessage::read(&HeaderMap::new(), body, 100, uncounted()).await {
             Ok(_) => StatusCode::OK,
             Err(refused) => refused.status(),
         }
@@ -249,7 +252,7 @@ mod tests {
     async fn a_small_message_in_a_large_body_does_not_keep_the_body() {
         let padded = format!("{}{{\"id\":1,\"method\":\"m\"}}", " ".repeat(1_000_000));
         let body = Body::from(padded);
-        let read = Message::read(&HeaderMap::new(), body, 2_000_000, uncounted()).await;
+        let read = ClientMessage::read(&HeaderMap::new(), body, 2_000_000, uncounted()).await;
         let Ok(Arrived::One(message)) = read else {
             panic!("it was refused");
         };

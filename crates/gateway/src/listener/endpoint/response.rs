@@ -16,7 +16,7 @@ use super::ClientSession;
 use super::header_checks::{
     cannot_start, carried, no_session, refusal, status_in_session, status_of,
 };
-use super::request::Message;
+use super::request::ClientMessage;
 use crate::callers::ProvenCaller;
 use crate::frame::FrameBytes;
 use crate::headers::{SESSION, VERSION};
@@ -34,7 +34,7 @@ const LATER: Duration = Duration::from_secs(10);
 pub(super) async fn take(
     held: &Arc<ClientSession>,
     caller: &ProvenCaller,
-    message: &Message,
+    message: &ClientMessage,
     headers: &HeaderMap,
     session: Option<String>,
     in_rounds: bool,
@@ -106,7 +106,7 @@ async fn answer(mut told: EventReceiver, left: DisconnectGuard, in_rounds: bool)
                 "the session ended",
             );
         }
-        Err(_) => return stream(Opening::Primer, told, left),
+        Err(_) => return stream(StreamOpening::Primer, told, left),
     };
     if first.last {
         left.close();
@@ -123,7 +123,7 @@ async fn answer(mut told: EventReceiver, left: DisconnectGuard, in_rounds: bool)
         let json = [(CONTENT_TYPE, "application/json")];
         return (status, json, first.into_frame()).into_response();
     }
-    stream(Opening::StreamEvent(first), told, left)
+    stream(StreamOpening::StreamEvent(first), told, left)
 }
 
 /// Returns the server's challenge, unchanged.
@@ -143,7 +143,7 @@ fn challenged(challenge: &ServerChallenge, frame: Bytes) -> Response {
 }
 
 /// The beginning of a stream.
-pub(super) enum Opening {
+pub(super) enum StreamOpening {
     /// Nothing yet: a stream without a request.
     Nothing,
     /// An event that announces the stream, since its answer is slow.
@@ -152,25 +152,29 @@ pub(super) enum Opening {
     StreamEvent(StreamEvent),
 }
 
-pub(super) fn stream(opening: Opening, told: EventReceiver, left: DisconnectGuard) -> Response {
+pub(super) fn stream(
+    opening: StreamOpening,
+    told: EventReceiver,
+    left: DisconnectGuard,
+) -> Response {
     let with_ids = !left.in_rounds;
     let rest = futures::stream::unfold(
         (opening, told, left),
         move |(opening, mut told, mut left)| async move {
             let next = match opening {
-                Opening::StreamEvent(first) => first,
-                Opening::Primer => {
+                StreamOpening::StreamEvent(first) => first,
+                StreamOpening::Primer => {
                     let primer = Bytes::from(left.primer());
-                    return Some((Ok(primer), (Opening::Nothing, told, left)));
+                    return Some((Ok(primer), (StreamOpening::Nothing, told, left)));
                 }
-                Opening::Nothing => told.recv().await?,
+                StreamOpening::Nothing => told.recv().await?,
             };
             if next.last {
                 left.hand_over();
             }
             Some((
                 Ok::<_, std::convert::Infallible>(next.written(with_ids)),
-                (Opening::Nothing, told, left),
+                (StreamOpening::Nothing, told, left),
             ))
         },
     );

@@ -20,10 +20,10 @@ pub(super) const FINISH: Duration = Duration::from_secs(5);
 
 /// All handshakes.
 #[derive(Debug, Default)]
-pub(super) struct Handshakes(Mutex<Waiting>);
+pub(super) struct Handshakes(Mutex<WaitingHandshakes>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingHandshakes {
     /// The last assigned number.
     last: u64,
     /// Those that have not answered the challenge.
@@ -36,12 +36,12 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Class {
     /// By number, so that the first has waited longest.
-    by_number: BTreeMap<u64, Waits>,
+    by_number: BTreeMap<u64, WaitingConnection>,
     by_address: HashMap<IpAddr, usize>,
 }
 
 #[derive(Debug)]
-struct Waits {
+struct WaitingConnection {
     from: IpAddr,
     /// Notified when another replaces it.
     end: Arc<Notify>,
@@ -56,7 +56,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshakes {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingHandshakes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +66,7 @@ impl Handshakes {
         waiting.last += 1;
         let number = waiting.last;
         let end = Arc::new(Notify::new());
-        let waits = Waits {
+        let waits = WaitingConnection {
             from,
             end: end.clone(),
         };
@@ -80,7 +80,7 @@ impl Handshakes {
     }
 }
 
-impl Waiting {
+impl WaitingHandshakes {
     fn has_opened(&mut self, number: u64) {
         if let Some(waits) = self.silent.remove(number) {
             self.opened.add(number, waits);
@@ -96,7 +96,7 @@ impl Waiting {
 
 impl Class {
     /// Adds a handshake. At a limit it replaces another.
-    fn add(&mut self, number: u64, waits: Waits) {
+    fn add(&mut self, number: u64, waits: WaitingConnection) {
         if self.of(waits.from) >= OF_ADDRESS {
             self.end_oldest(waits.from);
         } else if self.by_number.len() >= ALL
@@ -128,7 +128,7 @@ impl Class {
         }
     }
 
-    fn remove(&mut self, number: u64) -> Option<Waits> {
+    fn remove(&mut self, number: u64) -> Option<WaitingConnection> {
         let waits = self.by_number.remove(&number)?;
         if let Some(count) = self.by_address.get_mut(&waits.from) {
             *count -= 1;

@@ -18,11 +18,11 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::param_headers::ListPage;
-use super::{ACCEPTS, Fate, HttpUpstream, Outgoing, SessionUse, Unsent, words_of};
+use super::{ACCEPTS, Fate, HttpUpstream, OutgoingRequest, SessionUse, Unsent, words_of};
 use crate::frame::{FrameBytes, one_line_of};
 use crate::headers::{LAST_EVENT, SESSION};
 use crate::server_challenge::ServerChallenge;
-use crate::transports::unfinished::{TooLong, Unfinished};
+use crate::transports::unfinished::{MessageTooLong, UnfinishedMessage};
 
 /// The default pause before a lost stream is opened again; each failure doubles it.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -65,7 +65,7 @@ fn is_event_stream(response: &Response) -> bool {
 
 /// The part of a response that is remembered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Learned {
+enum RememberedPart {
     /// The negotiated revision.
     Revision,
     /// The tools' arguments that headers repeat, from this page of the list.
@@ -75,7 +75,7 @@ enum Learned {
 
 /// The end of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum StreamEnd {
     /// With the response to its call.
     Answered,
     /// After it had sent something, or been open for a while.
@@ -123,14 +123,14 @@ async fn next_until<S: Stream + Unpin>(chunks: &mut S, until: Option<Instant>) -
 }
 
 /// Returns the sentence about a message of the server that is too long.
-fn too_long(error: &TooLong) -> String {
+fn too_long(error: &MessageTooLong) -> String {
     format!("the server sent {error}")
 }
 
 impl StreamCursor {
     /// Returns `true` if the stream should be opened again after this end.
-    fn goes_on(&mut self, ended: Ended) -> bool {
-        self.failures = if ended == Ended::Empty {
+    fn goes_on(&mut self, ended: StreamEnd) -> bool {
+        self.failures = if ended == StreamEnd::Empty {
             self.failures + 1
         } else {
             0
@@ -165,23 +165,23 @@ impl From<String> for ExchangeError {
 
 impl HttpUpstream {
     /// Sends a request and reads the response.
-    pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
+    pub(super) async fn exchange(self: Arc<Self>, outgoing: OutgoingRequest) {
         let id = outgoing.index.id_in(&outgoing.frame);
         let noted = if outgoing.has_method(method::INITIALIZE) {
-            Learned::Revision
+            RememberedPart::Revision
         } else if outgoing.has_method("tools/list") {
-            Learned::Tools(ListPage::of(outgoing.parts()))
+            RememberedPart::Tools(ListPage::of(outgoing.parts()))
         } else {
-            Learned::Nothing
+            RememberedPart::Nothing
         };
         let session = self.state().session_id.clone();
         let mut sent = self.post(&outgoing).await;
         let mut is_forgotten = false;
-        if session.is_some() && noted != Learned::Revision {
+        if session.is_some() && noted != RememberedPart::Revision {
             (sent, is_forgotten) = self.session_is_forgotten(sent, id.as_ref()).await;
         }
         let status = sent.as_ref().ok().map(Response::status);
-        if noted == Learned::Revision {
+        if noted == RememberedPart::Revision {
             if status.is_some_and(|status| status.is_success()) {
                 self.state().opening = Some(outgoing.frame.clone());
             }
@@ -199,7 +199,7 @@ impl HttpUpstream {
                 }
             }
         }
-        let Outgoing {
+        let OutgoingRequest {
             call,
             headers,
             delivery,
@@ -267,13 +267,13 @@ impl HttpUpstream {
         response: Response,
         call: Option<CallId>,
         headers: &HeaderMap,
-        noted: Learned,
+        noted: RememberedPart,
         id: Option<&Id>,
         delivery: Option<DeliveryId>,
     ) -> Result<(), ExchangeError> {
         let status = response.status();
         let challenge = ServerChallenge::of(status, response.headers());
-        if noted == Learned::Revision {
+        if noted == RememberedPart::Revision {
             if let Some(id) = response.headers().get(SESSION) {
                 self.state().session_id = Some(id.clone());
             } else if let Some(session) = self.session().filter(|_| status.is_success()) {
@@ -301,7 +301,7 @@ impl HttpUpstream {
                 self.tell_fate(delivery, fate, None);
             }
             let is_answer = id.is_none_or(|id| names(index.id_in(&frame), id));
-            if noted != Learned::Nothing && is_answer {
+            if noted != RememberedPart::Nothing && is_answer {
                 self.note(noted, &frame, &index);
             }
             if let Some(session) = self.session() {
@@ -333,7 +333,7 @@ impl HttpUpstream {
     async fn body(&self, response: Response) -> Result<Bytes, String> {
         let length = response.content_length().unwrap_or(0);
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
-        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
+        let mut unfinished = UnfinishedMessage::of(self.url.as_str(), self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| super::failure::words(&error, &self.url))?;
@@ -353,7 +353,7 @@ impl HttpUpstream {
         response: Response,
         call: Option<CallId>,
         headers: &HeaderMap,
-        noted: Learned,
+        noted: RememberedPart,
         id: Option<&Id>,
     ) -> Result<(), String> {
         let lost = || Err("the server's stream ended before its answer".to_owned());
@@ -362,7 +362,7 @@ impl HttpUpstream {
             .read_events(response, call, &mut thread, noted, Reads::Request(id))
             .await?;
         loop {
-            if ended == Ended::Answered {
+            if ended == StreamEnd::Answered {
                 return Ok(());
             }
             if thread.last_id.is_none() || !thread.goes_on(ended) {
@@ -376,7 +376,7 @@ impl HttpUpstream {
                 }
                 // It does not know the stream, or no longer.
                 Ok(response) if response.status().is_client_error() => return lost(),
-                Ok(_) | Err(_) => Ended::Empty,
+                Ok(_) | Err(_) => StreamEnd::Empty,
             };
         }
     }
@@ -388,11 +388,11 @@ impl HttpUpstream {
         response: Response,
         call: Option<CallId>,
         thread: &mut StreamCursor,
-        noted: Learned,
+        noted: RememberedPart,
         reads: Reads<'_>,
-    ) -> Result<Ended, String> {
+    ) -> Result<StreamEnd, String> {
         let mut reader = EventReader::default();
-        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
+        let mut unfinished = UnfinishedMessage::of(self.url.as_str(), self.max_frame);
         let mut until = reads.until();
         let id = reads.id();
         let (mut answered, mut said) = (false, false);
@@ -401,7 +401,7 @@ impl HttpUpstream {
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = next_until(&mut chunks, until).await {
             let Some(session) = self.session() else {
-                return Ok(Ended::Answered);
+                return Ok(StreamEnd::Answered);
             };
             reader.read(&chunk, |event| {
                 said |= event.id.is_none() || event.id != thread.last_id;
@@ -417,7 +417,7 @@ impl HttpUpstream {
                 let is_response = index.shape() == Some(Shape::Response);
                 if is_response && id.is_none_or(|id| names(index.id_in(&frame), id)) {
                     answered = true;
-                    if noted != Learned::Nothing {
+                    if noted != RememberedPart::Nothing {
                         self.note(noted, &frame, &index);
                     }
                 }
@@ -433,20 +433,20 @@ impl HttpUpstream {
         thread.retry = reader.retry().or(thread.retry);
         let said = said || clock::now().since(since) >= OPEN;
         Ok(match (answered, said) {
-            (true, _) => Ended::Answered,
-            (false, true) => Ended::Said,
-            (false, false) => Ended::Empty,
+            (true, _) => StreamEnd::Answered,
+            (false, true) => StreamEnd::Said,
+            (false, false) => StreamEnd::Empty,
         })
     }
 
-    fn note(&self, noted: Learned, frame: &[u8], index: &FrameIndex) {
+    fn note(&self, noted: RememberedPart, frame: &[u8], index: &FrameIndex) {
         let Some(frame) = wire::Frame::new(frame, index) else {
             return;
         };
         match noted {
-            Learned::Revision => self.note_revision(frame),
-            Learned::Tools(page) => self.state().params.learn(page, frame),
-            Learned::Nothing => {}
+            RememberedPart::Revision => self.note_revision(frame),
+            RememberedPart::Tools(page) => self.state().params.learn(page, frame),
+            RememberedPart::Nothing => {}
         }
     }
 
@@ -494,7 +494,7 @@ impl HttpUpstream {
             state.session_id = session;
         }
         let initialized = json!({"jsonrpc": "2.0", "method": method::INITIALIZED}).to_string();
-        let initialized = Outgoing {
+        let initialized = OutgoingRequest {
             index: FrameIndex::at(initialized.as_bytes()).unwrap_or_default(),
             frame: initialized.into(),
             call: None,
@@ -517,7 +517,7 @@ impl HttpUpstream {
             return self.body(response).await;
         }
         let (mut reader, mut found) = (EventReader::default(), None);
-        let mut unfinished = Unfinished::of(self.url.as_str(), self.max_frame);
+        let mut unfinished = UnfinishedMessage::of(self.url.as_str(), self.max_frame);
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
             reader.read(&chunk, |event| {
@@ -573,20 +573,20 @@ impl HttpUpstream {
                             response,
                             None,
                             &mut thread,
-                            Learned::Nothing,
+                            RememberedPart::Nothing,
                             Reads::Session,
                         )
                         .await
                     {
                         // A response belongs to a call, whose stream this may have become.
-                        Ok(Ended::Answered | Ended::Said) => Ended::Said,
-                        Ok(Ended::Empty) => Ended::Empty,
+                        Ok(StreamEnd::Answered | StreamEnd::Said) => StreamEnd::Said,
+                        Ok(StreamEnd::Empty) => StreamEnd::Empty,
                         Err(_) => return,
                     }
                 }
                 // A server need not have one.
                 Ok(response) if response.status().is_client_error() => return,
-                Ok(_) | Err(_) => Ended::Empty,
+                Ok(_) | Err(_) => StreamEnd::Empty,
             };
             if self.session().is_none() || !thread.goes_on(ended) {
                 return;

@@ -34,7 +34,7 @@ use crate::frame::FrameBytes;
 use crate::headers::{PARAM_PREFIX, SESSION, VERSION, only_text, rounds_headers};
 use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
-use crate::session::{Beside, ServerTransport, Session};
+use crate::session::{ForwardedHeaders, ServerTransport, Session};
 
 pub use sign_in::{UpstreamSignIn, sign_in_folder};
 pub(crate) use token_exchange::TokenExchange;
@@ -121,9 +121,9 @@ pub(crate) struct HttpUpstream {
     max_frame: usize,
     repeating: HeaderSource,
     session: OnceLock<Weak<Session>>,
-    state: Mutex<State>,
+    state: Mutex<UpstreamState>,
     /// Notifications and answers, sent one after the other; a request waits for those before it.
-    queue: mpsc::UnboundedSender<Outgoing>,
+    queue: mpsc::UnboundedSender<OutgoingRequest>,
     /// The number of messages in the queue or in transmission.
     queued: AtomicUsize,
     /// Their bytes.
@@ -146,7 +146,7 @@ pub(crate) struct HttpUpstream {
 }
 
 #[derive(Default)]
-struct State {
+struct UpstreamState {
     session_id: Option<HeaderValue>,
     /// The state of the session, as far as 400 may mean that the server has forgotten it.
     session_use: SessionUse,
@@ -185,7 +185,7 @@ pub(crate) enum HeaderSource {
     Gateway,
 }
 
-struct Outgoing {
+struct OutgoingRequest {
     frame: Bytes,
     /// The positions of its parts.
     index: FrameIndex,
@@ -195,7 +195,7 @@ struct Outgoing {
     delivery: Option<DeliveryId>,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     fn is_request(&self) -> bool {
         self.call.is_some() || self.index.shape() == Some(Shape::Request)
     }
@@ -211,7 +211,7 @@ impl Outgoing {
 }
 
 /// The upstream's response, or the reason why there is none.
-type Sent = Result<Response, reqwest::Error>;
+type UpstreamResult = Result<Response, reqwest::Error>;
 
 /// The reason why a message has no response of the upstream.
 enum Unsent {
@@ -260,9 +260,9 @@ impl HttpUpstream {
             max_frame,
             repeating,
             session: OnceLock::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(UpstreamState {
                 authorization: at.authorization(),
-                ..State::default()
+                ..UpstreamState::default()
             }),
             queue,
             queued: AtomicUsize::new(0),
@@ -327,7 +327,7 @@ impl HttpUpstream {
     }
 
     /// Posts a message, and repeats it if its token is no longer accepted.
-    async fn post(&self, outgoing: &Outgoing) -> Result<Response, Unsent> {
+    async fn post(&self, outgoing: &OutgoingRequest) -> Result<Response, Unsent> {
         let headers = self.authorized(outgoing.headers.clone()).await?;
         if let Some(sign_in) = &self.sign_in {
             return self.post_signed_in(sign_in, outgoing, headers).await;
@@ -345,7 +345,7 @@ impl HttpUpstream {
     async fn post_signed_in(
         &self,
         sign_in: &UpstreamSignIn,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         mut headers: HeaderMap,
     ) -> Result<Response, Unsent> {
         let sent = headers.get(AUTHORIZATION).cloned();
@@ -371,15 +371,15 @@ impl HttpUpstream {
         self.session.get().and_then(Weak::upgrade)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UpstreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn post_with(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingRequest,
         headers: HeaderMap,
-    ) -> impl Future<Output = Sent> + use<> {
+    ) -> impl Future<Output = UpstreamResult> + use<> {
         let mut request = self.client.post(self.url.clone());
         request = request.headers(headers);
         request = request
@@ -436,7 +436,7 @@ impl HttpUpstream {
     }
 
     /// Sends a request in a separate task.
-    fn start(self: Arc<Self>, outgoing: Outgoing) {
+    fn start(self: Arc<Self>, outgoing: OutgoingRequest) {
         let call = outgoing.call;
         // Under the lock: an exchange that ends at once must not be recorded after it was forgotten.
         let mut state = self.state();
@@ -455,7 +455,7 @@ impl HttpUpstream {
         }
     }
 
-    async fn deliver(self: &Arc<Self>, outgoing: Outgoing) {
+    async fn deliver(self: &Arc<Self>, outgoing: OutgoingRequest) {
         if outgoing.is_request() {
             self.clone().start(outgoing);
             return;
@@ -552,7 +552,7 @@ fn words_of(status: StatusCode) -> String {
 
 impl HttpUpstream {
     /// Sends a message without a response of its own.
-    async fn deliver_alone(&self, outgoing: &Outgoing) {
+    async fn deliver_alone(&self, outgoing: &OutgoingRequest) {
         let sent = tokio::time::timeout(ACCEPTS, self.post(outgoing)).await;
         let mut challenge = None;
         let fate = match sent {
@@ -604,7 +604,7 @@ fn remove_unshown(headers: &mut HeaderMap) {
 
 async fn send_in_order(
     server: Weak<HttpUpstream>,
-    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+    mut outgoing: mpsc::UnboundedReceiver<OutgoingRequest>,
 ) {
     while let Some(next) = outgoing.recv().await {
         let Some(server) = server.upgrade() else {
@@ -627,7 +627,7 @@ async fn send_in_order(
 
 impl HttpUpstream {
     /// Queues a message, or ends the session with the server if too much waits before it.
-    fn queue(&self, outgoing: Outgoing) {
+    fn queue(&self, outgoing: OutgoingRequest) {
         let bytes = outgoing.frame.len();
         let before = self.queued.fetch_add(1, Ordering::AcqRel);
         let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
@@ -656,7 +656,7 @@ impl HttpUpstream {
     }
 
     /// Ends the session with a server for which too much waits. Answers that were not sent stay in the record.
-    fn end_overfull(&self, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+    fn end_overfull(&self, mut outgoing: mpsc::UnboundedReceiver<OutgoingRequest>) {
         outgoing.close();
         while let Ok(unsent) = outgoing.try_recv() {
             let fate = Fate::Refused(OVERFULL.to_owned());
@@ -679,12 +679,12 @@ impl ServerTransport for HttpUpstream {
         call: Option<CallId>,
         stream: Option<StreamId>,
         delivery: Option<DeliveryId>,
-        beside: Beside,
+        beside: ForwardedHeaders,
     ) {
         // The relay sends only frames whose parts can be found.
         let (index, frame) = (frame.index(), frame.to_bytes());
         let mut headers = self.headers_for(stream);
-        if beside == Beside::Shown {
+        if beside == ForwardedHeaders::Shown {
             remove_unshown(&mut headers);
         }
         param_headers::remove_unrepeated(
@@ -692,7 +692,7 @@ impl ServerTransport for HttpUpstream {
             || wire::Frame::new(&frame, &index),
             &mut headers,
         );
-        let outgoing = Outgoing {
+        let outgoing = OutgoingRequest {
             frame,
             index,
             call,

@@ -69,7 +69,7 @@ impl ListPage {
 }
 
 #[derive(Deserialize)]
-struct Tool<'a> {
+struct ToolSchema<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(rename = "inputSchema", borrow, default)]
@@ -127,7 +127,7 @@ impl ParamHeaders {
 
     /// Remembers the marks of a tool; none if there are too many.
     fn learn_tool(&mut self, tool: &RawValue) {
-        let Ok(Tool { name, input_schema }) = serde_json::from_str(tool.get()) else {
+        let Ok(ToolSchema { name, input_schema }) = serde_json::from_str(tool.get()) else {
             return;
         };
         self.forget(&name);
@@ -267,7 +267,7 @@ fn arguments_of(frame: Frame<'_>) -> &str {
 }
 
 /// Returns the values that these headers of an unknown tool may repeat.
-fn values_by_letters(arguments: &str, names: &[HeaderName]) -> found::Found {
+fn values_by_letters(arguments: &str, names: &[HeaderName]) -> found::FoundValues {
     let mut places = HashMap::new();
     for name in names {
         let next = places.len();

@@ -35,10 +35,10 @@ pub fn sign_in_folder(state: &StateFolder) -> io::Result<PathBuf> {
 /// The operator's sign-in at one server. Clones share it.
 #[derive(Clone)]
 pub struct UpstreamSignIn {
-    inner: Arc<Inner>,
+    inner: Arc<UpstreamSignInParts>,
 }
 
-struct Inner {
+struct UpstreamSignInParts {
     url: String,
     options: SignInOptions,
     /// The command with which a person signs in.
@@ -58,7 +58,7 @@ impl UpstreamSignIn {
     /// Creates the sign-in at the server at this URL; `command` is what a person runs to sign in.
     pub fn new(url: &str, options: SignInOptions, command: String) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(UpstreamSignInParts {
                 url: url.to_owned(),
                 options,
                 command,

@@ -17,7 +17,7 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// The most cached tokens.
 const MOST: usize = 10_000;
 
-type Digest = [u8; 32];
+type TokenDigest = [u8; 32];
 
 /// The exchange of callers' tokens for those of one server.
 pub(crate) struct TokenExchange {
@@ -25,7 +25,7 @@ pub(crate) struct TokenExchange {
     resource: String,
     scopes: Vec<String>,
     /// Exchanged tokens by the SHA-256 of the caller's, with the time until which they are used.
-    exchanged: Mutex<HashMap<Digest, (HeaderValue, Timestamp)>>,
+    exchanged: Mutex<HashMap<TokenDigest, (HeaderValue, Timestamp)>>,
 }
 
 impl fmt::Debug for TokenExchange {
@@ -65,7 +65,7 @@ impl TokenExchange {
                     .to_owned(),
             );
         }
-        let digest: Digest = Sha256::digest(token.as_bytes()).into();
+        let digest: TokenDigest = Sha256::digest(token.as_bytes()).into();
         let now = now();
         let known = self.exchanged().get(&digest).cloned();
         if let Some((value, _)) = known.filter(|(_, until)| now < *until) {
@@ -93,12 +93,12 @@ impl TokenExchange {
     /// Drops the token that was exchanged for a caller's, because the server no longer accepts it.
     pub(super) fn drop_for(&self, callers: &HeaderValue) {
         if let Some(token) = bearer(callers) {
-            let digest: Digest = Sha256::digest(token.as_bytes()).into();
+            let digest: TokenDigest = Sha256::digest(token.as_bytes()).into();
             self.exchanged().remove(&digest);
         }
     }
 
-    fn exchanged(&self) -> MutexGuard<'_, HashMap<Digest, (HeaderValue, Timestamp)>> {
+    fn exchanged(&self) -> MutexGuard<'_, HashMap<TokenDigest, (HeaderValue, Timestamp)>> {
         self.exchanged
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

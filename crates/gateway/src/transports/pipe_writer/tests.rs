@@ -84,7 +84,7 @@ fn a_full_pipe_holds_nobody_up_and_the_rest_follows() {
     while pipe.unwritten() > 0 {
         pipe.flush_waiting();
     }
-    let whole = [1, 2, 3].map(|id| (DeliveryId(id), Written::Whole));
+    let whole = [1, 2, 3].map(|id| (DeliveryId(id), WrittenPart::Whole));
     assert!(pipe.close_within(Duration::from_secs(60)).is_some());
     thread.join().unwrap();
     assert_eq!(pipe.take_reports(), whole);
@@ -223,7 +223,7 @@ fn a_pipe_is_closed_although_its_peer_reads_nothing() {
     pipe.push(b"third", Some(DeliveryId(3)));
     assert_eq!(pipe.close_within(Duration::from_millis(1)), None);
     thread.join().unwrap();
-    let told = [Written::Whole, Written::Part, Written::Nothing];
+    let told = [WrittenPart::Whole, WrittenPart::Part, WrittenPart::Nothing];
     let told: Vec<_> = (1..).map(DeliveryId).zip(told).collect();
     assert_eq!(pipe.take_reports(), told);
     assert_eq!((pipe.unwritten(), pipe.is_broken()), (0, true));
@@ -253,11 +253,28 @@ impl PipeEnd for Breaks {}
 fn what_became_of_each_answer_is_told_to_the_byte() {
     let [one, two, three] = [1, 2, 3].map(DeliveryId);
     for (takes, expected) in [
-        (0, [Written::Nothing; 3]),
-        (1, [Written::Part, Written::Nothing, Written::Nothing]),
-        (4, [Written::Whole, Written::Nothing, Written::Nothing]),
-        (11, [Written::Whole, Written::Part, Written::Nothing]),
-        (16, [Written::Whole; 3]),
+        (0, [WrittenPart::Nothing; 3]),
+        (
+            1,
+            [
+                WrittenPart::Part,
+                WrittenPart::Nothing,
+                WrittenPart::Nothing,
+            ],
+        ),
+        (
+            4,
+            [
+                WrittenPart::Whole,
+                WrittenPart::Nothing,
+                WrittenPart::Nothing,
+            ],
+        ),
+        (
+            11,
+            [WrittenPart::Whole, WrittenPart::Part, WrittenPart::Nothing],
+        ),
+        (16, [WrittenPart::Whole; 3]),
     ] {
         let pipe = PipeWriter::new(Box::new(Breaks(takes)));
         pipe.push(b"one", Some(one));

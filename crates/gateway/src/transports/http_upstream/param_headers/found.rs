@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::letters;
 
 /// The values that were found for each header: `None` for one that no header can repeat.
-pub(super) type Found = Vec<Vec<Option<String>>>;
+pub(super) type FoundValues = Vec<Vec<Option<String>>>;
 
 /// Returns the value at the end of each path; none for a path that does not exist, or in text that is not JSON.
 pub(super) fn at_paths<'p>(
@@ -26,14 +26,14 @@ pub(super) fn at_paths<'p>(
 
 /// Returns the values of all members that have these letters in their names, outside of lists. `by_letters` has the place
 /// of each in the result.
-pub(super) fn by_letters(arguments: &str, by_letters: &HashMap<String, usize>) -> Found {
+pub(super) fn by_letters(arguments: &str, by_letters: &HashMap<String, usize>) -> FoundValues {
     walked(arguments, &Search::Letters(by_letters), by_letters.len())
 }
 
-fn walked(arguments: &str, wanted: &Search<'_>, count: usize) -> Found {
+fn walked(arguments: &str, wanted: &Search<'_>, count: usize) -> FoundValues {
     let mut found = vec![Vec::new(); count];
     let mut text = serde_json::Deserializer::from_str(arguments);
-    let walk = Walk {
+    let walk = ValueWalk {
         wanted,
         exact: &[],
         found: &mut found,
@@ -77,14 +77,14 @@ impl Search<'_> {
 }
 
 /// The walk over one value.
-struct Walk<'w, 'p> {
+struct ValueWalk<'w, 'p> {
     wanted: &'w Search<'p>,
     /// The places of this value.
     exact: &'w [usize],
-    found: &'w mut Found,
+    found: &'w mut FoundValues,
 }
 
-impl Walk<'_, '_> {
+impl ValueWalk<'_, '_> {
     fn keep(&mut self, value: Option<&Value>) {
         for place in self.exact {
             self.found[*place].push(value.and_then(super::text_of));
@@ -108,7 +108,7 @@ impl Walk<'_, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ValueWalk<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
@@ -116,7 +116,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for ValueWalk<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
                 continue;
             };
             self.forget_below(&exact, &below);
-            members.next_value_seed(Walk {
+            members.next_value_seed(ValueWalk {
                 wanted: &below,
                 exact: &exact,
                 found: self.found,

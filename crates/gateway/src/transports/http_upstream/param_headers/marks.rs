@@ -36,8 +36,8 @@ impl Marks {
     /// Reads an input schema; `None` if it has no mark, or more or longer ones than are read.
     pub(super) fn of(schema: &RawValue) -> Option<Self> {
         let mut marks = Self::default();
-        let walk = Walk {
-            part: Part::Schema,
+        let walk = SchemaWalk {
+            part: MarkedPart::Schema,
             path: &mut Vec::new(),
             marks: &mut marks,
         };
@@ -76,7 +76,7 @@ impl Marks {
 
 /// The part of a schema that is read.
 #[derive(Clone, Copy)]
-enum Part {
+enum MarkedPart {
     /// The schema of one value.
     Schema,
     /// The members of an object, by name.
@@ -84,16 +84,16 @@ enum Part {
 }
 
 /// Reads a part of a schema without keeping it.
-struct Walk<'w, 'de> {
-    part: Part,
+struct SchemaWalk<'w, 'de> {
+    part: MarkedPart,
     path: &'w mut Vec<Cow<'de, str>>,
     marks: &'w mut Marks,
 }
 
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct SchemaKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for SchemaWalk<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, part: D) -> Result<(), D::Error> {
@@ -101,7 +101,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, 'de> {
+impl<'de> Visitor<'de> for SchemaWalk<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,25 +110,25 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let Self { part, path, marks } = self;
-        while let Some(Key(key)) = members.next_key()? {
+        while let Some(SchemaKey(key)) = members.next_key()? {
             match (part, &*key) {
-                (Part::Properties, _) => {
+                (MarkedPart::Properties, _) => {
                     path.push(key);
-                    let part = Part::Schema;
-                    members.next_value_seed(Walk { part, path, marks })?;
+                    let part = MarkedPart::Schema;
+                    members.next_value_seed(SchemaWalk { part, path, marks })?;
                     path.pop();
                 }
-                (Part::Schema, "properties") => {
-                    let part = Part::Properties;
-                    members.next_value_seed(Walk { part, path, marks })?;
+                (MarkedPart::Schema, "properties") => {
+                    let part = MarkedPart::Properties;
+                    members.next_value_seed(SchemaWalk { part, path, marks })?;
                 }
-                (Part::Schema, MARK) if !path.is_empty() => {
+                (MarkedPart::Schema, MARK) if !path.is_empty() => {
                     let header = members::text(members.next_value::<&RawValue>()?);
                     if header.is_some_and(|header| !marks.add(path, &header)) {
                         return Err(A::Error::custom("too many marks"));
                     }
                 }
-                (Part::Schema, _) => {
+                (MarkedPart::Schema, _) => {
                     members.next_value::<IgnoredAny>()?;
                 }
             }
