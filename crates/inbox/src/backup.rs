@@ -27,7 +27,7 @@ use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
 
 pub use self::manifest::{BackedUpFile, Manifest};
-pub use self::restore::{Ended, Restore, Restored, end_restored, restore};
+pub use self::restore::{EndedByRestore, Restore, Restored, end_restored, restore};
 use crate::direct_record::keys_of_database;
 use crate::login::table::EARLIER;
 use crate::state_folder::{RECORD_ADDRESS, StateFolder};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 
 pub use super::api::ON_COMMAND_LINE;
-use super::api::{self, Access};
+use super::api::{self, RequestAccess};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::{Details, Event};
@@ -39,7 +39,7 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError>
         record,
         questions,
         folder.clone(),
-        Access::Owner(None),
+        RequestAccess::Owner(None),
     ))
 }
 

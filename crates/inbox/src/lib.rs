@@ -57,7 +57,7 @@ use futures::future::BoxFuture;
 use mcp_elicit_forms::web::{self, ConnectionBounds, OpenedPage, QuestionId, Site};
 use tokio::net::TcpListener;
 
-use api::Access;
+use api::RequestAccess;
 use login::directory::Directory;
 use login::{Gate, LoginMode, Teams};
 use mcp_elicit_record::Record;
@@ -165,7 +165,7 @@ impl Inbox {
                 .layer(axum::middleware::from_fn_with_state(gate, login::identify)),
         };
         let app: Router = Router::new()
-            .nest("/api", api(Access::Token(Box::new(site.clone()))))
+            .nest("/api", api(RequestAccess::Token(Box::new(site.clone()))))
             .merge(pages)
             .merge(beside);
         tokio::spawn(web::serve(listener, app, BOUNDS, std::future::pending()));
@@ -181,7 +181,7 @@ impl Inbox {
             });
             folder.write_people_inbox(people.as_ref())?;
             #[cfg(unix)]
-            serve_commands(folder, api(Access::Owner(Some(site.address()))));
+            serve_commands(folder, api(RequestAccess::Owner(Some(site.address()))));
         }
         Ok(Self {
             site,

@@ -533,7 +533,7 @@ async fn a_command_is_told_that_the_rule_asks_people() {
         rig.record.clone(),
         questions,
         folder.clone(),
-        crate::api::Access::Owner(None),
+        crate::api::RequestAccess::Owner(None),
     );
     for body in [r#"{"action":"accept"}"#, r#"{"action":"decline"}"#] {
         let request = http::Request::post(format!("/questions/{}/answer", rig.id))
@@ -761,7 +761,7 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
     let hour = Duration::from_secs(60 * 60);
     let people = rules.people().clone();
     let log_in = |subject: &str, name: &str| {
-        let identity = crate::login::table::Identity {
+        let identity = crate::login::table::LoginIdentity {
             issuer: "proxy".to_owned(),
             subject: subject.to_owned(),
             name: name.to_owned(),
@@ -770,7 +770,7 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
             sid: None,
             auth_at: None,
         };
-        let admission = crate::login::table::Admission {
+        let admission = crate::login::table::LoginAdmission {
             people: &people,
             allow: &[],
             lifetimes: Lifetimes {

@@ -29,7 +29,7 @@ use super::list_turns::ListTurns;
 use super::login::RuleCheck;
 use super::login::directory::{Directory, DirectoryNow, Sight};
 use super::team_view;
-use super::viewer::Viewer;
+use super::viewer::InboxViewer;
 
 mod row_parts;
 
@@ -75,7 +75,7 @@ const MOST_CALLED: usize = 20;
 pub struct RecordQuestionStore {
     record: Arc<Record>,
     /// The people, if several log in.
-    people: Option<People>,
+    people: Option<InboxPeople>,
     /// The keys of callers, which are shown by their names.
     key_names: Option<Arc<ApiTokens>>,
     /// The check that the rule of a question is unchanged, if there are rules.
@@ -84,12 +84,12 @@ pub struct RecordQuestionStore {
 }
 
 /// The people of an inbox, and their drafts.
-struct People {
+struct InboxPeople {
     directory: Arc<Directory>,
     drafts: Mutex<Drafts>,
 }
 
-impl People {
+impl InboxPeople {
     /// Returns the drafts; a panic elsewhere cannot have left them inconsistent in a way that matters.
     fn drafts(&self) -> MutexGuard<'_, Drafts> {
         self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -97,8 +97,8 @@ impl People {
 }
 
 /// A list's reader, and the selection of its rows.
-struct Reader<'v> {
-    viewer: &'v Viewer,
+struct ListReader<'v> {
+    viewer: &'v InboxViewer,
     /// The people and roles, if several log in.
     now: Option<DirectoryNow>,
     keys: Option<ListKeys>,
@@ -107,7 +107,7 @@ struct Reader<'v> {
     matching: Matching,
 }
 
-impl Reader<'_> {
+impl ListReader<'_> {
     /// Returns `true` if the row is in the view.
     fn is_in_view(&self, now: &DirectoryNow, row: &Row) -> bool {
         let people = now.of(row);
@@ -178,7 +178,7 @@ impl RecordQuestionStore {
     #[must_use]
     pub fn for_people(self, directory: Arc<Directory>) -> Self {
         Self {
-            people: Some(People {
+            people: Some(InboxPeople {
                 directory,
                 drafts: Mutex::default(),
             }),
@@ -192,13 +192,13 @@ impl RecordQuestionStore {
     }
 
     /// Returns the part of the row that the viewer may see.
-    pub fn sight(&self, viewer: &Viewer, row: &Row) -> Sight {
+    pub fn sight(&self, viewer: &InboxViewer, row: &Row) -> Sight {
         self.people_now()
             .map_or(Sight::Whole, |now| now.of(row).sight(viewer, row))
     }
 
     /// Returns `true` if the viewer may act on the question, according to roles.
-    pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
+    pub fn may_act(&self, viewer: &InboxViewer, row: &Row) -> bool {
         self.people_now()
             .is_none_or(|now| now.of(row).may_act(viewer, row))
     }
@@ -206,7 +206,7 @@ impl RecordQuestionStore {
     /// Returns the row, if the viewer may see any of it.
     async fn row(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
     ) -> Result<Option<(Row, Sight)>, QuestionStoreError> {
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
@@ -245,7 +245,7 @@ impl RecordQuestionStore {
 
     /// Returns `true` if the words occur in what the viewer may see of a row that the store has found: it has looked in
     /// all of it.
-    pub(crate) fn shows_words(&self, viewer: &Viewer, row: &Row, text: &str) -> bool {
+    pub(crate) fn shows_words(&self, viewer: &InboxViewer, row: &Row, text: &str) -> bool {
         if text.is_empty() || self.sight(viewer, row) != Sight::Outline {
             return true;
         }
@@ -260,7 +260,7 @@ impl RecordQuestionStore {
     /// among the first [`MAX_COUNTED`] rows, they are found by them too.
     async fn first(
         &self,
-        reader: &Reader<'_>,
+        reader: &ListReader<'_>,
         filter: Filter,
         most: usize,
     ) -> Result<(Vec<QuestionSummary>, bool), QuestionStoreError> {
@@ -301,7 +301,12 @@ impl RecordQuestionStore {
 
     /// Returns the summary of a row, if the reader may see it and the filter admits it. A search of the store has
     /// looked in its text, or it `is_new` to the search.
-    fn summary_for(&self, reader: &Reader<'_>, row: &Row, is_new: bool) -> Option<QuestionSummary> {
+    fn summary_for(
+        &self,
+        reader: &ListReader<'_>,
+        row: &Row,
+        is_new: bool,
+    ) -> Option<QuestionSummary> {
         let Some(now) = &reader.now else {
             return self.summary(row, None);
         };
@@ -322,7 +327,7 @@ impl RecordQuestionStore {
     /// Returns the waiting questions: all, or the half asked first and the half asked last.
     async fn pending(
         &self,
-        reader: &Reader<'_>,
+        reader: &ListReader<'_>,
         most: usize,
     ) -> Result<Vec<QuestionSummary>, QuestionStoreError> {
         if most == 0 {
@@ -346,7 +351,7 @@ impl RecordQuestionStore {
     /// the first are counted.
     async fn count_for(
         &self,
-        reader: &Reader<'_>,
+        reader: &ListReader<'_>,
         now: &DirectoryNow,
         list: &mut QuestionList,
     ) -> Result<(), QuestionStoreError> {
@@ -542,7 +547,7 @@ impl RecordQuestionStore {
     }
 
     /// Returns the viewer's draft.
-    fn draft(&self, viewer: &Viewer, id: &str) -> Option<Draft> {
+    fn draft(&self, viewer: &InboxViewer, id: &str) -> Option<Draft> {
         match (&self.people, viewer.person()) {
             (Some(people), Some(person)) => people.drafts().get(id, &person.person),
             _ => self.record.draft(id),
@@ -571,16 +576,16 @@ fn fault(fault: RecordError) -> QuestionStoreError {
 }
 
 impl QuestionStore for RecordQuestionStore {
-    type Viewer = Viewer;
+    type Viewer = InboxViewer;
 
     async fn list(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         filter: &ListFilter,
     ) -> Result<QuestionList, QuestionStoreError> {
         let _turn = self.turns.take(viewer.by().into()).await;
         let now = self.people_now();
-        let reader = Reader {
+        let reader = ListReader {
             viewer,
             keys: now.as_ref().and_then(|now| now.list_keys(viewer)),
             now,
@@ -607,7 +612,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn find(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
     ) -> Result<Option<StoredQuestion>, QuestionStoreError> {
         let row = self.record.find(id.as_str()).await.map_err(fault)?;
@@ -653,7 +658,7 @@ impl QuestionStore for RecordQuestionStore {
         Ok(row.and_then(|row| waiting_note(&self.record, &row, self.changed_rule(&row))))
     }
 
-    async fn shown(&self, viewer: &Viewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
+    async fn shown(&self, viewer: &InboxViewer, id: &QuestionId) -> Result<(), QuestionStoreError> {
         match self.row(viewer, id).await? {
             Some((row, Sight::Question | Sight::Whole)) if self.may_act(viewer, &row) => {}
             _ => return Ok(()),
@@ -671,7 +676,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn keep(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
         draft: Draft,
     ) -> Result<DraftResult, QuestionStoreError> {
@@ -706,7 +711,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn submit(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
         outcome: Outcome,
         version: u32,
@@ -717,7 +722,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn submit_with_reason(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
         outcome: Outcome,
         version: u32,
@@ -778,7 +783,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn team(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
     ) -> Result<Option<TeamView>, QuestionStoreError> {
         let (Some(now), Some((row, _))) = (self.people_now(), self.row(viewer, id).await?) else {
@@ -791,7 +796,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn act(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
         act: MemberAct,
     ) -> Result<TeamResult, QuestionStoreError> {
@@ -805,7 +810,7 @@ impl QuestionStore for RecordQuestionStore {
 
     async fn refuse(
         &self,
-        viewer: &Viewer,
+        viewer: &InboxViewer,
         id: &QuestionId,
         act: &str,
     ) -> Result<Option<String>, QuestionStoreError> {

@@ -15,7 +15,7 @@ use axum::Router;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::api::{self, Access};
+use super::api::{self, RequestAccess};
 use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 
@@ -37,7 +37,12 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     ));
     let id = raised(&record, Vec::new()).await?;
     let questions = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
-    let router = api::router(record, questions, folder.clone(), Access::Owner(None));
+    let router = api::router(
+        record,
+        questions,
+        folder.clone(),
+        RequestAccess::Owner(None),
+    );
     Ok((router, id))
 }
 

@@ -36,7 +36,7 @@ pub(crate) trait SharedValue: Clone + Serialize + DeserializeOwned {
 /// A value in a store. A change by another process is seen at the next read.
 pub(crate) struct SharedTable<T> {
     store: Arc<dyn SharedRowStore>,
-    known: Mutex<Known<T>>,
+    known: Mutex<KnownValue<T>>,
 }
 
 impl<T> fmt::Debug for SharedTable<T> {
@@ -49,14 +49,14 @@ impl<T> fmt::Debug for SharedTable<T> {
 }
 
 /// The value as last read or changed here, and its rows.
-struct Known<T> {
+struct KnownValue<T> {
     version: u64,
     /// `None` if there is none, or the rows have no such value.
     value: Option<Arc<T>>,
     rows: HashMap<RowKey, String>,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for KnownValue<T> {
     fn default() -> Self {
         Self {
             version: 0,
@@ -66,7 +66,7 @@ impl<T> Default for Known<T> {
     }
 }
 
-impl<T: SharedValue> Known<T> {
+impl<T: SharedValue> KnownValue<T> {
     fn read(version: u64, rows: Vec<SharedRow>) -> Self {
         let value = T::ENTITY.compose(&rows);
         let value: Option<T> = value.and_then(|value| serde_json::from_value(value).ok());
@@ -130,7 +130,7 @@ impl<T: SharedValue> SharedTable<T> {
         let version = self.store.version(T::ENTITY).map_err(into_io)?;
         if version != known.version {
             let (version, rows) = self.store.rows(T::ENTITY).map_err(into_io)?;
-            *known = Known::read(version, rows);
+            *known = KnownValue::read(version, rows);
         }
         known.checked()
     }
@@ -158,7 +158,7 @@ impl<T: SharedValue> SharedTable<T> {
             .store
             .change(T::ENTITY, known.version, &mut |version, rows| {
                 if let Some(rows) = rows {
-                    *known = Known::read(version, rows);
+                    *known = KnownValue::read(version, rows);
                 }
                 let result = change.take().map(|change| changed(&known, change));
                 let (changes, done) = match result? {
@@ -173,7 +173,7 @@ impl<T: SharedValue> SharedTable<T> {
             });
         let version = version.map_err(into_io)?;
         if let Some(next) = next {
-            *known = Known { version, ..next };
+            *known = KnownValue { version, ..next };
         }
         outcome.unwrap_or_else(|| Err(io::Error::other("the change was not made").into()))
     }
@@ -181,9 +181,9 @@ impl<T: SharedValue> SharedTable<T> {
 
 /// Applies a change to a value.
 fn changed<T: SharedValue, R, E: From<io::Error>>(
-    known: &Known<T>,
+    known: &KnownValue<T>,
     change: impl FnOnce(&mut T) -> Result<R, E>,
-) -> Result<(Known<T>, RowChanges, R), E> {
+) -> Result<(KnownValue<T>, RowChanges, R), E> {
     let mut value = match known.checked()? {
         Some(value) => T::clone(&value),
         None => T::fresh()?,

@@ -73,7 +73,7 @@ pub struct InboxLock {
 
 /// The answers that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum RequiredPresence {
     /// Answers of pages, commands and programs.
     Any,
     /// Answers of pages only.
@@ -418,24 +418,24 @@ impl StateFolder {
     }
 
     /// Returns the answers that count, as last set; any by default.
-    pub fn presence(&self) -> io::Result<Presence> {
+    pub fn presence(&self) -> io::Result<RequiredPresence> {
         match state_file::read_text(&self.path.join("inbox.presence")) {
-            Ok(text) if text.trim() == "page" => Ok(Presence::Page),
-            Ok(text) if text.trim() == "any" => Ok(Presence::Any),
+            Ok(text) if text.trim() == "page" => Ok(RequiredPresence::Page),
+            Ok(text) if text.trim() == "any" => Ok(RequiredPresence::Any),
             Ok(_) => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "inbox.presence is neither `page` nor `any`",
             )),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Presence::Any),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(RequiredPresence::Any),
             Err(error) => Err(error),
         }
     }
 
     /// Sets the answers that count, for every gateway and command of this folder from now on.
-    pub fn set_presence(&self, presence: Presence) -> io::Result<()> {
+    pub fn set_presence(&self, presence: RequiredPresence) -> io::Result<()> {
         let word: &[u8] = match presence {
-            Presence::Any => b"any\n",
-            Presence::Page => b"page\n",
+            RequiredPresence::Any => b"any\n",
+            RequiredPresence::Page => b"page\n",
         };
         state_file::replace(&self.path.join("inbox.presence"), word)
     }
@@ -599,11 +599,11 @@ mod tests {
     fn presence_is_what_was_set_last() {
         let folder = tempfile::tempdir().unwrap();
         let state = StateFolder::at(folder.path());
-        assert_eq!(state.presence().unwrap(), Presence::Any);
-        state.set_presence(Presence::Page).unwrap();
-        assert_eq!(state.presence().unwrap(), Presence::Page);
-        state.set_presence(Presence::Any).unwrap();
-        assert_eq!(state.presence().unwrap(), Presence::Any);
+        assert_eq!(state.presence().unwrap(), RequiredPresence::Any);
+        state.set_presence(RequiredPresence::Page).unwrap();
+        assert_eq!(state.presence().unwrap(), RequiredPresence::Page);
+        state.set_presence(RequiredPresence::Any).unwrap();
+        assert_eq!(state.presence().unwrap(), RequiredPresence::Any);
         fs::write(folder.path().join("inbox.presence"), "pag").unwrap();
         assert!(state.presence().is_err(), "never taken for `any`");
     }

@@ -29,7 +29,7 @@ use mcp_elicit_record::team::{
 use mcp_elicit_record::{Record, RecordError};
 
 use crate::login::directory::{DirectoryNow, Sight};
-use crate::viewer::Viewer;
+use crate::viewer::InboxViewer;
 
 /// The most people and groups offered for a delegation.
 const MOST_DELEGATES: usize = 200;
@@ -45,7 +45,7 @@ const MOST_NAMED: usize = 10;
 pub async fn team_view(
     record: &Record,
     now: &DirectoryNow,
-    viewer: &Viewer,
+    viewer: &InboxViewer,
     row: &Row,
 ) -> Result<Option<TeamView>, RecordError> {
     let people = now.of(row);
@@ -327,7 +327,7 @@ fn delegates(
 }
 
 /// Returns the reason why a question is no longer this viewer's; `None` if it is, or never was.
-pub fn why_no_longer(now: &DirectoryNow, viewer: &Viewer, row: &Row) -> Option<Denied> {
+pub fn why_no_longer(now: &DirectoryNow, viewer: &InboxViewer, row: &Row) -> Option<Denied> {
     let (team, person) = (row.team.as_deref()?, viewer.person()?);
     match team.quorum().admits(&person.person, &now.of(row)) {
         Err(Denied::LeftGroup) => Some(Denied::LeftGroup),
@@ -357,7 +357,7 @@ pub fn word_of(button: &str) -> Option<&'static str> {
 pub async fn submit(
     record: &Record,
     now: &DirectoryNow,
-    viewer: &Viewer,
+    viewer: &InboxViewer,
     row: &Row,
     outcome: &Outcome,
     version: u32,
@@ -403,7 +403,7 @@ pub async fn submit(
 pub async fn act(
     record: &Record,
     now: &DirectoryNow,
-    viewer: &Viewer,
+    viewer: &InboxViewer,
     row: &Row,
     pressed: &Pressed,
 ) -> Result<TeamResult, RecordError> {

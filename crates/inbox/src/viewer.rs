@@ -9,7 +9,7 @@ use mcp_elicit_record::audit::Actor;
 
 /// The person or program that views questions and acts on them.
 #[derive(Clone, Debug)]
-pub enum Viewer {
+pub enum InboxViewer {
     /// The owner of the state folder, by a login link or over its socket.
     Owner {
         /// The name under which actions are recorded.
@@ -67,7 +67,7 @@ impl fmt::Debug for SignedIn {
     }
 }
 
-impl Viewer {
+impl InboxViewer {
     /// Returns the viewer for the folder's owner, whose actions are recorded under this name.
     pub fn owner(by: &str) -> Self {
         Self::Owner { by: by.into() }
@@ -82,7 +82,7 @@ impl Viewer {
     }
 }
 
-impl web::Viewer for Viewer {
+impl web::Viewer for InboxViewer {
     fn from_link(by: String) -> Self {
         Self::Owner { by: by.into() }
     }

@@ -17,7 +17,7 @@ use mcp_elicit_gateway::config::{
     RestartSettings, SecretText, ServerTarget, UpstreamCredentials, UpstreamSignIn, bounds,
     is_origin, retention, unset_variables,
 };
-use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_inbox::state_folder::RequiredPresence;
 use mcp_elicit_record::state_file::warn_if_exposed;
 use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
@@ -338,7 +338,7 @@ enum PresenceArg {
     Page,
 }
 
-impl From<PresenceArg> for Presence {
+impl From<PresenceArg> for RequiredPresence {
     fn from(presence: PresenceArg) -> Self {
         match presence {
             PresenceArg::Any => Self::Any,
@@ -483,7 +483,10 @@ impl GatewayArgs {
             return Ok(Config {
                 state: self.state.or(config.state),
                 plain: self.plain,
-                presence: self.presence.map(Presence::from).or(config.presence),
+                presence: self
+                    .presence
+                    .map(RequiredPresence::from)
+                    .or(config.presence),
                 notify: config.notify && !self.no_notify,
                 peers,
                 ..config
@@ -561,7 +564,7 @@ impl GatewayArgs {
             inbox,
             inbox_may_move: self.inbox.is_none(),
             login: None,
-            presence: self.presence.map(Presence::from),
+            presence: self.presence.map(RequiredPresence::from),
             notify: !self.no_notify,
             open_login: None,
             state: self.state,

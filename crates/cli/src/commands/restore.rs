@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mcp_elicit_inbox::backup::{self, BackupError, Ended, Restore};
+use mcp_elicit_inbox::backup::{self, BackupError, EndedByRestore, Restore};
 use mcp_elicit_record::clock;
 
 use super::backup::{failed, in_words, warn_of_unreadable};
@@ -77,7 +77,7 @@ async fn restore(args: RestoreArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns a line for each kind of contents that was ended.
-pub(super) fn in_lines(ended: Ended) -> Vec<String> {
+pub(super) fn in_lines(ended: EndedByRestore) -> Vec<String> {
     let counts = [
         (
             ended.contents.answers,

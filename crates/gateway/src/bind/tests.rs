@@ -1,6 +1,6 @@
 use mcp_elicit_core::view::sanitize;
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_inbox::login::table::{Admission as LoginAdmission, Identity, Lifetimes};
+use mcp_elicit_inbox::login::table::{Lifetimes, LoginAdmission, LoginIdentity};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::grants::ApprovalGrant;
 use mcp_elicit_record::store::Memory;
@@ -373,7 +373,7 @@ fn who_has_the_mailbox_of_a_person_bound_to_another_subject_is_not_that_person_a
     let is_nobody_with_adas_mail = (String::new(), String::new(), true);
     // No login is known, so the mailbox identifies the person.
     assert_eq!(calling(LOGS_IN, "s-1", "ada@example.com"), is_ada);
-    let identity = Identity {
+    let identity = LoginIdentity {
         issuer: LOGS_IN.to_owned(),
         subject: "s-1".to_owned(),
         name: "Ada".to_owned(),

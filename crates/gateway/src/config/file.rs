@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
-use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_inbox::state_folder::RequiredPresence;
 use mcp_elicit_record::Retention;
 use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
@@ -126,7 +126,7 @@ enum FilePresence {
     Page,
 }
 
-impl From<FilePresence> for Presence {
+impl From<FilePresence> for RequiredPresence {
     fn from(presence: FilePresence) -> Self {
         match presence {
             FilePresence::Any => Self::Any,
@@ -475,7 +475,7 @@ impl Config {
             inbox,
             inbox_may_move: false,
             login,
-            presence: file.presence.map(Presence::from),
+            presence: file.presence.map(RequiredPresence::from),
             notify: file.notify.unwrap_or(true),
             open_login: None,
             state: file.state,
@@ -755,7 +755,7 @@ mod tests {
         let config = Config::parse(text).unwrap();
         assert_eq!(config.servers.len(), 2);
         assert!(config.in_memory && !config.notify);
-        assert_eq!(config.presence, Some(Presence::Page));
+        assert_eq!(config.presence, Some(RequiredPresence::Page));
         assert_eq!(config.retention.answers, Duration::from_secs(60));
         assert_eq!(config.retention.results, Duration::from_secs(15 * 60));
         let files = &config.servers[1];

@@ -44,7 +44,7 @@ pub use crate::transports::http_upstream::{HttpTarget, NoAddress, UpstreamSignIn
 pub use crate::transports::process::{Inherits, Program};
 use mcp_elicit_inbox::OpenLink;
 use mcp_elicit_inbox::login::LoginSettings;
-use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_inbox::state_folder::RequiredPresence;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::{Audience, RelaySettings};
@@ -98,7 +98,7 @@ pub struct Config {
     /// The login of people to the inbox; `None` if it is the folder owner's alone.
     pub login: Option<LoginSettings>,
     /// The answers that count from now on; `None` keeps the state folder's setting.
-    pub presence: Option<Presence>,
+    pub presence: Option<RequiredPresence>,
     /// `true` if the desktop is notified of questions.
     pub notify: bool,
     /// Opens a login link in the browser of this machine; `None` if this program does not.

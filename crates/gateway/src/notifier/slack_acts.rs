@@ -9,7 +9,7 @@ use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
 use mcp_elicit_inbox::team_view::sentence;
-use mcp_elicit_inbox::viewer::{SignedIn, Viewer};
+use mcp_elicit_inbox::viewer::{InboxViewer, SignedIn};
 use mcp_elicit_policy::Addressee;
 use mcp_elicit_policy::quorum::{ActingPerson, Denied, QuorumState};
 use mcp_elicit_record::audit;
@@ -268,8 +268,8 @@ impl Acts for SlackActs {
 }
 
 /// Returns a person in the file for the table of roles. Claims are those of the directory.
-fn viewer(person: &str) -> Viewer {
-    Viewer::Person(Arc::new(SignedIn {
+fn viewer(person: &str) -> InboxViewer {
+    InboxViewer::Person(Arc::new(SignedIn {
         person: person.to_owned(),
         name: person.to_owned(),
         mail: None,

@@ -11,7 +11,7 @@ use axum::Router;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::web::{self, ConnectionBounds};
 use mcp_elicit_inbox::login::directory::Directory;
-use mcp_elicit_inbox::login::table::{Admission, Identity, Lifetimes};
+use mcp_elicit_inbox::login::table::{Lifetimes, LoginAdmission, LoginIdentity};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::access::{AccessAction, AccessCell, ROLES, Role, TABLE};
 use mcp_elicit_policy::quorum::ActingPerson;
@@ -583,15 +583,15 @@ async fn a_claim_counts_in_slack_from_a_login_until_it_is_stale() {
     let ada = rig.click("UOPS1", "choose:0", &value).await;
     assert_eq!(ada, "This question is not addressed to you.");
     let log_in = |mail: &str, ago: Duration| {
-        let identity = Identity {
+        let identity = LoginIdentity {
             issuer: "https://id.example.com".to_owned(),
             subject: mail.to_owned(),
             name: mail.to_owned(),
             mail: Some(mail.to_owned()),
             claims: vec!["ops".to_owned()],
-            ..Identity::default()
+            ..LoginIdentity::default()
         };
-        let admission = Admission {
+        let admission = LoginAdmission {
             people: rules.people(),
             allow: &[],
             lifetimes: Lifetimes {

@@ -9,9 +9,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, NewQuestion};
 use mcp_elicit_core::wire::ElicitRequest;
 use mcp_elicit_inbox::login::directory::Directory;
-use mcp_elicit_inbox::login::table::{
-    Admission as LoginAdmission, Identity as LoginIdentity, Lifetimes,
-};
+use mcp_elicit_inbox::login::table::{Lifetimes, LoginAdmission, LoginIdentity};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_policy::identity::Identity;
 use mcp_elicit_policy::quorum::{ActingPerson, Membership};

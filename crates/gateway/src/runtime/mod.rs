@@ -53,7 +53,7 @@ use crate::session::SessionContext;
 use crate::traces::Traces;
 use mcp_elicit_inbox::login::{LoginMode, LoginSettings};
 use mcp_elicit_inbox::seen_audit::{SeenAudit, SeenCheck};
-use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
+use mcp_elicit_inbox::state_folder::{RequiredPresence, StateFolder};
 use mcp_elicit_record::store::{Memory, RecordStore, RecordStoreError, Sqlite};
 use mcp_elicit_record::{LockFile, OwnKeys, Record, SessionIdentity, clock};
 use mcp_elicit_relay::Audience;
@@ -425,7 +425,7 @@ fn apply_presence(config: &mut Config, folder: &Folder) -> Result<(), StartError
         set.map_err(|source| folder.fault(source))?;
     }
     let presence = folder.state.presence();
-    if presence.map_err(|source| folder.fault(source))? == Presence::Any {
+    if presence.map_err(|source| folder.fault(source))? == RequiredPresence::Any {
         return Ok(());
     }
     if config.inbox.is_none() {

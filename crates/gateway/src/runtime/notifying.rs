@@ -8,7 +8,7 @@ use mcp_elicit_channels::OpenError;
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_inbox::login::table::Logins;
 use mcp_elicit_inbox::login::{LoginSettings, PushOffer};
-use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_inbox::state_folder::RequiredPresence;
 use mcp_elicit_policy::Rules;
 use mcp_elicit_record::clock;
 
@@ -98,7 +98,7 @@ impl Runtime {
         }
         let state = folder.state.clone();
         let pages_only = move || match state.presence() {
-            Ok(presence) => presence == Presence::Page,
+            Ok(presence) => presence == RequiredPresence::Page,
             Err(error) => {
                 tracing::error!(%error, "who may answer cannot be read, so only pages may");
                 true

@@ -7,7 +7,7 @@ use mcp_elicit_record::store::{Filter, ListQuery, Matching, Page, Row};
 use mcp_elicit_record::{Record, RecordError};
 
 use super::model::WholeQuestion;
-use super::{Access, AppState, ON_COMMAND_LINE};
+use super::{ApiState, ON_COMMAND_LINE, RequestAccess};
 use crate::record_question_store::RecordQuestionStore;
 use crate::state_folder::StateFolder;
 
@@ -25,7 +25,7 @@ pub struct ExportSelection {
 
 /// An export in progress. Nothing counts as shown to a person.
 pub struct Export {
-    state: AppState,
+    state: ApiState,
     selection: ExportSelection,
     /// The list that is read now, and the question after which its next page starts; `None` at the end.
     next: Option<(Filter, Option<String>)>,
@@ -41,12 +41,12 @@ impl Export {
         let tokens = Arc::new(folder.api_tokens());
         let questions =
             RecordQuestionStore::new(Arc::clone(&record)).naming_keys(Arc::clone(&tokens));
-        let state = AppState {
+        let state = ApiState {
             record,
             questions: Arc::new(questions),
             tokens,
             state: folder,
-            access: Access::Owner(None),
+            access: RequestAccess::Owner(None),
             streams: super::EventStreams::default(),
         };
         Self {

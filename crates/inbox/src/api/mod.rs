@@ -43,8 +43,8 @@ use model::{
 use super::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 use super::login::directory::Sight;
 use super::record_question_store::{self, Readable, RecordQuestionStore};
-use super::state_folder::{Presence, StateFolder};
-use super::viewer::Viewer;
+use super::state_folder::{RequiredPresence, StateFolder};
+use super::viewer::InboxViewer;
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("../openapi.json");
@@ -61,7 +61,7 @@ pub const ON_COMMAND_LINE: &str = "on the command line";
 
 /// The access of a request, and the name under which its answer is recorded.
 #[derive(Clone)]
-pub enum Access {
+pub enum RequestAccess {
     /// Programs with the state folder's token, at the address of the site.
     Token(Box<Site>),
     /// Commands of the state folder's owner, checked by the system. Links of questions start with this address, if
@@ -69,7 +69,7 @@ pub enum Access {
     Owner(Option<String>),
 }
 
-impl Access {
+impl RequestAccess {
     /// Returns the responder, in words for a person.
     fn by(&self) -> &'static str {
         match self {
@@ -89,11 +89,11 @@ impl Access {
 }
 
 #[derive(Clone)]
-struct AppState {
+struct ApiState {
     record: Arc<Record>,
     questions: Arc<RecordQuestionStore>,
     state: StateFolder,
-    access: Access,
+    access: RequestAccess,
     tokens: Arc<ApiTokens>,
     streams: EventStreams,
 }
@@ -103,9 +103,9 @@ pub fn router(
     record: Arc<Record>,
     questions: Arc<RecordQuestionStore>,
     state: StateFolder,
-    access: Access,
+    access: RequestAccess,
 ) -> Router {
-    let state = AppState {
+    let state = ApiState {
         record,
         questions,
         tokens: Arc::new(state.api_tokens()),
@@ -140,9 +140,9 @@ async fn no_store(mut response: Response) -> Response {
 #[derive(Clone)]
 struct InboxToken(Arc<str>);
 
-async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Next) -> Response {
-    let Access::Token(site) = &state.access else {
-        let owner = Viewer::owner(state.access.by());
+async fn guard(State(state): State<ApiState>, mut request: HttpRequest, next: Next) -> Response {
+    let RequestAccess::Token(site) = &state.access else {
+        let owner = InboxViewer::owner(state.access.by());
         request.extensions_mut().insert(owner);
         return next.run(request).await;
     };
@@ -182,7 +182,7 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
     };
     if token.is_some_and(is_known) {
         let by = state.access.by().into();
-        let viewer = Viewer::Token { by, id: None };
+        let viewer = InboxViewer::Token { by, id: None };
         let own = token.unwrap_or_default().into();
         request.extensions_mut().insert(viewer);
         request.extensions_mut().insert(InboxToken(own));
@@ -200,7 +200,9 @@ async fn guard(State(state): State<AppState>, mut request: HttpRequest, next: Ne
         Some(Ok(token)) => {
             let by = format!("{}, token {}", state.access.by(), token.id).into();
             let id = Some(token.id.into());
-            request.extensions_mut().insert(Viewer::Token { by, id });
+            request
+                .extensions_mut()
+                .insert(InboxViewer::Token { by, id });
             next.run(request).await
         }
         Some(Err(rejection @ TokenRejection::Scope(scope))) => {
@@ -295,8 +297,8 @@ async fn openapi() -> Response {
 }
 
 async fn list(
-    State(state): State<AppState>,
-    Extension(viewer): Extension<Viewer>,
+    State(state): State<ApiState>,
+    Extension(viewer): Extension<InboxViewer>,
     query: Result<Query<ListRequest>, QueryRejection>,
 ) -> Response {
     let Ok(Query(query)) = query else {
@@ -361,8 +363,8 @@ async fn list(
 }
 
 async fn show(
-    State(state): State<AppState>,
-    Extension(viewer): Extension<Viewer>,
+    State(state): State<ApiState>,
+    Extension(viewer): Extension<InboxViewer>,
     method: Method,
     id: Result<Path<String>, PathRejection>,
 ) -> Response {
@@ -387,8 +389,8 @@ async fn show(
                 return broken(&fault);
             }
             let kept = match &viewer {
-                Viewer::Owner { by } => state.record.read_retained_call(&row, by).await,
-                Viewer::Person(_) | Viewer::Token { .. } => Ok(None),
+                InboxViewer::Owner { by } => state.record.read_retained_call(&row, by).await,
+                InboxViewer::Person(_) | InboxViewer::Token { .. } => Ok(None),
             };
             let whole = kept.and_then(|kept| state.whole(&row, kept.as_ref()));
             match whole {
@@ -476,8 +478,8 @@ impl<S: Send + Sync> FromRequest<S> for AnswerBody {
 }
 
 async fn answer(
-    State(state): State<AppState>,
-    Extension(viewer): Extension<Viewer>,
+    State(state): State<ApiState>,
+    Extension(viewer): Extension<InboxViewer>,
     token: Option<Extension<InboxToken>>,
     id: Result<Path<String>, PathRejection>,
     answer: Result<AnswerBody, AnswerRejection>,
@@ -596,7 +598,7 @@ struct AuditQuery {
 
 /// Returns the links of the audit, in order.
 async fn audit(
-    State(state): State<AppState>,
+    State(state): State<ApiState>,
     query: Result<Query<AuditQuery>, QueryRejection>,
 ) -> Response {
     let query = query.ok().map(|Query(query)| query);
@@ -627,8 +629,8 @@ async fn audit(
 
 /// Sends one event for each change, and one at the start.
 async fn events(
-    State(state): State<AppState>,
-    Extension(viewer): Extension<Viewer>,
+    State(state): State<ApiState>,
+    Extension(viewer): Extension<InboxViewer>,
     token: Option<Extension<InboxToken>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = state.record.changes();
@@ -653,12 +655,14 @@ async fn events(
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 
-impl AppState {
+impl ApiState {
     /// Returns `true` unless the viewer's token was revoked or has expired since the request arrived.
-    fn still_permits(&self, viewer: &Viewer, scope: Scope) -> bool {
+    fn still_permits(&self, viewer: &InboxViewer, scope: Scope) -> bool {
         match viewer {
-            Viewer::Token { id: Some(id), .. } => self.tokens.is_valid(id, scope, now()),
-            Viewer::Token { id: None, .. } | Viewer::Owner { .. } | Viewer::Person(_) => true,
+            InboxViewer::Token { id: Some(id), .. } => self.tokens.is_valid(id, scope, now()),
+            InboxViewer::Token { id: None, .. }
+            | InboxViewer::Owner { .. }
+            | InboxViewer::Person(_) => true,
         }
     }
 
@@ -673,8 +677,8 @@ impl AppState {
     /// Returns the refusal of any answer, if only pages may answer.
     fn refuses_answers(&self) -> Option<Response> {
         match self.state.presence() {
-            Ok(Presence::Any) => None,
-            Ok(Presence::Page) => Some(problem(
+            Ok(RequiredPresence::Any) => None,
+            Ok(RequiredPresence::Page) => Some(problem(
                 StatusCode::FORBIDDEN,
                 "pages-only",
                 "here only a person at a page of the inbox may answer",
@@ -730,7 +734,7 @@ impl AppState {
     }
 
     /// Returns the listed summary of a question for this viewer; `None` if they may not know of it.
-    fn summary_for(&self, viewer: &Viewer, row: &Row) -> Option<ListedQuestion> {
+    fn summary_for(&self, viewer: &InboxViewer, row: &Row) -> Option<ListedQuestion> {
         match self.questions.sight(viewer, row) {
             Sight::Nothing => None,
             Sight::Outline => Some(self.outline(row)),

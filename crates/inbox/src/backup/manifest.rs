@@ -45,7 +45,7 @@ pub struct Manifest {
 
 /// The part of a list that tells its format; the rest may be different in a newer one.
 #[derive(Deserialize)]
-struct Head {
+struct ManifestHead {
     format: u32,
     #[serde(default)]
     version: String,
@@ -83,7 +83,7 @@ impl Manifest {
                 io::ErrorKind::FileTooLarge => damaged("is too long"),
                 _ => BackupError::file(&path)(error),
             })?;
-        let head: Head =
+        let head: ManifestHead =
             serde_json::from_slice(&text).map_err(|_| damaged("is not the list of a backup"))?;
         if head.format > FORMAT {
             let version: String = head.version.chars().take(40).collect();

@@ -32,12 +32,12 @@ pub struct Restored {
     /// The backup.
     pub backup: CheckedBackup,
     /// Everything that was ended.
-    pub ended: Ended,
+    pub ended: EndedByRestore,
 }
 
 /// Everything of a restored record that was ended, because it could take effect a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedByRestore {
     /// The questions, results and approvals.
     pub contents: EndedAtRestore,
     /// The number of sessions of people.
@@ -86,7 +86,7 @@ pub async fn restore(
     let state = StateFolder::at(unfinished.path());
     let mut restored = Restored {
         backup: checked,
-        ended: Ended::default(),
+        ended: EndedByRestore::default(),
     };
     // What an earlier version had in files is moved into the record before it is opened below.
     restored.ended = end_in_tables(&state, settings, clock())?;
@@ -117,13 +117,13 @@ pub async fn end_restored(
     folder: &StateFolder,
     settings: Restore,
     clock: fn() -> Timestamp,
-) -> Result<Option<Ended>, BackupError> {
+) -> Result<Option<EndedByRestore>, BackupError> {
     let record = opened_alone(folder, clock).await?;
     let mut ended = end_in_tables(folder, settings, clock())?;
     ended.contents = record.end_restored().await?;
-    let has_ended_nothing = Ended {
+    let has_ended_nothing = EndedByRestore {
         tokens: ended.tokens,
-        ..Ended::default()
+        ..EndedByRestore::default()
     } == ended;
     let is_said = has_ended_nothing && is_last_restored(record.store()).await?;
     if !is_said {
@@ -187,14 +187,14 @@ fn end_in_tables(
     state: &StateFolder,
     settings: Restore,
     now: Timestamp,
-) -> Result<Ended, BackupError> {
+) -> Result<EndedByRestore, BackupError> {
     let sessions = state.logins().end(|_| true);
     let sessions = sessions.map_err(BackupError::file(state.path()))?.sessions;
     let renewed = state.sessions().begin_anew();
     renewed.map_err(BackupError::file(state.path()))?;
-    let mut ended = Ended {
+    let mut ended = EndedByRestore {
         sessions: sessions.len(),
-        ..Ended::default()
+        ..EndedByRestore::default()
     };
     let tokens = state.api_tokens();
     for token in tokens.list()? {
@@ -233,8 +233,8 @@ async fn end_in_record(
 }
 
 /// Adds the event of a restore to the audit.
-async fn note(record: &Record, from: &str, ended: Ended) -> Result<(), BackupError> {
-    let Ended {
+async fn note(record: &Record, from: &str, ended: EndedByRestore) -> Result<(), BackupError> {
+    let EndedByRestore {
         contents,
         sessions,
         revoked,

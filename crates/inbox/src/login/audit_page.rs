@@ -27,7 +27,7 @@ use crate::api_tokens::ApiTokens;
 use crate::audit_selection::{
     AuditSelection, call_in_words, details_in_words, name_key, outcome_in_words,
 };
-use crate::viewer::{SignedIn, Viewer};
+use crate::viewer::{InboxViewer, SignedIn};
 
 /// The most events on a page.
 const EVENTS: usize = 100;
@@ -39,7 +39,7 @@ const READ_AT_ONCE: u64 = 1_000;
 /// The query of the page.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AuditQuery {
+pub(super) struct AuditPageQuery {
     /// Only events with smaller numbers.
     before: Option<u64>,
     view: String,
@@ -60,7 +60,7 @@ pub(super) struct ExportQuery {
     format: String,
 }
 
-impl AuditQuery {
+impl AuditPageQuery {
     fn selection(&self) -> AuditSelection {
         AuditSelection {
             event: self.event.clone(),
@@ -109,7 +109,7 @@ impl AuditQuery {
 }
 
 /// Returns the reader, or the response to one who may not read the audit.
-fn reader<'v>(gate: &Gate, viewer: Option<&'v Viewer>) -> Result<&'v SignedIn, Box<Response>> {
+fn reader<'v>(gate: &Gate, viewer: Option<&'v InboxViewer>) -> Result<&'v SignedIn, Box<Response>> {
     let Some(viewer) = viewer else {
         let login = format!("{}/login?next=/audit", gate.site.outer_path());
         return Err(Box::new(go(&login)));
@@ -139,8 +139,8 @@ fn reader<'v>(gate: &Gate, viewer: Option<&'v Viewer>) -> Result<&'v SignedIn, B
 
 pub(super) async fn audit(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
-    query: Result<Query<AuditQuery>, QueryRejection>,
+    viewer: Option<Extension<InboxViewer>>,
+    query: Result<Query<AuditPageQuery>, QueryRejection>,
 ) -> Response {
     let viewer = viewer.map(|Extension(viewer)| viewer);
     let signed_in = match reader(&gate, viewer.as_ref()) {
@@ -189,7 +189,7 @@ fn nothing() -> AuditFilter {
 
 async fn rows(
     gate: &Gate,
-    query: &AuditQuery,
+    query: &AuditPageQuery,
     filter: &AuditFilter,
     keys: Option<&ApiTokens>,
 ) -> Result<(AuditRows, Option<u64>), mcp_elicit_record::store::RecordStoreError> {
@@ -204,7 +204,7 @@ async fn rows(
     Ok((AuditRows::Questions(lines.collect()), page.older))
 }
 
-fn filters(query: &AuditQuery, wrong_time: Option<String>) -> AuditFilters {
+fn filters(query: &AuditPageQuery, wrong_time: Option<String>) -> AuditFilters {
     let choice = |value: &str, label: &str, chosen: &str| AuditChoice {
         value: value.to_owned(),
         label: label.to_owned(),
@@ -285,9 +285,9 @@ fn question(found: &AuditedQuestion, keys: Option<&ApiTokens>) -> AuditQuestion 
 /// read, the oldest event first.
 pub(super) async fn export(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     format: Result<Query<ExportQuery>, QueryRejection>,
-    query: Result<Query<AuditQuery>, QueryRejection>,
+    query: Result<Query<AuditPageQuery>, QueryRejection>,
 ) -> Response {
     let viewer = viewer.map(|Extension(viewer)| viewer);
     if let Err(response) = reader(&gate, viewer.as_ref()) {
@@ -324,7 +324,7 @@ pub(super) async fn export(
     };
     let head = is_csv.then(|| Bytes::from_static(audit::CSV_HEADER.as_bytes()));
     let parts = stream::unfold(
-        Export {
+        PageExport {
             gate,
             filter,
             is_csv,
@@ -332,7 +332,7 @@ pub(super) async fn export(
             end,
             head,
         },
-        Export::next,
+        PageExport::next,
     );
     let headers = [
         (CONTENT_TYPE, media_type.to_owned()),
@@ -345,7 +345,7 @@ pub(super) async fn export(
 }
 
 /// An export in progress.
-struct Export {
+struct PageExport {
     gate: Arc<Gate>,
     filter: AuditFilter,
     is_csv: bool,
@@ -356,7 +356,7 @@ struct Export {
     head: Option<Bytes>,
 }
 
-impl Export {
+impl PageExport {
     async fn next(mut self) -> Option<(Result<Bytes, std::io::Error>, Self)> {
         if let Some(head) = self.head.take() {
             return Some((Ok(head), self));

@@ -23,7 +23,7 @@ use unicode_security::skeleton;
 use super::RulesNow;
 use super::table::{LoginTable, Logins, unnamed};
 use crate::api_tokens::ApiTokens;
-use crate::viewer::Viewer;
+use crate::viewer::InboxViewer;
 
 /// People, groups and roles, evaluated at each action.
 pub struct Directory {
@@ -266,14 +266,14 @@ impl DirectoryNow {
     }
 
     /// Returns the viewer's role, independent of any question.
-    pub fn role(&self, viewer: &Viewer) -> Standing {
+    pub fn role(&self, viewer: &InboxViewer) -> Standing {
         match viewer {
-            Viewer::Owner { .. } => Standing {
+            InboxViewer::Owner { .. } => Standing {
                 is_admin: true,
                 ..Standing::NONE
             },
-            Viewer::Token { .. } => Standing::NONE,
-            Viewer::Person(signed_in) => Standing {
+            InboxViewer::Token { .. } => Standing::NONE,
+            InboxViewer::Person(signed_in) => Standing {
                 is_answerer: true,
                 is_auditor: self.is_one_of(&self.rules.people().auditors, &signed_in.person),
                 is_admin: self.is_admin(&signed_in.person),
@@ -283,8 +283,8 @@ impl DirectoryNow {
     }
 
     /// Returns the keys under which the viewer's questions are listed; `None` for viewers who see all.
-    pub fn list_keys(&self, viewer: &Viewer) -> Option<ListKeys> {
-        let Viewer::Person(signed_in) = viewer else {
+    pub fn list_keys(&self, viewer: &InboxViewer) -> Option<ListKeys> {
+        let InboxViewer::Person(signed_in) = viewer else {
             return None;
         };
         if access::may(self.role(viewer), AccessAction::ListAll).is_ok() {
@@ -415,9 +415,9 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns the viewer's relation to the question, for all pages and the API.
-    pub fn standing(&self, viewer: &Viewer, row: &Row) -> Standing {
+    pub fn standing(&self, viewer: &InboxViewer, row: &Row) -> Standing {
         let role = self.directory.role(viewer);
-        let Viewer::Person(signed_in) = viewer else {
+        let InboxViewer::Person(signed_in) = viewer else {
             return role;
         };
         let person = signed_in.person.as_str();
@@ -434,7 +434,7 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns the part of the question that the viewer may see.
-    pub fn sight(&self, viewer: &Viewer, row: &Row) -> Sight {
+    pub fn sight(&self, viewer: &InboxViewer, row: &Row) -> Sight {
         let standing = self.standing(viewer, row);
         // Questions without a rule belong to the folder's owner, and to programs with a token of the owner.
         if row.team.is_none() && viewer.person().is_none() {
@@ -453,7 +453,7 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns `true` if the viewer may act on the question, according to roles.
-    pub fn may_act(&self, viewer: &Viewer, row: &Row) -> bool {
+    pub fn may_act(&self, viewer: &InboxViewer, row: &Row) -> bool {
         if row.team.is_none() && viewer.person().is_none() {
             return true;
         }
@@ -461,7 +461,7 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns `true` if an action of the viewer is missing: they may act under the rule, and have not confirmed yet.
-    pub fn is_waiting_for(&self, viewer: &Viewer, row: &Row) -> bool {
+    pub fn is_waiting_for(&self, viewer: &InboxViewer, row: &Row) -> bool {
         let is_missing = match (viewer.person(), row.team.as_ref()) {
             (Some(signed_in), Some(team)) => {
                 let (person, quorum) = (&signed_in.person, team.quorum());
@@ -487,7 +487,7 @@ impl QuestionPeople<'_> {
     }
 
     /// Returns the actor of an action by this viewer; `None` for a viewer who is not a person.
-    pub fn actor<'v>(&self, viewer: &'v Viewer) -> Option<ActingPerson<'v>> {
+    pub fn actor<'v>(&self, viewer: &'v InboxViewer) -> Option<ActingPerson<'v>> {
         let signed_in = viewer.person()?;
         let now = self.directory.now.as_millis();
         let age = |at: Timestamp| now.checked_sub(at.as_millis());

@@ -16,7 +16,7 @@ use super::directory::DirectoryNow;
 use super::pages::{FORMS, FormBody, go, posted_form, value_of};
 use super::request_session::Gate;
 use crate::team_view;
-use crate::viewer::Viewer;
+use crate::viewer::InboxViewer;
 
 /// The most approvals on the page.
 const MOST: usize = 200;
@@ -24,7 +24,7 @@ const MOST: usize = 200;
 /// Shows the approvals that the reader may see.
 pub(super) async fn grants(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let Some(Extension(viewer)) = viewer else {
@@ -51,7 +51,7 @@ pub(super) async fn grants(
 /// Ends an approval.
 pub(super) async fn end(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     FormBody(body): FormBody,
 ) -> Response {
@@ -89,7 +89,7 @@ pub(super) async fn end(
 async fn visible(
     gate: &Gate,
     people: &DirectoryNow,
-    viewer: &Viewer,
+    viewer: &InboxViewer,
 ) -> Result<Vec<(ApprovalGrant, GrantLine)>, RecordError> {
     let mut all = gate.record.grants().await?;
     all.sort_by_key(|grant| grant.until);

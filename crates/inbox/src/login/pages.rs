@@ -21,7 +21,7 @@ use super::LoginMode;
 use super::request_session::Gate;
 use super::table::LoginSession;
 use super::table::devices::{self, Device, DeviceError, DeviceKeys, DeviceRefused};
-use crate::viewer::{SignedIn, Viewer};
+use crate::viewer::{InboxViewer, SignedIn};
 
 /// The longest subscription of a browser, in bytes.
 const LONGEST_SUBSCRIPTION: usize = 8 * 1024;
@@ -46,7 +46,7 @@ pub(super) fn after_login(gate: &Gate, next: &str) -> String {
 /// Completes a login where the browser sends the cookie of its registered device, which it does not outside.
 async fn arrived(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
@@ -177,7 +177,7 @@ pub(super) fn value_of(text: &str, name: &str) -> Option<String> {
 
 async fn login(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
@@ -236,7 +236,7 @@ impl PostError {
 /// have ended meanwhile. [`check_token`] comes next.
 fn poster(
     gate: &Gate,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: &HeaderMap,
 ) -> Result<Arc<SignedIn>, PostError> {
     if !gate.site.is_from_us(headers) {
@@ -256,7 +256,7 @@ fn check_token(gate: &Gate, signed_in: &SignedIn, token: &str) -> Result<(), Pos
 /// Returns the person who sent a form of these pages, and the form; else the error page.
 pub(super) fn posted_form(
     gate: &Gate,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<(Arc<SignedIn>, String), Box<Response>> {
@@ -279,7 +279,7 @@ pub(super) fn posted_form(
 
 async fn log_out(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     FormBody(body): FormBody,
 ) -> Response {
@@ -354,7 +354,10 @@ async fn logged_out(State(gate): State<Arc<Gate>>) -> Response {
     web::notice(&gate.site, StatusCode::OK, notice)
 }
 
-async fn account(State(gate): State<Arc<Gate>>, viewer: Option<Extension<Viewer>>) -> Response {
+async fn account(
+    State(gate): State<Arc<Gate>>,
+    viewer: Option<Extension<InboxViewer>>,
+) -> Response {
     let Some(Extension(viewer)) = viewer else {
         return go(&format!("{}/login?next=/account", gate.site.outer_path()));
     };
@@ -447,7 +450,7 @@ struct SubscribedKeys {
 /// Registers the browser as a device of its person. Its script reads the response.
 async fn add_device(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -554,7 +557,7 @@ pub(super) async fn note_devices(
 /// Removes one of the reader's own devices.
 async fn end_device(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     FormBody(body): FormBody,
 ) -> Response {
@@ -581,7 +584,7 @@ async fn end_device(
 
 async fn end(
     State(gate): State<Arc<Gate>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Option<Extension<InboxViewer>>,
     headers: HeaderMap,
     FormBody(body): FormBody,
 ) -> Response {

@@ -25,7 +25,7 @@ use super::flow::{FLOW_LIFE, Flow, Flows};
 use super::pages::{after_login, go, value_of};
 use super::request_session::{Gate, cookie, cookie_names};
 use super::table::devices::Device;
-use super::table::{Identity, LoginError};
+use super::table::{LoginError, LoginIdentity};
 use crate::viewer::SignedIn;
 
 /// The provider as an actor in the audit.
@@ -44,7 +44,7 @@ const ANSWERS: Duration = Duration::from_secs(3);
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The client of the provider.
-pub(crate) struct Client {
+pub(crate) struct ProviderClient {
     provider: Provider,
     /// The verifier of logout tokens, with separate keys.
     verifier: TokenVerifier,
@@ -109,7 +109,7 @@ pub(super) enum Rechecked {
     Ended,
 }
 
-impl Client {
+impl ProviderClient {
     /// Creates the client of this provider.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Client {
         held: &mut HeldGrant,
         known: &SignedIn,
         now: Timestamp,
-    ) -> Result<Option<Identity>, OidcError> {
+    ) -> Result<Option<LoginIdentity>, OidcError> {
         let metadata = self.provider.metadata(now.as_millis()).await?;
         if let Some(refresh) = held.refresh.clone() {
             let refreshed = self.provider.refresh(&metadata, &refresh, &held.subject);
@@ -214,9 +214,9 @@ impl Client {
     }
 
     /// Returns the known person with these claims.
-    fn identity_now(&self, claims: &Map<String, Value>, known: &SignedIn) -> Identity {
+    fn identity_now(&self, claims: &Map<String, Value>, known: &SignedIn) -> LoginIdentity {
         let told = self.identity_of(&known.issuer, &known.subject, claims);
-        Identity {
+        LoginIdentity {
             name: if told.name.is_empty() {
                 known.name.clone()
             } else {
@@ -228,7 +228,7 @@ impl Client {
     }
 
     /// Returns the person of a grant; `None` if it has no ID token.
-    async fn identity(&self, grant: &Grant, now: u64) -> Result<Option<Identity>, OidcError> {
+    async fn identity(&self, grant: &Grant, now: u64) -> Result<Option<LoginIdentity>, OidcError> {
         let (Some(subject), Some(claims)) = (grant.subject(), grant.claims()) else {
             return Ok(None);
         };
@@ -287,13 +287,18 @@ impl Client {
         Ok(all)
     }
 
-    fn identity_of(&self, issuer: &str, subject: &str, claims: &Map<String, Value>) -> Identity {
+    fn identity_of(
+        &self,
+        issuer: &str,
+        subject: &str,
+        claims: &Map<String, Value>,
+    ) -> LoginIdentity {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let is_verified =
             self.trust_mail || claims.get("email_verified") == Some(&Value::Bool(true));
         let names = ["name", "preferred_username", "email"];
         let auth_at = claims.get("auth_time").and_then(Value::as_u64);
-        Identity {
+        LoginIdentity {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
             name: names

@@ -19,10 +19,10 @@ use mcp_elicit_record::refusals::Refusals;
 
 use super::directory::DirectoryNow;
 use super::pages::{LOGGED_OUT, note_devices};
-use super::table::{Admission, Identity, LoginError, LoginRefused, Logins, NO_SESSION};
+use super::table::{LoginAdmission, LoginError, LoginIdentity, LoginRefused, Logins, NO_SESSION};
 use super::{LoginMode, LoginSettings, ProxyLogin, PushOffer, RulesNow};
 use crate::login::directory::Directory;
-use crate::viewer::{SignedIn, Viewer};
+use crate::viewer::{InboxViewer, SignedIn};
 
 /// The lifetime of the device cookie, in seconds: the longest that browsers allow.
 const DEVICE_LIFE: u64 = 400 * 24 * 60 * 60;
@@ -52,7 +52,7 @@ pub(crate) struct Gate {
     #[cfg(feature = "teams")]
     pub(super) refused_tokens: Refusals,
     #[cfg(feature = "teams")]
-    pub(super) provider: Option<super::provider::Client>,
+    pub(super) provider: Option<super::provider::ProviderClient>,
 }
 
 /// The reason why a request of the proxy names no person.
@@ -98,9 +98,10 @@ impl Gate {
         };
         #[cfg(feature = "teams")]
         let provider = match &settings.mode {
-            LoginMode::Oidc(oidc) => {
-                Some(super::provider::Client::new(oidc, record.identity_key())?)
-            }
+            LoginMode::Oidc(oidc) => Some(super::provider::ProviderClient::new(
+                oidc,
+                record.identity_key(),
+            )?),
             LoginMode::Proxy(_) => None,
         };
         Ok(Self {
@@ -129,8 +130,8 @@ impl Gate {
         Self { push, ..self }
     }
 
-    fn admission<'a>(&'a self, rules: &'a Rules) -> Admission<'a> {
-        Admission {
+    fn admission<'a>(&'a self, rules: &'a Rules) -> LoginAdmission<'a> {
+        LoginAdmission {
             people: rules.people(),
             allow: &self.settings.allow,
             lifetimes: self.settings.lifetimes,
@@ -207,7 +208,7 @@ impl Gate {
     /// Creates a session for this identity, replacing the browser's.
     pub(super) async fn log_in(
         &self,
-        identity: &Identity,
+        identity: &LoginIdentity,
         headers: &HeaderMap,
     ) -> Result<(String, SignedIn), LoginError> {
         let browser = headers
@@ -292,7 +293,7 @@ impl Gate {
         let rules = (self.rules)();
         let (admission, now) = (self.admission(&rules), (self.clock)());
         let is_live = if viewer.session == NO_SESSION {
-            let identity = Identity {
+            let identity = LoginIdentity {
                 issuer: viewer.issuer.clone(),
                 subject: viewer.subject.clone(),
                 name: String::new(),
@@ -316,7 +317,7 @@ impl Gate {
     }
 
     /// Returns the page for a person who may not log in.
-    pub(super) fn refused(&self, refused: LoginRefused, identity: &Identity) -> Response {
+    pub(super) fn refused(&self, refused: LoginRefused, identity: &LoginIdentity) -> Response {
         let line = match refused {
             LoginRefused::NotAllowed | LoginRefused::BoundToAnother => {
                 let why = match refused {
@@ -565,7 +566,7 @@ pub(crate) async fn identify(
             let login = LoginCheck::new(move || gate.is_live(&viewer));
             request.extensions_mut().insert(login);
         }
-        request.extensions_mut().insert(Viewer::Person(viewer));
+        request.extensions_mut().insert(InboxViewer::Person(viewer));
     }
     let mut response = next.run(request).await;
     if let Some(cookie) = cookie.and_then(|cookie| gate.set_cookie(&cookie)) {
@@ -576,7 +577,11 @@ pub(crate) async fn identify(
 
 impl ProxyLogin {
     /// Returns the person of a request from this address.
-    fn identity(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<Identity, Unnamed> {
+    fn identity(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Result<LoginIdentity, Unnamed> {
         if !from.is_some_and(|from| (self.trusts)(from.to_canonical())) {
             return Err(Unnamed::NotTheProxy);
         }
@@ -598,7 +603,7 @@ impl ProxyLogin {
             .split(',')
             .map(str::trim)
             .filter(|group| !group.is_empty());
-        Ok(Identity {
+        Ok(LoginIdentity {
             issuer: self.issuer.clone(),
             subject: subject.to_owned(),
             name: mail.unwrap_or(subject).to_owned(),
@@ -668,7 +673,7 @@ mod tests {
         }
     }
 
-    fn named(all: &[(&'static str, &str)], from: [u8; 4]) -> Result<Identity, Unnamed> {
+    fn named(all: &[(&'static str, &str)], from: [u8; 4]) -> Result<LoginIdentity, Unnamed> {
         let mut headers = HeaderMap::new();
         for (name, value) in all {
             headers.append(*name, HeaderValue::from_str(value).unwrap());

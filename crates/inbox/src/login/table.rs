@@ -34,7 +34,7 @@ const BROWSER: usize = 160;
 
 /// The identity of a person, according to an issuer or a trusted proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct LoginIdentity {
     /// The issuer.
     pub issuer: String,
     /// The issuer's name of the person.
@@ -51,7 +51,7 @@ pub struct Identity {
     pub auth_at: Option<Timestamp>,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for LoginIdentity {
     /// Formats the issuer only: the rest is about a person.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity")
@@ -111,7 +111,7 @@ pub struct Lifetimes {
 
 /// The people who may log in, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Admission<'a> {
+pub struct LoginAdmission<'a> {
     /// People and groups of the file.
     pub people: &'a People,
     /// The people who may log in; empty for the people in the file and the members of its groups.
@@ -403,7 +403,7 @@ impl LoginTable {
         })
     }
 
-    fn note(&mut self, person: &str, identity: &Identity, now: u64) {
+    fn note(&mut self, person: &str, identity: &LoginIdentity, now: u64) {
         if self.people.len() >= MOST_PEOPLE && !self.people.contains_key(person) {
             // People who are bound by name are kept; of the others, the one seen longest ago is removed.
             let oldest = self.people.iter().filter(|(name, _)| name.contains(' '));

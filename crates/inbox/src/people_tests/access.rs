@@ -875,7 +875,7 @@ async fn a_new_question_is_found_however_many_others_wait() {
         view: ListView::All,
         most: 10,
     };
-    let owner = crate::viewer::Viewer::from_link("by".to_owned());
+    let owner = crate::viewer::InboxViewer::from_link("by".to_owned());
     let list = questions.list(&owner, &filter).await.unwrap();
     assert_eq!((list.pending.len(), list.pending_total), (1, 10_051));
     assert!(!list.is_cut);

@@ -6,7 +6,7 @@ use mcp_elicit_testkit::issuer::Issuer;
 
 use super::*;
 use crate::login::OidcLogin;
-use crate::login::table::{Admission, Identity};
+use crate::login::table::{LoginAdmission, LoginIdentity};
 
 fn login(issuer: &str) -> LoginMode {
     LoginMode::Oidc(OidcLogin {
@@ -102,12 +102,12 @@ async fn a_session_of_a_former_issuer_is_none() {
     let logins = StateFolder::at(rig.folder.path()).logins();
     let rules = Rules::parse(FILE).unwrap();
     let enter = |issuer: &str, subject: &str| {
-        let identity = Identity {
+        let identity = LoginIdentity {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
-            ..Identity::default()
+            ..LoginIdentity::default()
         };
-        let admission = Admission {
+        let admission = LoginAdmission {
             people: rules.people(),
             allow: &[],
             lifetimes: Lifetimes {

@@ -20,7 +20,7 @@ async fn of_many_that_wait_a_list_has_the_first_and_the_last() {
     ids.sort();
     record.flush().await.unwrap();
     let questions = RecordQuestionStore::new(record);
-    let viewer = Viewer::Owner {
+    let viewer = InboxViewer::Owner {
         by: "a test".into(),
     };
     let listed = async |text: &str, most: usize| {

@@ -18,7 +18,7 @@ const MOST_LINKS: usize = 40;
 
 /// The users besides the owner who may replace the state folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Others {
+enum OtherUsers {
     All,
     Group,
     Owner(u32),
@@ -44,18 +44,18 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
         let folder = folder.display();
         match others(&known, ours) {
             None => {}
-            Some(Others::All) => {
+            Some(OtherUsers::All) => {
                 let why = format!(
                     "every user may write to {folder}, which is above it, and so put another in its place: run `chmod o-w {folder}`, or name \
                      another folder"
                 );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
-            Some(Others::Group) => tracing::warn!(
+            Some(OtherUsers::Group) => tracing::warn!(
                 %folder,
                 "the group of this folder may write to it, and so put another state folder in the place of the one below: `chmod g-w` ends that"
             ),
-            Some(Others::Owner(uid)) => tracing::warn!(
+            Some(OtherUsers::Owner(uid)) => tracing::warn!(
                 %folder,
                 uid,
                 "this folder belongs to another user, who can put another state folder in the place of the one below"
@@ -138,14 +138,14 @@ fn refuse_foreign_link(
 }
 
 /// Returns the other users who may replace entries of this folder; `None` if only its owner and root may.
-fn others(known: &Metadata, ours: u32) -> Option<Others> {
+fn others(known: &Metadata, ours: u32) -> Option<OtherUsers> {
     let is_shared = known.mode() & STICKY != 0;
     if known.mode() & BY_ALL != 0 && !is_shared {
-        Some(Others::All)
+        Some(OtherUsers::All)
     } else if known.uid() != 0 && known.uid() != ours {
-        Some(Others::Owner(known.uid()))
+        Some(OtherUsers::Owner(known.uid()))
     } else if known.mode() & BY_GROUP != 0 && !is_shared {
-        Some(Others::Group)
+        Some(OtherUsers::Group)
     } else {
         None
     }
@@ -170,7 +170,7 @@ mod tests {
         let who = || others(&fs::metadata(&parent).unwrap(), ours);
         for mode in [0o777, 0o757] {
             set(mode);
-            assert_eq!(who(), Some(Others::All));
+            assert_eq!(who(), Some(OtherUsers::All));
             let refused = StateFolder::open(&state).unwrap_err().to_string();
             let shown = parent.display().to_string();
             assert!(
@@ -196,7 +196,7 @@ mod tests {
         StateFolder::open(&state).unwrap();
         // A group may be the user's own, so that is logged.
         set(0o775);
-        assert_eq!(who(), Some(Others::Group));
+        assert_eq!(who(), Some(OtherUsers::Group));
         StateFolder::open(&state).unwrap();
         set(0o755);
         assert_eq!(who(), None);

@@ -39,7 +39,7 @@ struct NoticeLine<'m> {
 }
 
 /// A line, with the time by which it is sorted.
-struct Line {
+struct TimedLine {
     at: Timestamp,
     text: String,
     is_announced: bool,
@@ -54,9 +54,9 @@ pub(super) async fn of(
 ) -> Result<Vec<HistoryLine>, RecordError> {
     let timeline = row.timeline();
     let comments = record.comments(row)?;
-    let mut lines: Vec<Line> = timeline
+    let mut lines: Vec<TimedLine> = timeline
         .iter()
-        .map(|event| Line {
+        .map(|event| TimedLine {
             at: event.at,
             text: {
                 let text = happened(record, now, row, team, event, &timeline);
@@ -72,14 +72,14 @@ pub(super) async fn of(
             is_announced: event.kind != TimelineKind::Asked,
         })
         .collect();
-    lines.extend(team.seen().iter().map(|seen| Line {
+    lines.extend(team.seen().iter().map(|seen| TimedLine {
         at: seen.at,
         text: format!("Shown to {}", now.display_name(&seen.by)),
         is_announced: false,
     }));
     // A reason or a comment on a decision is in the line of that decision.
     for comment in comments.iter().filter(|comment| comment.on.is_none()) {
-        lines.push(Line {
+        lines.push(TimedLine {
             at: comment.at,
             text: format!("{} wrote", now.display_name(&comment.by)),
             is_announced: true,
@@ -215,7 +215,7 @@ pub(crate) fn actors(now: &DirectoryNow, by: Option<&Actor>) -> String {
 }
 
 /// Returns lines about the messages to people, with their results.
-fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
+fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<TimedLine> {
     // One line for people who were told of the same event in the same way: a second reminder is another event.
     let mut lines: Vec<NoticeLine> = Vec::new();
     for message in messages {
@@ -251,7 +251,7 @@ fn notified(now: &DirectoryNow, messages: &[Notification]) -> Vec<Line> {
         if more > 0 {
             names.push(format!("{more} more"));
         }
-        Line {
+        TimedLine {
             at: told.at,
             text: format!("{}: {}", told.head, listed(&names, "and")),
             is_announced: false,

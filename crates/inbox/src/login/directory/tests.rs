@@ -10,7 +10,7 @@ use mcp_elicit_record::team::Team;
 use mcp_elicit_record::{LockFile, OwnKeys, Record, clock};
 
 use super::*;
-use crate::login::table::{Admission, Lifetimes};
+use crate::login::table::{Lifetimes, LoginAdmission};
 use crate::sample;
 use crate::state_folder::tables;
 
@@ -94,7 +94,7 @@ impl Rig {
 
     /// Logs in a member of `leads`. Returns the name.
     fn log_in(&self, subject: &str, mail: Option<&str>) -> String {
-        let identity = crate::login::table::Identity {
+        let identity = crate::login::table::LoginIdentity {
             issuer: "proxy".to_owned(),
             subject: subject.to_owned(),
             name: String::new(),
@@ -104,7 +104,7 @@ impl Rig {
             auth_at: None,
         };
         let rules = Arc::clone(&self.rules.lock().unwrap());
-        let admission = Admission {
+        let admission = LoginAdmission {
             people: rules.people(),
             allow: &[],
             lifetimes: Lifetimes {

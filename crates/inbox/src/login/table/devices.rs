@@ -345,7 +345,7 @@ mod tests {
 
     use mcp_elicit_policy::Rules;
 
-    use super::super::{Admission, Identity, Lifetimes};
+    use super::super::{Lifetimes, LoginAdmission, LoginIdentity};
     use super::*;
     use crate::state_folder::tables;
 
@@ -376,13 +376,13 @@ mod tests {
         before: Option<&str>,
         now: Timestamp,
     ) -> (String, SignedIn) {
-        let identity = Identity {
+        let identity = LoginIdentity {
             issuer: "i".to_owned(),
             subject: name.to_owned(),
             sid: Some(format!("sid-{name}")),
-            ..Identity::default()
+            ..LoginIdentity::default()
         };
-        let admission = Admission {
+        let admission = LoginAdmission {
             people: rules.people(),
             allow: &[],
             lifetimes: Lifetimes {

@@ -12,7 +12,8 @@ use mcp_elicit_record::store::shared_rows::SharedRowStore;
 
 use super::devices::Device;
 use super::{
-    Admission, BROWSER, Identity, LoginError, LoginRefused, LoginSession, LoginTable, hash, seconds,
+    BROWSER, LoginAdmission, LoginError, LoginIdentity, LoginRefused, LoginSession, LoginTable,
+    hash, seconds,
 };
 use crate::shared_table::SharedTable;
 use crate::viewer::SignedIn;
@@ -98,13 +99,13 @@ impl Logins {
     /// If the person may not log in, the store cannot be read or written, or there is no randomness.
     pub fn log_in(
         &self,
-        identity: &Identity,
-        admission: Admission<'_>,
+        identity: &LoginIdentity,
+        admission: LoginAdmission<'_>,
         before: Option<&str>,
         browser: &str,
         now: Timestamp,
     ) -> Result<LoggedIn, LoginError> {
-        let Admission {
+        let LoginAdmission {
             people,
             allow,
             lifetimes,
@@ -180,11 +181,11 @@ impl Logins {
     /// If the person may not log in, or the store cannot be read.
     pub fn recognize(
         &self,
-        identity: &Identity,
-        admission: Admission<'_>,
+        identity: &LoginIdentity,
+        admission: LoginAdmission<'_>,
         now: Timestamp,
     ) -> Result<SignedIn, LoginError> {
-        let Admission { people, allow, .. } = admission;
+        let LoginAdmission { people, allow, .. } = admission;
         let person = admitted(&*self.table()?, identity, people, allow)?;
         Ok(SignedIn {
             name: if identity.name.is_empty() {
@@ -211,7 +212,7 @@ impl Logins {
     pub fn is_live(
         &self,
         session: &str,
-        admission: Admission<'_>,
+        admission: LoginAdmission<'_>,
         now: Timestamp,
     ) -> io::Result<bool> {
         let table = self.table()?;
@@ -227,7 +228,7 @@ impl Logins {
     pub fn find(
         &self,
         cookie: &str,
-        admission: Admission<'_>,
+        admission: LoginAdmission<'_>,
         now: Timestamp,
     ) -> io::Result<Option<SignedIn>> {
         let table = self.table()?;
@@ -258,7 +259,12 @@ impl Logins {
     ///
     /// # Errors
     /// If the store cannot be read or written.
-    pub fn refresh(&self, person: &str, identity: &Identity, now: Timestamp) -> io::Result<()> {
+    pub fn refresh(
+        &self,
+        person: &str,
+        identity: &LoginIdentity,
+        now: Timestamp,
+    ) -> io::Result<()> {
         let now = seconds(now);
         let table = self.table()?;
         let is_current = table.people.get(person).is_some_and(|known| {
@@ -352,10 +358,10 @@ impl Logins {
 fn person_in(
     table: &LoginTable,
     session: &LoginSession,
-    admission: Admission<'_>,
+    admission: LoginAdmission<'_>,
 ) -> Option<SignedIn> {
     let signed_in = table.signed_in(session)?;
-    let identity = Identity {
+    let identity = LoginIdentity {
         issuer: signed_in.issuer.clone(),
         subject: signed_in.subject.clone(),
         name: String::new(),
@@ -372,7 +378,7 @@ fn person_in(
 /// Returns the person of an identity, and whether it may log in.
 fn admitted(
     table: &LoginTable,
-    identity: &Identity,
+    identity: &LoginIdentity,
     people: &People,
     allow: &[Addressee],
 ) -> Result<String, LoginRefused> {

@@ -24,8 +24,8 @@ const BOUNDS: Lifetimes = Lifetimes {
     max: Duration::from_secs(1_000),
 };
 
-fn admission(rules: &Rules) -> Admission<'_> {
-    Admission {
+fn admission(rules: &Rules) -> LoginAdmission<'_> {
+    LoginAdmission {
         people: rules.people(),
         allow: &[],
         lifetimes: BOUNDS,
@@ -36,8 +36,8 @@ fn logins(folder: &tempfile::TempDir) -> Logins {
     Logins::of(Arc::new(tables(&folder.path().join("record.sqlite"))))
 }
 
-fn identity(subject: &str, mail: Option<&str>, claims: &[&str]) -> Identity {
-    Identity {
+fn identity(subject: &str, mail: Option<&str>, claims: &[&str]) -> LoginIdentity {
+    LoginIdentity {
         issuer: "https://id.example".to_owned(),
         subject: subject.to_owned(),
         name: "Somebody".to_owned(),
@@ -50,7 +50,7 @@ fn identity(subject: &str, mail: Option<&str>, claims: &[&str]) -> Identity {
 
 fn log_in(
     logins: &Logins,
-    identity: &Identity,
+    identity: &LoginIdentity,
     now: u64,
 ) -> Result<(String, SignedIn), LoginRefused> {
     let rules = Rules::parse(FILE).unwrap();
@@ -291,7 +291,7 @@ fn a_person_is_recognized_without_a_session() {
     let folder = tempfile::tempdir().unwrap();
     let logins = logins(&folder);
     let rules = Rules::parse(FILE).unwrap();
-    let recognize = |identity: &Identity| logins.recognize(identity, admission(&rules), at(1));
+    let recognize = |identity: &LoginIdentity| logins.recognize(identity, admission(&rules), at(1));
     let ada = recognize(&identity("s-1", Some("ada@example.com"), &[])).unwrap();
     assert_eq!((ada.person.as_str(), ada.session.as_str()), ("ada", "none"));
     let stranger = recognize(&identity("s-2", None, &[]));
@@ -309,7 +309,7 @@ fn a_person_is_recognized_without_a_session() {
 fn a_name_with_hidden_characters_is_marked_and_one_of_which_nothing_is_seen_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let logins = logins(&folder);
-    let named = |name: &str| Identity {
+    let named = |name: &str| LoginIdentity {
         name: name.to_owned(),
         ..identity("s-1", Some("ada@example.com"), &[])
     };
@@ -320,7 +320,7 @@ fn a_name_with_hidden_characters_is_marked_and_one_of_which_nothing_is_seen_is_n
     log_in(&logins, &named("\u{2800}\u{a0}"), 0).unwrap();
     assert_eq!(logins.table().unwrap().given_name("ada"), None);
     // The subject is the name of a person who is not in the file.
-    let unnamed = Identity {
+    let unnamed = LoginIdentity {
         name: String::new(),
         ..identity("s\u{2066}2", None, &["employees"])
     };
