@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use mcp_elicit_policy::people::{Addressee, People};
 
 use crate::config::ChannelsConfig;
-use crate::notice::{Event, Recipient};
+use crate::notice::{QuestionEvent, Recipient};
 use crate::push::Subscription;
 
 /// A message to be sent: the channel by name, and the recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct MessageTarget {
     /// `mail`, `slack`, `teams`, `push`, `webhook.NAME`.
     pub channel: String,
     /// The recipient.
@@ -29,20 +29,20 @@ pub struct Addressed<'a> {
 }
 
 /// Returns the browsers that a person subscribed.
-pub type Devices<'a> = dyn Fn(&str) -> Vec<Subscription> + 'a;
+pub type DeviceList<'a> = dyn Fn(&str) -> Vec<Subscription> + 'a;
 
 /// Returns the recipients of an event, each person at most once per channel. Events that ask no one to act go to
 /// webhooks only; updates of earlier messages are sent as changes of those.
 ///
 /// People who are members only by a claim are reached through their group's channel, since the file does not list them.
 pub fn targets(
-    event: Event,
+    event: QuestionEvent,
     addressed: Addressed<'_>,
     people: &People,
     config: &ChannelsConfig,
-    devices: &Devices<'_>,
-) -> Vec<Target> {
-    let mut targets = Targets {
+    devices: &DeviceList<'_>,
+) -> Vec<MessageTarget> {
+    let mut targets = MessageTargets {
         people,
         config,
         devices,
@@ -60,19 +60,19 @@ pub fn targets(
     targets.found
 }
 
-struct Targets<'a> {
+struct MessageTargets<'a> {
     people: &'a People,
     config: &'a ChannelsConfig,
-    devices: &'a Devices<'a>,
-    found: Vec<Target>,
+    devices: &'a DeviceList<'a>,
+    found: Vec<MessageTarget>,
     /// Channel and person.
     told: BTreeSet<(&'static str, String)>,
 }
 
-impl Targets<'_> {
+impl MessageTargets<'_> {
     fn add(&mut self, channel: impl Into<String>, to: Recipient) {
         let channel = channel.into();
-        self.found.push(Target { channel, to });
+        self.found.push(MessageTarget { channel, to });
     }
 
     fn ask(&mut self, addressed: Addressed<'_>) {
@@ -178,7 +178,7 @@ secret = { env = "D" }
 events = ["question.asked", "question.answered"]
 "#;
 
-    fn told(event: Event, to: &[&str], except: &[&str]) -> Vec<String> {
+    fn told(event: QuestionEvent, to: &[&str], except: &[&str]) -> Vec<String> {
         let rules = Rules::parse(FILE).unwrap();
         let config = config::parse(FILE, rules.people()).unwrap();
         let to: Vec<_> = to
@@ -215,7 +215,7 @@ events = ["question.asked", "question.answered"]
     #[test]
     fn people_are_told_on_their_channels_and_groups_on_theirs() {
         assert_eq!(
-            told(Event::Asked, &["group:ops"], &[]),
+            told(QuestionEvent::Asked, &["group:ops"], &[]),
             [
                 "teams Group(ops)",
                 "mail Person(ada)",
@@ -228,11 +228,11 @@ events = ["question.asked", "question.answered"]
         );
         // The people are unknown, but their channel is known.
         assert_eq!(
-            told(Event::Reminded, &["group:leads"], &[]),
+            told(QuestionEvent::Reminded, &["group:leads"], &[]),
             ["slack Group(leads)"]
         );
         assert_eq!(
-            told(Event::Asked, &["caller"], &[]),
+            told(QuestionEvent::Asked, &["caller"], &[]),
             ["push Device", "webhook.siem Endpoint"]
         );
     }
@@ -240,13 +240,17 @@ events = ["question.asked", "question.answered"]
     #[test]
     fn nobody_is_told_twice_or_after_they_acted() {
         let twice = ["person:ada", "group:ops", "person:ada"];
-        let ada = told(Event::Reminded, &twice, &["bob"]);
+        let ada = told(QuestionEvent::Reminded, &twice, &["bob"]);
         assert_eq!(
             ada,
             ["mail Person(ada)", "slack Person(ada)", "teams Group(ops)"]
         );
         assert_eq!(
-            told(Event::Reminded, &["person:nobody", "group:none"], &[]),
+            told(
+                QuestionEvent::Reminded,
+                &["person:nobody", "group:none"],
+                &[]
+            ),
             [""; 0]
         );
     }
@@ -254,9 +258,9 @@ events = ["question.asked", "question.answered"]
     #[test]
     fn an_end_goes_to_webhooks_only() {
         assert_eq!(
-            told(Event::Answered, &["group:ops"], &[]),
+            told(QuestionEvent::Answered, &["group:ops"], &[]),
             ["webhook.siem Endpoint"]
         );
-        assert_eq!(told(Event::Claimed, &["group:ops"], &[]), [""; 0]);
+        assert_eq!(told(QuestionEvent::Claimed, &["group:ops"], &[]), [""; 0]);
     }
 }

@@ -49,11 +49,11 @@ pub enum ChannelError {
         /// The time that the receiver asks to wait.
         after: Option<Duration>,
         /// The reason.
-        why: Reason,
+        why: NotSentReason,
     },
     /// It cannot be sent.
     #[error("cannot be sent: {0}")]
-    Permanent(Reason),
+    Permanent(NotSentReason),
     /// The address no longer exists: nothing more is sent there.
     #[error("the address no longer exists")]
     AddressGone,
@@ -61,14 +61,14 @@ pub enum ChannelError {
 
 impl ChannelError {
     /// Creates an error after which the message is sent again.
-    pub(crate) const fn retry(why: Reason) -> Self {
+    pub(crate) const fn retry(why: NotSentReason) -> Self {
         Self::Retry { after: None, why }
     }
 }
 
 /// The reason why a message was not sent. It contains no text of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum NotSentReason {
     /// The receiver cannot be reached.
     Unreachable,
     /// TLS failed, or is not offered.
@@ -97,7 +97,7 @@ pub enum Reason {
     Configuration,
 }
 
-impl Reason {
+impl NotSentReason {
     /// Returns the word for programs.
     pub const fn code(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for NotSentReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unreachable => "the receiver cannot be reached",

@@ -9,9 +9,9 @@ use mcp_elicit_policy::people::People;
 use toml::de::{DeTable, DeValue};
 use url::{Host, Url};
 
-use crate::notice::Event;
+use crate::notice::QuestionEvent;
 use crate::revealed::Template;
-use crate::secret::Secret;
+use crate::secret::SecretSource;
 
 /// The channels of a gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub struct MailConfig {
     /// The user name; the sender's address if only a password is given.
     pub user: Option<String>,
     /// The password.
-    pub password: Option<Secret>,
+    pub password: Option<SecretSource>,
     /// A file of root certificates (PEM), in addition to those of the system.
     pub ca: Option<PathBuf>,
     /// The first sentence of a mail.
@@ -64,9 +64,9 @@ pub enum SmtpSecurity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlackConfig {
     /// The bot token.
-    pub token: Secret,
+    pub token: SecretSource,
     /// The signing secret of the app, which authenticates Slack's requests. Without it people answer only in the inbox.
-    pub signing_secret: Option<Secret>,
+    pub signing_secret: Option<SecretSource>,
     /// The address of the Web API; `None` for slack.com's.
     pub api: Option<Url>,
     /// The id of the workspace.
@@ -83,7 +83,7 @@ pub struct SlackConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TeamsConfig {
     /// Workflow URLs for groups. The URL grants permission to post, so it is a secret.
-    pub groups: BTreeMap<String, Secret>,
+    pub groups: BTreeMap<String, SecretSource>,
 }
 
 /// A webhook.
@@ -92,11 +92,11 @@ pub struct WebhookConfig {
     /// The receiver.
     pub url: Url,
     /// The shared secret, `whsec_…`.
-    pub secret: Secret,
+    pub secret: SecretSource,
     /// The previous secret during a rotation: requests are signed with both.
-    pub old_secret: Option<Secret>,
+    pub old_secret: Option<SecretSource>,
     /// The events that are sent.
-    pub events: Vec<Event>,
+    pub events: Vec<QuestionEvent>,
     /// `true` if the receiver may be in a private network.
     pub allow_private: bool,
 }
@@ -133,7 +133,7 @@ pub fn parse(text: &str, people: &People) -> Result<ChannelsConfig, Vec<RuleDefe
         && let Some(channels) = file.get_ref().get("channels")
         && let Some(table) = reader.table(channels, "channels")
     {
-        let mut tables = Tables {
+        let mut tables = ChannelTables {
             reader: &mut reader,
             people,
         };
@@ -148,12 +148,12 @@ pub fn parse(text: &str, people: &People) -> Result<ChannelsConfig, Vec<RuleDefe
     Err(reader.defects)
 }
 
-struct Tables<'r, 't> {
+struct ChannelTables<'r, 't> {
     reader: &'r mut DocumentReader<'t>,
     people: &'r People,
 }
 
-impl<'t> Tables<'_, 't> {
+impl<'t> ChannelTables<'_, 't> {
     fn read(&mut self, channels: &DeTable<'t>, config: &mut ChannelsConfig) {
         self.reader.known_keys(channels, "[channels]", &TABLES);
         let mut named = |name: &str| {
@@ -380,7 +380,7 @@ impl<'t> Tables<'_, 't> {
             .unwrap_or_default();
         let events = match table.get("events") {
             Some(value) => self.events(value),
-            None => Event::ALL.to_vec(),
+            None => QuestionEvent::ALL.to_vec(),
         };
         let url = url.and_then(|(text, at)| self.webhook_url(&text, at, allow_private));
         Some(WebhookConfig {
@@ -426,19 +426,19 @@ impl<'t> Tables<'_, 't> {
         None
     }
 
-    fn events(&mut self, value: &SpannedValue<'t>) -> Vec<Event> {
+    fn events(&mut self, value: &SpannedValue<'t>) -> Vec<QuestionEvent> {
         let mut events = Vec::new();
         for (name, at) in self.reader.texts(value, "events") {
             if name == "question.*" {
-                events.extend(Event::ALL);
-            } else if let Some(event) = Event::from_name(&name) {
+                events.extend(QuestionEvent::ALL);
+            } else if let Some(event) = QuestionEvent::from_name(&name) {
                 events.push(event);
             } else {
-                let help = match nearest(&name, Event::ALL.map(Event::name)) {
+                let help = match nearest(&name, QuestionEvent::ALL.map(QuestionEvent::name)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!(
                         "known: question.*, {}",
-                        Event::ALL.map(Event::name).join(", ")
+                        QuestionEvent::ALL.map(QuestionEvent::name).join(", ")
                     ),
                 };
                 let message = format!("no event is named `{name}`");
@@ -551,7 +551,12 @@ impl<'t> Tables<'_, 't> {
         self.reader.text(value, name).map(str::to_owned)
     }
 
-    fn required_secret(&mut self, table: &DeTable<'t>, name: &str, at: usize) -> Option<Secret> {
+    fn required_secret(
+        &mut self,
+        table: &DeTable<'t>,
+        name: &str,
+        at: usize,
+    ) -> Option<SecretSource> {
         let Some(value) = table.get(name) else {
             self.missing(name, at, &format!("add {name} = {{ env = \"..\" }}"));
             return None;
@@ -559,12 +564,12 @@ impl<'t> Tables<'_, 't> {
         self.secret(value, name)
     }
 
-    fn optional_secret(&mut self, table: &DeTable<'t>, name: &str) -> Option<Secret> {
+    fn optional_secret(&mut self, table: &DeTable<'t>, name: &str) -> Option<SecretSource> {
         let value = table.get(name)?;
         self.secret(value, name)
     }
 
-    fn secret(&mut self, value: &SpannedValue<'t>, name: &str) -> Option<Secret> {
+    fn secret(&mut self, value: &SpannedValue<'t>, name: &str) -> Option<SecretSource> {
         const HELP: &str = "write { env = \"NAME\" } or { file = \"PATH\" }";
         let at = value.span().start;
         let DeValue::Table(table) = value.get_ref() else {
@@ -577,8 +582,8 @@ impl<'t> Tables<'_, 't> {
             self.optional_text(table, "env"),
             self.optional_text(table, "file"),
         ) {
-            (Some(env), None) if !env.is_empty() => Some(Secret::Env(env)),
-            (None, Some(file)) if !file.is_empty() => Some(Secret::File(file.into())),
+            (Some(env), None) if !env.is_empty() => Some(SecretSource::Env(env)),
+            (None, Some(file)) if !file.is_empty() => Some(SecretSource::File(file.into())),
             _ => {
                 let message = format!("`{name}` needs either `env` or `file`");
                 self.reader.defect(at, "invalid-secret", message, HELP);
@@ -645,9 +650,12 @@ contact = "mailto:gateway@example.com"
         assert_eq!(config.slack.unwrap().groups["ops"], "C0456");
         assert_eq!(
             config.teams.unwrap().groups["ops"],
-            Secret::Env("TEAMS_OPS_URL".to_owned())
+            SecretSource::Env("TEAMS_OPS_URL".to_owned())
         );
-        assert_eq!(config.webhooks["siem"].events.len(), Event::ALL.len());
+        assert_eq!(
+            config.webhooks["siem"].events.len(),
+            QuestionEvent::ALL.len()
+        );
         assert!(config.push.is_some());
         assert_eq!(read("").unwrap(), ChannelsConfig::default());
     }

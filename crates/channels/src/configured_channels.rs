@@ -9,13 +9,13 @@ use url::Url;
 
 use crate::channel::Channel;
 use crate::config::ChannelsConfig;
-use crate::http::{HttpError, Networks};
+use crate::http::{ChannelHttpError, Networks};
 use crate::mail::{Mail, MailError};
-use crate::microsoft_teams::{Teams, TeamsError};
+use crate::microsoft_teams::{MicrosoftTeams, TeamsError};
 use crate::push::{Push, VapidKey};
-use crate::secret::{Secret, SecretError, SecretText};
+use crate::secret::{SecretError, SecretSource, SecretText};
 use crate::slack::{Slack, SlackError};
-use crate::webhook::{Webhook, WebhookError};
+use crate::webhook::{WebhookChannel, WebhookChannelError};
 
 /// The channels of a gateway, ready to send.
 #[derive(Clone, Default)]
@@ -25,11 +25,11 @@ pub struct Channels {
     /// Slack, which also accepts actions.
     pub slack: Option<Arc<Slack>>,
     /// Teams.
-    pub teams: Option<Arc<Teams>>,
+    pub teams: Option<Arc<MicrosoftTeams>>,
     /// Web push; its public key is used by the pages.
     pub push: Option<Arc<Push>>,
     /// Webhooks.
-    pub webhooks: Vec<Arc<Webhook>>,
+    pub webhooks: Vec<Arc<WebhookChannel>>,
 }
 
 impl fmt::Debug for Channels {
@@ -41,7 +41,7 @@ impl fmt::Debug for Channels {
 }
 
 /// The environment of channels.
-pub struct Surroundings<'a> {
+pub struct ChannelContext<'a> {
     /// Returns environment variables.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The zone of times in messages.
@@ -56,7 +56,7 @@ pub struct Surroundings<'a> {
 
 /// A channel that cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum ChannelOpenError {
     /// A secret.
     #[error("[channels.{0}]: {1}")]
     Secret(String, #[source] SecretError),
@@ -71,34 +71,34 @@ pub enum OpenError {
     Teams(#[source] TeamsError),
     /// A webhook.
     #[error("[channels.webhook.{0}]")]
-    Webhook(String, #[source] WebhookError),
+    Webhook(String, #[source] WebhookChannelError),
     /// Web push.
     #[error("[channels.push]")]
-    Push(#[source] HttpError),
+    Push(#[source] ChannelHttpError),
 }
 
 impl Channels {
     /// Opens the channels: reads their secrets, without connecting yet.
     pub fn open(
         config: &ChannelsConfig,
-        surroundings: Surroundings<'_>,
-    ) -> Result<Self, OpenError> {
-        let Surroundings {
+        surroundings: ChannelContext<'_>,
+    ) -> Result<Self, ChannelOpenError> {
+        let ChannelContext {
             env,
             zone,
             preferences,
             slack_acts,
             vapid,
         } = surroundings;
-        let read = |table: &str, secret: &Secret| {
-            let failed = |error| OpenError::Secret(table.to_owned(), error);
+        let read = |table: &str, secret: &SecretSource| {
+            let failed = |error| ChannelOpenError::Secret(table.to_owned(), error);
             secret.read(env).map_err(failed)
         };
         let mut channels = Self::default();
         if let Some(config) = &config.mail {
             let password = config.password.as_ref();
             let password = password.map(|secret| read("mail", secret)).transpose()?;
-            let mail = Mail::new(config, password.as_ref()).map_err(OpenError::Mail)?;
+            let mail = Mail::new(config, password.as_ref()).map_err(ChannelOpenError::Mail)?;
             let mail = mail.zone(zone.clone());
             channels.mail = Some(Arc::new(match preferences {
                 Some(page) => mail.preferences(page),
@@ -110,7 +110,7 @@ impl Channels {
             let signing = config.signing_secret.as_ref();
             let signing = signing.map(|secret| read("slack", secret)).transpose()?;
             let slack = Slack::new(config, token, signing, zone.clone());
-            let slack = slack.map_err(OpenError::Slack)?;
+            let slack = slack.map_err(ChannelOpenError::Slack)?;
             channels.slack = Some(Arc::new(if slack_acts {
                 slack
             } else {
@@ -120,8 +120,10 @@ impl Channels {
         if let Some(config) = &config.teams {
             let urls = config.groups.iter();
             let urls = urls.map(|(group, secret)| Ok((group.clone(), read("teams", secret)?)));
-            let urls: BTreeMap<String, SecretText> = urls.collect::<Result<_, OpenError>>()?;
-            let teams = Teams::new(&urls, zone.clone()).map_err(OpenError::Teams)?;
+            let urls: BTreeMap<String, SecretText> =
+                urls.collect::<Result<_, ChannelOpenError>>()?;
+            let teams =
+                MicrosoftTeams::new(&urls, zone.clone()).map_err(ChannelOpenError::Teams)?;
             channels.teams = Some(Arc::new(teams));
         }
         for (name, config) in &config.webhooks {
@@ -131,8 +133,9 @@ impl Channels {
             let secrets: Vec<_> = secrets
                 .map(|secret| read(&table, secret))
                 .collect::<Result<_, _>>()?;
-            let webhook = Webhook::new(name, config, &secrets);
-            let webhook = webhook.map_err(|error| OpenError::Webhook(name.clone(), error))?;
+            let webhook = WebhookChannel::new(name, config, &secrets);
+            let webhook =
+                webhook.map_err(|error| ChannelOpenError::Webhook(name.clone(), error))?;
             channels.webhooks.push(Arc::new(webhook));
         }
         if let (Some(config), Some(key)) = (&config.push, vapid) {
@@ -141,7 +144,7 @@ impl Channels {
             } else {
                 Networks::Public
             };
-            let push = Push::new(config, key, networks, zone).map_err(OpenError::Push)?;
+            let push = Push::new(config, key, networks, zone).map_err(ChannelOpenError::Push)?;
             channels.push = Some(Arc::new(push));
         }
         Ok(channels)
@@ -194,11 +197,11 @@ url = "https://siem.example.com"
 secret = { env = "HOOK" }
 "#;
 
-    fn open(env: &dyn Fn(&str) -> Option<String>) -> Result<Channels, OpenError> {
+    fn open(env: &dyn Fn(&str) -> Option<String>) -> Result<Channels, ChannelOpenError> {
         let rules = Rules::parse(FILE).unwrap();
         let config = config::parse(FILE, rules.people()).unwrap();
         let key = VapidKey::generate().unwrap();
-        let surroundings = Surroundings {
+        let surroundings = ChannelContext {
             env,
             zone: TimeZone::UTC,
             preferences: None,
@@ -240,6 +243,6 @@ secret = { env = "HOOK" }
             "TEAMS" => Some("http://example.com/".to_owned()),
             name => env(name),
         };
-        assert!(matches!(open(&plain), Err(OpenError::Teams(_))));
+        assert!(matches!(open(&plain), Err(ChannelOpenError::Teams(_))));
     }
 }

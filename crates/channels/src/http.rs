@@ -12,7 +12,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use url::{Host, Url};
 
-use crate::channel::{ChannelError, Reason};
+use crate::channel::{ChannelError, NotSentReason};
 
 /// The longest reply that is read, in bytes.
 const REPLY_LIMIT: usize = 1024 * 1024;
@@ -29,16 +29,16 @@ pub enum Networks {
 /// An HTTP client that cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot set up HTTP")]
-pub struct HttpError(#[from] reqwest::Error);
+pub struct ChannelHttpError(#[from] reqwest::Error);
 
 /// A client for the requests of channels.
 #[derive(Clone)]
-pub struct Http {
+pub struct ChannelHttp {
     client: reqwest::Client,
     networks: Networks,
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for ChannelHttp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http")
             .field("networks", &self.networks)
@@ -47,15 +47,15 @@ impl fmt::Debug for Http {
 }
 
 /// A reply, read in full.
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Http {
+impl ChannelHttp {
     /// Creates a client whose requests end after `limit`.
-    pub fn new(networks: Networks, limit: Duration) -> Result<Self, HttpError> {
+    pub fn new(networks: Networks, limit: Duration) -> Result<Self, ChannelHttpError> {
         // A provider that is already installed stays.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
@@ -79,7 +79,7 @@ impl Http {
     pub fn check(&self, url: &Url) -> Result<(), ChannelError> {
         let refuse = |why| Err(ChannelError::Permanent(why));
         let (is_public, is_loopback) = match url.host() {
-            None => return refuse(Reason::Address),
+            None => return refuse(NotSentReason::Address),
             Some(Host::Ipv4(ip)) => (is_public(IpAddr::V4(ip)), ip.is_loopback()),
             Some(Host::Ipv6(ip)) => (is_public(IpAddr::V6(ip)), ip.is_loopback()),
             Some(Host::Domain(name)) => {
@@ -90,14 +90,14 @@ impl Http {
             }
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse(Reason::Address);
+            return refuse(NotSentReason::Address);
         }
         match (self.networks, url.scheme()) {
             (Networks::Public, "https") if is_public => Ok(()),
-            (Networks::Public, "https") => refuse(Reason::PrivateAddress),
+            (Networks::Public, "https") => refuse(NotSentReason::PrivateAddress),
             (Networks::Any, "https") => Ok(()),
             (Networks::Any, "http") if is_loopback => Ok(()),
-            _ => refuse(Reason::Address),
+            _ => refuse(NotSentReason::Address),
         }
     }
 
@@ -106,19 +106,23 @@ impl Http {
         url: &Url,
         headers: HeaderMap,
         body: Vec<u8>,
-    ) -> Result<Reply, ChannelError> {
+    ) -> Result<HttpReply, ChannelError> {
         self.check(url)?;
         let request = self.client.post(url.clone()).headers(headers).body(body);
         self.run(request).await
     }
 
-    pub(crate) async fn get(&self, url: &Url, headers: HeaderMap) -> Result<Reply, ChannelError> {
+    pub(crate) async fn get(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+    ) -> Result<HttpReply, ChannelError> {
         self.check(url)?;
         self.run(self.client.get(url.clone()).headers(headers))
             .await
     }
 
-    async fn run(&self, request: reqwest::RequestBuilder) -> Result<Reply, ChannelError> {
+    async fn run(&self, request: reqwest::RequestBuilder) -> Result<HttpReply, ChannelError> {
         let mut response = request.send().await.map_err(|error| failed(&error))?;
         let after = response.headers().get(RETRY_AFTER);
         let retry_after = after
@@ -127,11 +131,11 @@ impl Http {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
             if body.len() + chunk.len() > REPLY_LIMIT {
-                return Err(ChannelError::retry(Reason::Reply));
+                return Err(ChannelError::retry(NotSentReason::Reply));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Reply {
+        Ok(HttpReply {
             status: response.status().as_u16(),
             retry_after,
             body,
@@ -140,31 +144,31 @@ impl Http {
 }
 
 /// Returns the error for a status that is not a success. `408`, `429` and those from 500 may be temporary.
-pub(crate) fn refused(reply: &Reply) -> ChannelError {
+pub(crate) fn refused(reply: &HttpReply) -> ChannelError {
     let after = reply.retry_after;
     match reply.status {
         429 => ChannelError::Retry {
             after,
-            why: Reason::TooMany,
+            why: NotSentReason::TooMany,
         },
         status @ (408 | 500..) => ChannelError::Retry {
             after,
-            why: Reason::Refused(status),
+            why: NotSentReason::Refused(status),
         },
-        status => ChannelError::Permanent(Reason::Refused(status)),
+        status => ChannelError::Permanent(NotSentReason::Refused(status)),
     }
 }
 
 fn failed(error: &reqwest::Error) -> ChannelError {
     if chain(error).any(<dyn Error>::is::<PrivateAddress>) {
-        return ChannelError::Permanent(Reason::PrivateAddress);
+        return ChannelError::Permanent(NotSentReason::PrivateAddress);
     }
     ChannelError::retry(if is_of_tls(error) {
-        Reason::Tls
+        NotSentReason::Tls
     } else if error.is_timeout() {
-        Reason::TimedOut
+        NotSentReason::TimedOut
     } else {
-        Reason::Unreachable
+        NotSentReason::Unreachable
     })
 }
 
@@ -300,9 +304,9 @@ mod tests {
     #[test]
     fn addresses_are_checked_before_anything_is_sent() {
         let limit = Duration::from_secs(1);
-        let public = Http::new(Networks::Public, limit).unwrap();
-        let any = Http::new(Networks::Any, limit).unwrap();
-        let check = |http: &Http, url: &str| http.check(&url.parse().unwrap()).is_ok();
+        let public = ChannelHttp::new(Networks::Public, limit).unwrap();
+        let any = ChannelHttp::new(Networks::Any, limit).unwrap();
+        let check = |http: &ChannelHttp, url: &str| http.check(&url.parse().unwrap()).is_ok();
         for (url, of_public, of_any) in [
             ("https://push.example.com/x", true, true),
             ("https://push.example.com:8443/x", true, true),
@@ -331,11 +335,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_leads_to_this_machine_is_refused_when_it_is_resolved() {
-        let http = Http::new(Networks::Public, Duration::from_secs(20)).unwrap();
+        let http = ChannelHttp::new(Networks::Public, Duration::from_secs(20)).unwrap();
         let sent = http.run(http.client.post("https://localhost:9/x")).await;
         assert_eq!(
             sent.err(),
-            Some(ChannelError::Permanent(Reason::PrivateAddress))
+            Some(ChannelError::Permanent(NotSentReason::PrivateAddress))
         );
     }
 }

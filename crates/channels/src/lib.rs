@@ -32,6 +32,8 @@ pub mod slack;
 pub mod timing;
 pub mod webhook;
 
-pub use channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
-pub use configured_channels::{Channels, OpenError, Surroundings};
-pub use notice::{CallerSummary, EndSummary, Event, Notice, NotificationId, Recipient, Summary};
+pub use channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture, Updated};
+pub use configured_channels::{ChannelContext, ChannelOpenError, Channels};
+pub use notice::{
+    CallerSummary, ChannelSummary, EndSummary, Notice, NotificationId, QuestionEvent, Recipient,
+};

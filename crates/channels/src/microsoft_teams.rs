@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
-use crate::http::{Http, HttpError, Networks, refused};
+use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture};
+use crate::http::{ChannelHttp, ChannelHttpError, Networks, refused};
 use crate::notice::{Notice, Recipient};
 use crate::revealed::Revealed;
 use crate::secret::SecretText;
@@ -25,9 +25,9 @@ const PAUSE: Duration = Duration::from_millis(334);
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// The sender of cards.
-pub struct Teams {
+pub struct MicrosoftTeams {
     groups: BTreeMap<String, Url>,
-    http: Http,
+    http: ChannelHttp,
     zone: TimeZone,
     next: Mutex<Option<Instant>>,
 }
@@ -40,13 +40,13 @@ pub enum TeamsError {
     Url(String),
     /// The HTTP client.
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] ChannelHttpError),
 }
 
-impl Teams {
+impl MicrosoftTeams {
     /// Creates the sender for groups and their workflow URLs.
     pub fn new(groups: &BTreeMap<String, SecretText>, zone: TimeZone) -> Result<Self, TeamsError> {
-        let http = Http::new(Networks::Any, LIMIT)?;
+        let http = ChannelHttp::new(Networks::Any, LIMIT)?;
         let mut urls = BTreeMap::new();
         for (group, url) in groups {
             let url = Url::parse(url.reveal()).ok();
@@ -67,7 +67,7 @@ impl Teams {
             Recipient::Group(group) => self.groups.get(group),
             _ => None,
         };
-        let url = url.ok_or(ChannelError::Permanent(Reason::Address))?;
+        let url = url.ok_or(ChannelError::Permanent(NotSentReason::Address))?;
         let body = message(notice, &self.zone).to_string().into_bytes();
         {
             let mut next = self.next.lock().await;
@@ -172,7 +172,7 @@ fn card(notice: &Notice, zone: &TimeZone, with_arguments: bool, with_message: bo
     })
 }
 
-impl Channel for Teams {
+impl Channel for MicrosoftTeams {
     fn name(&self) -> &'static str {
         "teams"
     }
@@ -191,7 +191,7 @@ mod tests {
     use mcp_elicit_policy::rules::Reveal;
 
     use super::*;
-    use crate::notice::Event;
+    use crate::notice::QuestionEvent;
     use crate::notice::tests::{notice, summary};
 
     #[test]
@@ -199,7 +199,10 @@ mod tests {
         let mut long = summary("{}");
         long.message = "\u{1f600}".repeat(4_000);
         let size = |summary, reveal| {
-            let message = message(&notice(summary, Event::Asked, reveal), &TimeZone::UTC);
+            let message = message(
+                &notice(summary, QuestionEvent::Asked, reveal),
+                &TimeZone::UTC,
+            );
             message.to_string().len()
         };
         let arguments = json!({"text": "x".repeat(100_000)}).to_string();
@@ -221,7 +224,7 @@ mod tests {
         let mut hostile = summary("{}");
         hostile.message = "[Approve](https://evil.example) **now**".to_owned();
         let message = message(
-            &notice(hostile, Event::Asked, Reveal::Arguments),
+            &notice(hostile, QuestionEvent::Asked, Reveal::Arguments),
             &TimeZone::UTC,
         );
         let text = message.to_string();

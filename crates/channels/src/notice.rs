@@ -11,7 +11,7 @@ use crate::push::Subscription;
 
 /// An event of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
+pub enum QuestionEvent {
     /// People are asked.
     Asked,
     /// People who have not acted are reminded.
@@ -40,7 +40,7 @@ pub enum Event {
     Failed,
 }
 
-impl Event {
+impl QuestionEvent {
     /// Every event, in the order of a question's life.
     pub const ALL: [Self; 13] = [
         Self::Asked,
@@ -201,7 +201,7 @@ pub struct CallerSummary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndSummary {
     /// The event that ended it.
-    pub event: Event,
+    pub event: QuestionEvent,
     /// The people who ended it, by their names for readers; `None` if no person did.
     pub by: Option<String>,
     /// The time.
@@ -212,7 +212,7 @@ pub struct EndSummary {
 
 /// A question in the form for channels. Answers, comments and tokens are never part of it; the reasons of its end are.
 #[derive(Clone)]
-pub struct Summary {
+pub struct ChannelSummary {
     /// The question's id.
     pub question: String,
     /// The version that this summary shows, which actions refer to.
@@ -270,7 +270,7 @@ pub struct Summary {
     pub link: String,
 }
 
-impl fmt::Debug for Summary {
+impl fmt::Debug for ChannelSummary {
     /// Formats everything but texts of the server and the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Summary")
@@ -289,13 +289,13 @@ pub struct Notice {
     /// The message's id.
     pub id: NotificationId,
     /// The event that it reports.
-    pub event: Event,
+    pub event: QuestionEvent,
     /// The time of the event.
     pub at: Timestamp,
     /// The recipient.
     pub to: Recipient,
     /// The question.
-    pub summary: Arc<Summary>,
+    pub summary: Arc<ChannelSummary>,
     /// The details that may leave the gateway.
     pub reveal: Reveal,
     /// The number of waiting questions of the recipient, if known.
@@ -312,7 +312,7 @@ pub(crate) mod tests {
     /// A question with a form, a tool and arguments.
     pub(crate) use super::sample::summary;
 
-    pub(crate) fn notice(summary: Summary, event: Event, reveal: Reveal) -> Notice {
+    pub(crate) fn notice(summary: ChannelSummary, event: QuestionEvent, reveal: Reveal) -> Notice {
         Notice {
             id: NotificationId::new("n-1").unwrap(),
             event,
@@ -329,11 +329,11 @@ pub(crate) mod tests {
 
     #[test]
     fn events_have_names_of_their_own() {
-        for event in Event::ALL {
-            assert_eq!(Event::from_name(event.name()), Some(event));
+        for event in QuestionEvent::ALL {
+            assert_eq!(QuestionEvent::from_name(event.name()), Some(event));
             assert!(!(event.is_end() && event.asks_to_act()), "{event:?}");
         }
-        assert_eq!(Event::from_name("question.Asked"), None);
+        assert_eq!(QuestionEvent::from_name("question.Asked"), None);
     }
 
     #[test]
@@ -347,7 +347,7 @@ pub(crate) mod tests {
 
     #[test]
     fn debug_shows_nothing_that_a_person_or_a_server_wrote() {
-        let notice = notice(summary("{}"), Event::Asked, Reveal::Arguments);
+        let notice = notice(summary("{}"), QuestionEvent::Asked, Reveal::Arguments);
         let shown = format!("{notice:?}");
         for hidden in ["Deploy version", "production", "ops-1@example.com", "Ada"] {
             assert!(!shown.contains(hidden), "{shown}");

@@ -6,7 +6,7 @@ use mcp_elicit_core::question::{quoted, reason_line};
 use mcp_elicit_core::view::{CallView, sanitize};
 use mcp_elicit_policy::rules::Reveal;
 
-use crate::notice::{Event, Notice, Recipient, Summary};
+use crate::notice::{ChannelSummary, Notice, QuestionEvent, Recipient};
 
 /// The parts of a notice that its [`Reveal`] permits. Never answers, comments, tokens or links that log a person in.
 pub struct Revealed<'a> {
@@ -19,7 +19,7 @@ impl<'a> Revealed<'a> {
         Self { notice }
     }
 
-    fn summary(&self) -> &'a Summary {
+    fn summary(&self) -> &'a ChannelSummary {
         &self.notice.summary
     }
 
@@ -202,7 +202,7 @@ impl<'a> Revealed<'a> {
             }
         };
         match (self.notice.event, self.tool()) {
-            (Event::Filled, _) => self.agreed_so_far(),
+            (QuestionEvent::Filled, _) => self.agreed_so_far(),
             (event, tool) if event.asks_to_act() && is_approval => match tool {
                 Some(tool) => format!("A call to {tool} on {server} waits for approval.{need}"),
                 None => format!("A call on {server} waits for approval.{need}"),
@@ -276,14 +276,14 @@ impl<'a> Revealed<'a> {
 }
 
 /// Returns the arguments of a question's call, by name; none for `{}`.
-pub(crate) fn all_arguments(summary: &Summary) -> Vec<(String, String)> {
+pub(crate) fn all_arguments(summary: &ChannelSummary) -> Vec<(String, String)> {
     let arguments = summary.arguments.as_deref();
     let call = arguments.map(|arguments| CallView::tool("").with_json(arguments));
     call.map_or_else(Vec::new, |call| call.arguments_in_full())
 }
 
 /// Returns the caller's name as received, or the subject if there is no name.
-pub(crate) fn caller(summary: &Summary) -> Option<&str> {
+pub(crate) fn caller(summary: &ChannelSummary) -> Option<&str> {
     let caller = &summary.caller;
     let names = [&*caller.name, &*caller.subject];
     names.into_iter().find(|name| !name.trim().is_empty())
@@ -316,17 +316,17 @@ pub(crate) fn instant(at: Timestamp) -> Option<jiff::Timestamp> {
 
 /// A sentence of the operator, with names in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
-    Name(Name),
+    Name(TemplateName),
 }
 
 /// A name in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
+enum TemplateName {
     Server,
     Tool,
     Caller,
@@ -335,7 +335,7 @@ enum Name {
     Rule,
 }
 
-impl Name {
+impl TemplateName {
     const ALL: [(&'static str, Self); 6] = [
         ("server", Self::Server),
         ("tool", Self::Tool),
@@ -382,22 +382,24 @@ impl Template {
                 return error(open, "a `}` without its `{`");
             }
             if open > at {
-                parts.push(Part::Text(text[at..open].to_owned()));
+                parts.push(TemplatePart::Text(text[at..open].to_owned()));
             }
             let Some(length) = text[open..].find('}') else {
                 return error(open, "a `{` without its `}`");
             };
             let written = &text[open + 1..open + length];
-            let name = Name::ALL.iter().find(|(name, _)| *name == written);
+            let name = TemplateName::ALL.iter().find(|(name, _)| *name == written);
             let Some((_, name)) = name else {
-                let known = Name::ALL.map(|(name, _)| format!("{{{name}}}")).join(" ");
+                let known = TemplateName::ALL
+                    .map(|(name, _)| format!("{{{name}}}"))
+                    .join(" ");
                 return error(open, &format!("unknown name in braces; known: {known}"));
             };
-            parts.push(Part::Name(*name));
+            parts.push(TemplatePart::Name(*name));
             at = open + length + 1;
         }
         if at < text.len() {
-            parts.push(Part::Text(text[at..].to_owned()));
+            parts.push(TemplatePart::Text(text[at..].to_owned()));
         }
         Ok(Self(parts))
     }
@@ -405,16 +407,16 @@ impl Template {
     /// Returns the sentence for a notice. A part that is hidden or unknown becomes a dash.
     pub fn render(&self, revealed: &Revealed<'_>, zone: &TimeZone) -> String {
         let value = |name| match name {
-            Name::Server => Some(revealed.server()),
-            Name::Tool => revealed.tool(),
-            Name::Caller => revealed.caller(),
-            Name::Group => revealed.group(),
-            Name::Deadline => revealed.deadline(zone),
-            Name::Rule => revealed.rule(),
+            TemplateName::Server => Some(revealed.server()),
+            TemplateName::Tool => revealed.tool(),
+            TemplateName::Caller => revealed.caller(),
+            TemplateName::Group => revealed.group(),
+            TemplateName::Deadline => revealed.deadline(zone),
+            TemplateName::Rule => revealed.rule(),
         };
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Name(name) => value(*name).unwrap_or_else(|| "–".to_owned()),
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Name(name) => value(*name).unwrap_or_else(|| "–".to_owned()),
         };
         self.0.iter().map(part).collect()
     }
@@ -447,7 +449,7 @@ mod tests {
 
     #[test]
     fn each_amount_tells_what_it_may() {
-        let at = |reveal| every_text(&notice(summary("{}"), Event::Asked, reveal));
+        let at = |reveal| every_text(&notice(summary("{}"), QuestionEvent::Asked, reveal));
         let minimal = at(Reveal::Minimal);
         for hidden in ["deploy_app", "Ada", "ops", "10:", "version 4", "production"] {
             assert!(!minimal.contains(hidden), "{hidden}: {minimal}");
@@ -468,7 +470,7 @@ mod tests {
             (Reveal::Question, "A call to deploy_app on "),
             (Reveal::Minimal, "A call on "),
         ] {
-            let notice = notice(approval.clone(), Event::Asked, reveal);
+            let notice = notice(approval.clone(), QuestionEvent::Asked, reveal);
             let opening = Revealed::new(&notice).opening();
             assert!(opening.starts_with(words), "{opening}");
             assert!(
@@ -486,7 +488,7 @@ mod tests {
             filled.is_approval = is_approval;
             filled.agreed = vec!["Ada".to_owned()];
             filled.dropped = dropped.iter().map(|&name| name.to_owned()).collect();
-            Revealed::new(&notice(filled, Event::Filled, reveal)).opening()
+            Revealed::new(&notice(filled, QuestionEvent::Filled, reveal)).opening()
         };
         let cases: [(bool, &[&str], &str); 4] = [
             (
@@ -522,12 +524,12 @@ mod tests {
         let mut plain = summary("{}");
         plain.agreed = vec!["Ada".to_owned()];
         assert_eq!(
-            Revealed::new(&notice(plain, Event::Filled, Reveal::Question)).opening(),
+            Revealed::new(&notice(plain, QuestionEvent::Filled, Reveal::Question)).opening(),
             "deploy: Ada agreed in a call to deploy_app. 1 more person must agree."
         );
-        let approval = Event::Answered.words(true);
+        let approval = QuestionEvent::Answered.words(true);
         assert_eq!(
-            (approval, Event::Answered.words(false)),
+            (approval, QuestionEvent::Answered.words(false)),
             ("approved", "answered")
         );
     }
@@ -538,7 +540,7 @@ mod tests {
         hostile.message = "\u{1b}[2Jx\u{202e}y".to_owned();
         hostile.caller.name = "A\r\nBcc: all@example.com".to_owned();
         hostile.tool = Some("a\nb".to_owned());
-        let text = every_text(&notice(hostile, Event::Asked, Reveal::Arguments));
+        let text = every_text(&notice(hostile, QuestionEvent::Asked, Reveal::Arguments));
         assert!(
             !text.contains('\u{1b}') && !text.contains("\\u{1b}"),
             "{text}"
@@ -551,11 +553,11 @@ mod tests {
 
     #[test]
     fn a_text_that_is_cut_is_known_to_be() {
-        type Change = fn(&mut Summary, String);
+        type Change = fn(&mut ChannelSummary, String);
         let is_cut = |change: Change, length: usize| {
             let mut long = summary("{}");
             change(&mut long, "x".repeat(length));
-            Revealed::new(&notice(long, Event::Asked, Reveal::Arguments)).is_cut()
+            Revealed::new(&notice(long, QuestionEvent::Asked, Reveal::Arguments)).is_cut()
         };
         let name = sanitize::LABEL;
         let text = sanitize::DESCRIPTION;
@@ -580,18 +582,18 @@ mod tests {
         let zone = TimeZone::UTC;
         let subject = |notice: &Notice| Revealed::new(notice).subject(&zone);
         let mut ended = summary("{}");
-        let asked = notice(ended.clone(), Event::Asked, Reveal::Question);
+        let asked = notice(ended.clone(), QuestionEvent::Asked, Reveal::Question);
         assert_eq!(
             subject(&asked),
             "[gateway] deploy: decision needed by 10:30 UTC"
         );
         ended.ending = Some(EndSummary {
-            event: Event::Declined,
+            event: QuestionEvent::Declined,
             by: Some("ops-2".to_owned()),
             at: ended.asked_at,
             why: vec!["wrong\n\u{201d}cluster".to_owned()],
         });
-        let ended = notice(ended, Event::Declined, Reveal::Question);
+        let ended = notice(ended, QuestionEvent::Declined, Reveal::Question);
         assert_eq!(subject(&ended), "[gateway] deploy: declined");
         assert_eq!(
             Revealed::new(&ended).ending(&zone).unwrap(),
@@ -601,7 +603,7 @@ mod tests {
 
     #[test]
     fn templates_know_six_names() {
-        let asked = notice(summary("{}"), Event::Asked, Reveal::Question);
+        let asked = notice(summary("{}"), QuestionEvent::Asked, Reveal::Question);
         let render = |text: &str, notice: &Notice| {
             let template = Template::parse(text).unwrap();
             template.render(&Revealed::new(notice), &TimeZone::UTC)
@@ -613,7 +615,7 @@ mod tests {
             ),
             "deploy asks ops by 10:30 UTC: deploy_app, Ada Lovelace, deploy-production."
         );
-        let minimal = notice(summary("{}"), Event::Asked, Reveal::Minimal);
+        let minimal = notice(summary("{}"), QuestionEvent::Asked, Reveal::Minimal);
         assert_eq!(render("{server} {caller}", &minimal), "deploy –");
         for (text, at) in [
             ("x {what}", 2),

@@ -7,7 +7,7 @@ pub use mcp_elicit_core::secret::SecretText;
 
 /// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Secret {
+pub enum SecretSource {
     /// An environment variable.
     Env(String),
     /// A file.
@@ -28,7 +28,7 @@ pub enum SecretError {
     Unusable(String),
 }
 
-impl Secret {
+impl SecretSource {
     /// Reads the secret; `env` returns environment variables. Surrounding white space is removed.
     pub fn read(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<SecretText, SecretError> {
         match self {
@@ -69,21 +69,21 @@ mod tests {
     #[test]
     fn secrets_come_from_the_environment_and_from_files() {
         let env = |name: &str| (name == "TOKEN").then(|| "abc".to_owned());
-        let read = |secret: &Secret| secret.read(&env);
-        let token = read(&Secret::Env("TOKEN".to_owned())).unwrap();
+        let read = |secret: &SecretSource| secret.read(&env);
+        let token = read(&SecretSource::Env("TOKEN".to_owned())).unwrap();
         assert_eq!(token.reveal(), "abc");
         assert_eq!(format!("{token:?}"), "***");
-        assert!(read(&Secret::Env("OTHER".to_owned())).is_err());
+        assert!(read(&SecretSource::Env("OTHER".to_owned())).is_err());
 
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         for (written, usable) in [("abc\n", true), ("\n", false), ("a\nb\n", false)] {
             std::fs::write(&path, written).unwrap();
-            let secret = read(&Secret::File(path.clone()));
+            let secret = read(&SecretSource::File(path.clone()));
             assert_eq!(secret.is_ok(), usable, "{written:?}");
         }
         std::fs::write(&path, "x".repeat(65 * 1024)).unwrap();
-        assert!(read(&Secret::File(path.clone())).is_err());
-        assert!(read(&Secret::File(folder.path().to_owned())).is_err());
+        assert!(read(&SecretSource::File(path.clone())).is_err());
+        assert!(read(&SecretSource::File(folder.path().to_owned())).is_err());
     }
 }

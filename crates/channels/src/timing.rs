@@ -9,7 +9,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::document::parse_duration;
 use mcp_elicit_policy::people::PersonEntry;
 
-use crate::notice::Event;
+use crate::notice::QuestionEvent;
 use crate::revealed::instant;
 
 /// The most messages to one person per hour; the rest joins the digest.
@@ -48,7 +48,7 @@ impl QuietHours {
 
 /// A digest in place of separate messages. Mail only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Digest {
+pub enum DigestTiming {
     /// No digest: each message is separate.
     #[default]
     Off,
@@ -58,7 +58,7 @@ pub enum Digest {
     Daily(Time),
 }
 
-impl Digest {
+impl DigestTiming {
     /// Parses `off`, `30m` or `daily 09:00`.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "off" {
@@ -116,7 +116,7 @@ pub struct Preferences {
     /// The hours in which only escalations are sent.
     pub quiet: Option<QuietHours>,
     /// The digest of mails.
-    pub digest: Digest,
+    pub digest: DigestTiming,
     /// The person's time zone.
     pub zone: TimeZone,
 }
@@ -131,7 +131,7 @@ impl Preferences {
             digest: entry
                 .digest
                 .as_deref()
-                .and_then(Digest::parse)
+                .and_then(DigestTiming::parse)
                 .unwrap_or_default(),
             zone: own.unwrap_or_else(|| zone.clone()),
         }
@@ -151,7 +151,7 @@ pub enum Timing {
 
 /// The messages that a person has received.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sent<'a> {
+pub struct SentMessages<'a> {
     /// The times of the messages of the last hour, the earliest first; others are ignored.
     pub recent: &'a [Timestamp],
     /// The first message that waits for the next digest.
@@ -174,13 +174,13 @@ pub fn latest(now: Timestamp, until: Timestamp) -> Timestamp {
 /// Decides when a message to one person is sent. `digests` is `true` for channels with digests.
 pub fn timing(
     preferences: &Preferences,
-    event: Event,
+    event: QuestionEvent,
     digests: bool,
     now: Timestamp,
-    sent: Sent<'_>,
+    sent: SentMessages<'_>,
 ) -> Timing {
     // An escalation happens because time runs out: neither quiet hours nor one caller's many questions delay it.
-    if event == Event::Escalated {
+    if event == QuestionEvent::Escalated {
         return Timing::Now;
     }
     let zone = &preferences.zone;
@@ -294,10 +294,10 @@ mod tests {
     fn only_escalations_pass_at_night() {
         let night = at("2026-11-22T23:00:00Z");
         let sleeper = preferences(Some("22:00-07:00"), "off", "UTC");
-        let decide = |event| timing(&sleeper, event, true, night, Sent::default());
+        let decide = |event| timing(&sleeper, event, true, night, SentMessages::default());
         let morning = Timing::At(at("2026-11-23T07:00:00Z"));
-        for event in Event::ALL {
-            let expected = if event == Event::Escalated {
+        for event in QuestionEvent::ALL {
+            let expected = if event == QuestionEvent::Escalated {
                 Timing::Now
             } else {
                 morning
@@ -312,21 +312,24 @@ mod tests {
         let reader = preferences(Some("22:00-07:00"), "30m", "UTC");
         let decide = |event, digests, sent| timing(&reader, event, digests, now, sent);
         let morning = at("2026-11-23T07:00:00Z");
-        let none = Sent::default();
-        assert_eq!(decide(Event::Asked, true, none), Timing::Digest(morning));
-        assert_eq!(decide(Event::Asked, false, none), Timing::Now);
-        assert_eq!(decide(Event::Escalated, true, none), Timing::Now);
-        let first = Sent {
+        let none = SentMessages::default();
+        assert_eq!(
+            decide(QuestionEvent::Asked, true, none),
+            Timing::Digest(morning)
+        );
+        assert_eq!(decide(QuestionEvent::Asked, false, none), Timing::Now);
+        assert_eq!(decide(QuestionEvent::Escalated, true, none), Timing::Now);
+        let first = SentMessages {
             first_in_digest: Some(at("2026-11-22T21:25:00Z")),
             ..none
         };
         assert_eq!(
-            decide(Event::Asked, true, first),
+            decide(QuestionEvent::Asked, true, first),
             Timing::Digest(at("2026-11-22T21:55:00Z"))
         );
         let daily = preferences(None, "daily 09:00", "UTC");
         assert_eq!(
-            timing(&daily, Event::Asked, true, now, none),
+            timing(&daily, QuestionEvent::Asked, true, now, none),
             Timing::Digest(at("2026-11-23T09:00:00Z"))
         );
     }
@@ -340,36 +343,39 @@ mod tests {
         let now = start.after(Duration::from_secs(30 * 60));
         let anyone = preferences(None, "off", "UTC");
         let decide_by = |event, digests, recent, latest| {
-            let sent = Sent {
+            let sent = SentMessages {
                 recent,
                 first_in_digest: None,
                 latest,
             };
             timing(&anyone, event, digests, now, sent)
         };
-        let decide = |digests, recent| decide_by(Event::Reminded, digests, recent, None);
+        let decide = |digests, recent| decide_by(QuestionEvent::Reminded, digests, recent, None);
         let free = start.after(HOUR);
         assert_eq!(decide(false, &sent[..29]), Timing::Now);
         assert_eq!(decide(false, &sent), Timing::At(free));
         assert_eq!(decide(true, &sent), Timing::Digest(free));
         // An escalation happens because time runs out, and no message is delayed until it is useless.
-        assert_eq!(decide_by(Event::Escalated, true, &sent, None), Timing::Now);
+        assert_eq!(
+            decide_by(QuestionEvent::Escalated, true, &sent, None),
+            Timing::Now
+        );
         let soon = now.after(Duration::from_secs(60));
         assert_eq!(
-            decide_by(Event::Asked, true, &sent, Some(soon)),
+            decide_by(QuestionEvent::Asked, true, &sent, Some(soon)),
             Timing::Digest(soon)
         );
         let old: Vec<_> = (0..60)
             .map(|i| start.after(Duration::from_secs(i * 60)))
             .collect();
         let later = start.after(Duration::from_secs(3 * 60 * 60));
-        let sent = Sent {
+        let sent = SentMessages {
             recent: &old,
             first_in_digest: None,
             latest: None,
         };
         assert_eq!(
-            timing(&anyone, Event::Asked, false, later, sent),
+            timing(&anyone, QuestionEvent::Asked, false, later, sent),
             Timing::Now
         );
     }
@@ -411,13 +417,13 @@ mod tests {
 
     #[test]
     fn digests_are_read() {
-        assert_eq!(Digest::parse("off"), Some(Digest::Off));
+        assert_eq!(DigestTiming::parse("off"), Some(DigestTiming::Off));
         assert_eq!(
-            Digest::parse("30m"),
-            Some(Digest::Every(Duration::from_secs(30 * 60)))
+            DigestTiming::parse("30m"),
+            Some(DigestTiming::Every(Duration::from_secs(30 * 60)))
         );
         for text in ["", "daily", "daily 9:00", "daily 25:00", "weekly"] {
-            assert_eq!(Digest::parse(text), None, "{text}");
+            assert_eq!(DigestTiming::parse(text), None, "{text}");
         }
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
+use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture};
 use crate::config::WebhookConfig;
-use crate::http::{Http, HttpError, Networks, refused};
-use crate::notice::{Event, Notice, Recipient};
+use crate::http::{ChannelHttp, ChannelHttpError, Networks, refused};
+use crate::notice::{Notice, QuestionEvent, Recipient};
 use crate::revealed::{Revealed, instant};
 use crate::secret::SecretText;
 
@@ -23,23 +23,23 @@ use crate::secret::SecretText;
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// A receiver of webhooks.
-pub struct Webhook {
+pub struct WebhookChannel {
     name: String,
     url: Url,
     keys: Vec<SigningKey>,
-    events: Vec<Event>,
-    http: Http,
+    events: Vec<QuestionEvent>,
+    http: ChannelHttp,
 }
 
 /// A webhook that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
+pub enum WebhookChannelError {
     /// The secret.
     #[error("the webhook's secret must be `whsec_` and 24 to 64 bytes in base64")]
     Secret,
     /// The HTTP client.
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] ChannelHttpError),
 }
 
 /// A signing key of Standard Webhooks.
@@ -54,12 +54,12 @@ impl fmt::Debug for SigningKey {
 
 impl SigningKey {
     /// Reads a secret, `whsec_…`.
-    pub fn new(secret: &SecretText) -> Result<Self, WebhookError> {
+    pub fn new(secret: &SecretText) -> Result<Self, WebhookChannelError> {
         let encoded = secret.reveal().strip_prefix("whsec_");
         let key = encoded.and_then(|encoded| STANDARD.decode(encoded).ok());
         key.filter(|key| (24..=64).contains(&key.len()))
             .map(Self)
-            .ok_or(WebhookError::Secret)
+            .ok_or(WebhookChannelError::Secret)
     }
 
     /// Returns the signature of a body: `v1,BASE64`.
@@ -74,17 +74,17 @@ impl SigningKey {
     }
 }
 
-impl Webhook {
+impl WebhookChannel {
     /// Creates a receiver. With two secrets, requests carry two signatures.
     pub fn new(
         name: &str,
         config: &WebhookConfig,
         secrets: &[SecretText],
-    ) -> Result<Self, WebhookError> {
+    ) -> Result<Self, WebhookChannelError> {
         let keys = secrets.iter().map(SigningKey::new);
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
         if keys.is_empty() {
-            return Err(WebhookError::Secret);
+            return Err(WebhookChannelError::Secret);
         }
         let networks = if config.allow_private {
             Networks::Any
@@ -96,7 +96,7 @@ impl Webhook {
             url: config.url.clone(),
             keys,
             events: config.events.clone(),
-            http: Http::new(networks, LIMIT)?,
+            http: ChannelHttp::new(networks, LIMIT)?,
         })
     }
 
@@ -114,7 +114,7 @@ impl Webhook {
             ("webhook-signature", signatures),
         ] {
             let value = HeaderValue::from_str(&value);
-            let value = value.map_err(|_| ChannelError::Permanent(Reason::Configuration))?;
+            let value = value.map_err(|_| ChannelError::Permanent(NotSentReason::Configuration))?;
             headers.insert(HeaderName::from_static(name), value);
         }
         let reply = self.http.post(&self.url, headers, body).await?;
@@ -125,7 +125,7 @@ impl Webhook {
             status => match refused(&reply) {
                 ChannelError::Permanent(_) => Err(ChannelError::Retry {
                     after: reply.retry_after,
-                    why: Reason::Refused(status),
+                    why: NotSentReason::Refused(status),
                 }),
                 error => Err(error),
             },
@@ -184,7 +184,7 @@ fn rfc3339(at: Timestamp) -> String {
     })
 }
 
-impl Channel for Webhook {
+impl Channel for WebhookChannel {
     fn name(&self) -> &str {
         &self.name
     }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn bodies_have_the_parts_that_may_leave() {
-        let body = |reveal| body(&notice(summary("{}"), Event::Asked, reveal));
+        let body = |reveal| body(&notice(summary("{}"), QuestionEvent::Asked, reveal));
         assert_eq!(
             body(Reveal::Question),
             json!({

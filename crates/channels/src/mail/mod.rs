@@ -14,7 +14,7 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 use url::Url;
 
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture};
+use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture};
 use crate::config::{MailConfig, SmtpSecurity};
 use crate::http::is_of_tls;
 use crate::notice::{Notice, NotificationId, Recipient};
@@ -121,9 +121,9 @@ impl Mail {
             mail: Some(mail), ..
         } = &notice.to
         else {
-            return Err(ChannelError::Permanent(Reason::Address));
+            return Err(ChannelError::Permanent(NotSentReason::Address));
         };
-        let content = render::Content::new(notice, self.template.as_ref(), &self.zone);
+        let content = render::MailContent::new(notice, self.template.as_ref(), &self.zone);
         let message = self.message(
             &notice.id,
             Some(&notice.summary.question),
@@ -146,7 +146,7 @@ impl Mail {
     ) -> Result<Message, ChannelError> {
         let address = to
             .parse()
-            .map_err(|_| ChannelError::Permanent(Reason::Address))?;
+            .map_err(|_| ChannelError::Permanent(NotSentReason::Address))?;
         let host = self.from.email.domain();
         let mut builder = Message::builder()
             .from(self.from.clone())
@@ -159,7 +159,8 @@ impl Mail {
             builder = builder.references(format!("<{question}@{host}>"));
         }
         let message = builder.multipart(MultiPart::alternative_plain_html(text, html));
-        let mut message = message.map_err(|_| ChannelError::Permanent(Reason::Configuration))?;
+        let mut message =
+            message.map_err(|_| ChannelError::Permanent(NotSentReason::Configuration))?;
         let mut header = |name: HeaderName, value: String| {
             message
                 .headers_mut()
@@ -189,7 +190,7 @@ impl Mail {
     ) -> Result<MessageRef, ChannelError> {
         let sent = tokio::time::timeout(self.limit, self.transport.send(message)).await;
         match sent {
-            Err(_) => Err(ChannelError::retry(Reason::TimedOut)),
+            Err(_) => Err(ChannelError::retry(NotSentReason::TimedOut)),
             Ok(Err(error)) => Err(failed(&error)),
             Ok(Ok(_)) => Ok(MessageRef(format!("{id}@{}", self.from.email.domain()))),
         }
@@ -211,23 +212,23 @@ fn failed(error: &SmtpError) -> ChannelError {
     if let Some(status) = error.status() {
         let code = u16::from(status);
         return match code {
-            530 | 534 | 535 | 538 => ChannelError::Permanent(Reason::Credentials),
-            552 => ChannelError::Permanent(Reason::TooLarge),
-            500.. => ChannelError::Permanent(Reason::Refused(code)),
-            _ => ChannelError::retry(Reason::Refused(code)),
+            530 | 534 | 535 | 538 => ChannelError::Permanent(NotSentReason::Credentials),
+            552 => ChannelError::Permanent(NotSentReason::TooLarge),
+            500.. => ChannelError::Permanent(NotSentReason::Refused(code)),
+            _ => ChannelError::retry(NotSentReason::Refused(code)),
         };
     }
     ChannelError::retry(if error.is_timeout() {
-        Reason::TimedOut
+        NotSentReason::TimedOut
     } else if error.is_tls() || is_of_tls(error) {
-        Reason::Tls
+        NotSentReason::Tls
     } else if error.is_client() {
         // The server offers no STARTTLS, or no supported authentication.
-        Reason::Configuration
+        NotSentReason::Configuration
     } else if error.is_response() {
-        Reason::Reply
+        NotSentReason::Reply
     } else {
-        Reason::Unreachable
+        NotSentReason::Unreachable
     })
 }
 

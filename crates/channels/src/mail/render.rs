@@ -11,7 +11,7 @@ const FOOTER: &str =
     "The link opens the inbox, where you sign in. Replies to this mail are not read.";
 
 /// One message, ready to be written as text or HTML.
-pub(super) struct Content {
+pub(super) struct MailContent {
     subject: String,
     opening: String,
     message: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Content {
     link: String,
 }
 
-impl Content {
+impl MailContent {
     pub(super) fn new(notice: &Notice, template: Option<&Template>, zone: &TimeZone) -> Self {
         let revealed = Revealed::new(notice);
         let ending = revealed.ending(zone);
@@ -183,7 +183,7 @@ mod tests {
     use mcp_elicit_policy::rules::Reveal;
 
     use super::*;
-    use crate::notice::Event;
+    use crate::notice::QuestionEvent;
     use crate::notice::tests::{notice, summary};
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
             "<img src=x onerror=alert(1)>\n> quoted\n<a href=\"https://evil.example\">x</a>"
                 .to_owned();
         hostile.caller.name = "\"><script>".to_owned();
-        let notice = notice(hostile, Event::Asked, Reveal::Arguments);
-        let content = Content::new(&notice, None, &TimeZone::UTC);
+        let notice = notice(hostile, QuestionEvent::Asked, Reveal::Arguments);
+        let content = MailContent::new(&notice, None, &TimeZone::UTC);
         let html = content.html();
         assert_eq!(html.matches("<a ").count(), 1, "{html}");
         assert_eq!(
@@ -218,15 +218,15 @@ mod tests {
         let template = Template::parse("{server} needs {group}.").unwrap();
         let text = |event| {
             let notice = notice(summary("{}"), event, Reveal::Question);
-            Content::new(&notice, Some(&template), &TimeZone::UTC).text()
+            MailContent::new(&notice, Some(&template), &TimeZone::UTC).text()
         };
-        assert!(text(Event::Asked).starts_with("deploy needs ops.\n"));
-        assert!(text(Event::Claimed).starts_with("deploy: claimed.\n"));
+        assert!(text(QuestionEvent::Asked).starts_with("deploy needs ops.\n"));
+        assert!(text(QuestionEvent::Claimed).starts_with("deploy: claimed.\n"));
     }
 
     #[test]
     fn a_collection_names_what_it_leaves_out() {
-        let one = notice(summary("{}"), Event::Asked, Reveal::Minimal);
+        let one = notice(summary("{}"), QuestionEvent::Asked, Reveal::Minimal);
         let text = digest_text(&[one.clone(), one.clone()], 3, &TimeZone::UTC);
         assert_eq!(text.matches("deploy: decision needed").count(), 2, "{text}");
         assert!(text.contains("and 3 more in the inbox"), "{text}");

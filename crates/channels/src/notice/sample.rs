@@ -5,12 +5,12 @@ use std::sync::Arc;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use super::{CallerSummary, Summary};
+use super::{CallerSummary, ChannelSummary};
 
 /// Returns a question with a form, a tool and arguments.
-pub(crate) fn summary(properties: &str) -> Summary {
+pub(crate) fn summary(properties: &str) -> ChannelSummary {
     let form = format!(r#"{{"type":"object","properties":{properties}}}"#);
-    Summary {
+    ChannelSummary {
         question: "5f2c8a".to_owned(),
         version: 3,
         server: "deploy".to_owned(),

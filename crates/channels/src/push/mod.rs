@@ -18,10 +18,10 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 pub use self::vapid::{VapidError, VapidKey};
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture, Updated};
 use crate::config::PushConfig;
-use crate::http::{Http, HttpError, Networks, refused};
-use crate::notice::{Event, Notice, Recipient};
+use crate::http::{ChannelHttp, ChannelHttpError, Networks, refused};
+use crate::notice::{Notice, QuestionEvent, Recipient};
 use crate::revealed::Revealed;
 
 /// The longest content, in bytes: it fits into one record of every push service.
@@ -113,7 +113,7 @@ pub struct Push {
     key: VapidKey,
     contact: String,
     hosts: Vec<String>,
-    http: Http,
+    http: ChannelHttp,
     /// `true` if endpoints must be in public networks.
     is_public: bool,
     zone: TimeZone,
@@ -126,12 +126,12 @@ impl Push {
         key: VapidKey,
         networks: Networks,
         zone: TimeZone,
-    ) -> Result<Self, HttpError> {
+    ) -> Result<Self, ChannelHttpError> {
         Ok(Self {
             key,
             contact: config.contact.clone(),
             hosts: config.hosts.clone(),
-            http: Http::new(networks, LIMIT)?,
+            http: ChannelHttp::new(networks, LIMIT)?,
             is_public: networks == Networks::Public,
             zone,
         })
@@ -163,7 +163,7 @@ impl Push {
         self.http.check(endpoint)?;
         // Push services of browsers use the default port; others would allow port scans of their hosts.
         if self.is_public && endpoint.port().is_some() {
-            return Err(ChannelError::Permanent(Reason::Address));
+            return Err(ChannelError::Permanent(NotSentReason::Address));
         }
         let host = endpoint.host_str().unwrap_or_default();
         let mut known = SERVICES
@@ -177,30 +177,30 @@ impl Push {
         if is_known {
             Ok(())
         } else {
-            Err(ChannelError::Permanent(Reason::Address))
+            Err(ChannelError::Permanent(NotSentReason::Address))
         }
     }
 
     async fn post(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
         let Recipient::Device(device) = &notice.to else {
-            return Err(ChannelError::Permanent(Reason::Address));
+            return Err(ChannelError::Permanent(NotSentReason::Address));
         };
         self.permits(&device.endpoint)?;
         let content = content(notice, &self.zone);
         let body = encrypt::encrypt(&content, &device.public_key, &device.auth)
-            .ok_or(ChannelError::Permanent(Reason::Address))?;
+            .ok_or(ChannelError::Permanent(NotSentReason::Address))?;
         let seconds = seconds_now();
         let authorization = self
             .key
             .authorization(&device.endpoint, &self.contact, seconds)
-            .ok_or(ChannelError::Permanent(Reason::Configuration))?;
+            .ok_or(ChannelError::Permanent(NotSentReason::Configuration))?;
         let mut headers = HeaderMap::new();
         let fixed = HeaderValue::from_static;
         headers.insert(CONTENT_TYPE, fixed("application/octet-stream"));
         headers.insert(CONTENT_ENCODING, fixed("aes128gcm"));
         headers.insert(
             HeaderName::from_static("urgency"),
-            fixed(if notice.event == Event::Escalated {
+            fixed(if notice.event == QuestionEvent::Escalated {
                 "high"
             } else {
                 "normal"
@@ -217,15 +217,15 @@ impl Push {
             ),
         ] {
             let value = HeaderValue::from_str(&value);
-            let value = value.map_err(|_| ChannelError::Permanent(Reason::Configuration))?;
+            let value = value.map_err(|_| ChannelError::Permanent(NotSentReason::Configuration))?;
             headers.insert(name, value);
         }
         let reply = self.http.post(&device.endpoint, headers, body).await?;
         match reply.status {
             200..=299 => Ok(MessageRef::default()),
             404 | 410 => Err(ChannelError::AddressGone),
-            413 => Err(ChannelError::Permanent(Reason::TooLarge)),
-            401 | 403 => Err(ChannelError::Permanent(Reason::Credentials)),
+            413 => Err(ChannelError::Permanent(NotSentReason::TooLarge)),
+            401 | 403 => Err(ChannelError::Permanent(NotSentReason::Credentials)),
             _ => Err(refused(&reply)),
         }
     }
@@ -337,7 +337,7 @@ mod tests {
         long.message = "\u{1}\u{1f600}".repeat(4_000);
         long.server = "\u{1}".repeat(64);
         for reveal in [Reveal::Minimal, Reveal::Question, Reveal::Arguments] {
-            let notice = notice(long.clone(), Event::Asked, reveal);
+            let notice = notice(long.clone(), QuestionEvent::Asked, reveal);
             let content = content(&notice, &TimeZone::UTC);
             assert!(content.len() <= CONTENT_LIMIT);
             let content: serde_json::Value = serde_json::from_slice(&content).unwrap();

@@ -18,7 +18,7 @@ use super::people::{SlackUser, Stranger};
 use super::signature::NotSigned;
 use super::text::{cut, escape};
 use super::{Slack, modal};
-use crate::notice::Summary;
+use crate::notice::ChannelSummary;
 
 /// The longest body, in bytes.
 pub const BODY_LIMIT: usize = 256 * 1024;
@@ -66,7 +66,7 @@ pub enum Done {
 
 /// The refusal of an action or a view. The words are for the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ActionRefusal {
     /// The reason, for programs: `not-addressed`, `claimed`, `changed`, `ended`.
     pub code: &'static str,
     /// The reason, for the person.
@@ -76,13 +76,17 @@ pub struct Refusal {
 /// The actions of people in Slack. The gateway implements it over the record and the table of roles: each method finds
 /// the person with exactly this mail address, and checks their current role.
 #[async_trait]
-pub trait Acts: Send + Sync {
+pub trait SlackInteractions: Send + Sync {
     /// Stores the hash of a signature until then, where every process that serves the address finds it. Returns `false` if
     /// it is already stored, or cannot be.
     async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool;
 
     /// Returns a question, if this person may see and answer it.
-    async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal>;
+    async fn question(
+        &self,
+        who: &SlackUser,
+        question: &str,
+    ) -> Result<Arc<ChannelSummary>, ActionRefusal>;
 
     /// Fills in answers that passed the form's check, at the version that the person saw, with a comment of at most
     /// [`MAX_REASON`](mcp_elicit_core::question::MAX_REASON) characters if there is one.
@@ -93,7 +97,7 @@ pub trait Acts: Send + Sync {
         version: u64,
         answers: Answers,
         comment: Option<String>,
-    ) -> Result<Done, Refusal>;
+    ) -> Result<Done, ActionRefusal>;
 
     /// Declines, at the version that the person saw, with a reason of at most
     /// [`MAX_REASON`](mcp_elicit_core::question::MAX_REASON) characters if there is one.
@@ -103,7 +107,7 @@ pub trait Acts: Send + Sync {
         question: &str,
         version: u64,
         reason: Option<String>,
-    ) -> Result<Done, Refusal>;
+    ) -> Result<Done, ActionRefusal>;
 
     /// Records a request that was refused before it reached a question.
     fn refused(&self, _reason: &'static str) {}
@@ -136,7 +140,7 @@ impl Slack {
     pub async fn interact(
         self: &Arc<Self>,
         request: SlackRequest<'_>,
-        acts: &Arc<dyn Acts>,
+        acts: &Arc<dyn SlackInteractions>,
         now: Timestamp,
     ) -> SlackReply {
         let refuse = |status, reason| {
@@ -187,7 +191,7 @@ impl Slack {
         self: &Arc<Self>,
         payload: &Value,
         user: String,
-        acts: &Arc<dyn Acts>,
+        acts: &Arc<dyn SlackInteractions>,
         now: Timestamp,
     ) -> SlackReply {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -223,7 +227,7 @@ impl Slack {
 
     /// Opens the modal. The trigger expires after three seconds, so a person who must be looked up first sees a loading
     /// modal.
-    async fn review(&self, click: &Click, acts: &dyn Acts, now: Timestamp) {
+    async fn review(&self, click: &Click, acts: &dyn SlackInteractions, now: Timestamp) {
         let Some((question, _, _)) = parts(&click.value) else {
             return;
         };
@@ -246,13 +250,13 @@ impl Slack {
         &self,
         user: &str,
         question: &str,
-        acts: &dyn Acts,
+        acts: &dyn SlackInteractions,
         now: Timestamp,
     ) -> Value {
         let opened = async {
             let who = self.user(user, now).await.map_err(stranger)?;
             let summary = acts.question(&who, question).await?;
-            Ok::<_, Refusal>((who, summary))
+            Ok::<_, ActionRefusal>((who, summary))
         };
         match opened.await {
             Err(refusal) => modal::words(&refusal.words, None),
@@ -270,7 +274,7 @@ impl Slack {
     }
 
     /// Handles a button of the message. The message itself changes when the record does.
-    async fn choose(&self, click: &Click, acts: &dyn Acts, now: Timestamp) {
+    async fn choose(&self, click: &Click, acts: &dyn SlackInteractions, now: Timestamp) {
         let acted = async {
             let (question, version, word) = parts(&click.value).ok_or_else(unreadable)?;
             let who = self.user(&click.user, now).await.map_err(stranger)?;
@@ -283,7 +287,7 @@ impl Slack {
             }
             let form = summary.form.as_deref().ok_or_else(only_page)?;
             let draft = chosen(form, word).ok_or_else(unreadable)?;
-            let answers = form.read(&draft).map_err(|violations| Refusal {
+            let answers = form.read(&draft).map_err(|violations| ActionRefusal {
                 code: "violation",
                 words: modal::errors_text(form, &violations),
             })?;
@@ -303,7 +307,7 @@ impl Slack {
         let _ = self.api.call("chat.postEphemeral", &body).await;
     }
 
-    async fn decline_in_view(&self, click: &Click, acts: &dyn Acts, now: Timestamp) {
+    async fn decline_in_view(&self, click: &Click, acts: &dyn SlackInteractions, now: Timestamp) {
         let Some((view, note)) = &click.view else {
             return;
         };
@@ -325,7 +329,7 @@ impl Slack {
         self: &Arc<Self>,
         payload: &Value,
         user: String,
-        acts: &Arc<dyn Acts>,
+        acts: &Arc<dyn SlackInteractions>,
         now: Timestamp,
     ) -> SlackReply {
         let view = &payload["view"];
@@ -344,7 +348,7 @@ impl Slack {
         let state = view["state"].clone();
         let id = view["id"].as_str().unwrap_or_default().to_owned();
         let (slack, taken) = (Arc::clone(self), Arc::clone(acts));
-        let mut acted: BoxFuture<'static, Result<Submitted, Refusal>> = async move {
+        let mut acted: BoxFuture<'static, Result<Submitted, ActionRefusal>> = async move {
             let who = slack.user(&user, now).await.map_err(stranger)?;
             let summary = taken.question(&who, &question).await?;
             let form = summary.form.clone().ok_or_else(only_page)?;
@@ -397,7 +401,7 @@ impl Slack {
         &self,
         payload: &Value,
         user: &str,
-        acts: &Arc<dyn Acts>,
+        acts: &Arc<dyn SlackInteractions>,
         now: Timestamp,
     ) -> SlackReply {
         let note = payload["view"]["private_metadata"].as_str();
@@ -482,13 +486,13 @@ pub(super) fn chosen(form: &Form, word: &str) -> Option<Draft> {
     Some(draft)
 }
 
-fn stranger(stranger: Stranger) -> Refusal {
+fn stranger(stranger: Stranger) -> ActionRefusal {
     match stranger {
-        Stranger::Unknown => Refusal {
+        Stranger::Unknown => ActionRefusal {
             code: "slack-unavailable",
             words: "Slack does not say who you are. Try again, or use the inbox.".to_owned(),
         },
-        Stranger::NotMember => Refusal {
+        Stranger::NotMember => ActionRefusal {
             code: "not-a-member",
             words: "Only full members of this workspace with a mail address can answer here."
                 .to_owned(),
@@ -496,15 +500,15 @@ fn stranger(stranger: Stranger) -> Refusal {
     }
 }
 
-fn unreadable() -> Refusal {
-    Refusal {
+fn unreadable() -> ActionRefusal {
+    ActionRefusal {
         code: "unreadable",
         words: "This cannot be answered here. Use the inbox.".to_owned(),
     }
 }
 
-fn only_page() -> Refusal {
-    Refusal {
+fn only_page() -> ActionRefusal {
+    ActionRefusal {
         code: "needs-page",
         words: "This question can only be answered in the inbox.".to_owned(),
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::modal;
 use super::text::{HEADER, OPTION, cut, escape, length, plain, sections};
-use crate::notice::{Notice, Summary};
+use crate::notice::{ChannelSummary, Notice};
 use crate::revealed::{Revealed, all_arguments};
 
 /// The longest sentence about the end, in characters, with the reason in full. Slack takes 3,000.
@@ -38,7 +38,7 @@ const FACT: usize = 300;
 const BUTTONS: usize = 5;
 
 /// A message for `chat.postMessage` and `chat.update`.
-pub(super) struct Message {
+pub(super) struct SlackMessage {
     pub(super) text: String,
     pub(super) blocks: Vec<Value>,
 }
@@ -65,7 +65,12 @@ pub(super) struct Offers {
 
 /// Returns the way to answer. Buttons are used only beside everything that the decision is about; `is_whole` is set if
 /// the message shows it uncut.
-pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole: bool) -> Offer {
+pub(super) fn offer(
+    summary: &ChannelSummary,
+    reveal: Reveal,
+    offers: Offers,
+    is_whole: bool,
+) -> Offer {
     let form = match &summary.form {
         Some(form) if offers.acts && reveal != Reveal::Minimal && !summary.needs_page => form,
         _ => return Offer::Page,
@@ -88,7 +93,7 @@ pub(super) fn offer(summary: &Summary, reveal: Reveal, offers: Offers, is_whole:
 }
 
 /// Returns buttons for a form that is a confirmation: one boolean or one choice of few.
-fn buttons(summary: &Summary, form: &Form) -> Option<Vec<(String, String)>> {
+fn buttons(summary: &ChannelSummary, form: &Form) -> Option<Vec<(String, String)>> {
     let own = |label: &str, word: &str| (label.to_owned(), word.to_owned());
     match form.fields() {
         [] if summary.is_approval => Some(vec![own("Approve", "ok")]),
@@ -130,7 +135,7 @@ fn are_distinct(labels: &[(String, String)]) -> bool {
 }
 
 /// Returns the message of a notice.
-pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Message {
+pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> SlackMessage {
     let summary = &*notice.summary;
     let revealed = Revealed::new(notice);
     let subject = revealed.subject(zone);
@@ -172,7 +177,7 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
             json!({"type": "section", "text": plain(&ending, LONGEST_ENDING), "expand": true}),
         );
         top.push(actions(&[open(summary)]));
-        return Message { text, blocks: top };
+        return SlackMessage { text, blocks: top };
     }
     let message = revealed.message().map(|text| sections(&text));
     let mut blocks = top;
@@ -195,7 +200,7 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Messa
         blocks.push(json!({"type": "context", "elements": [more]}));
     }
     blocks.push(actions(&elements(summary, offer)));
-    Message { text, blocks }
+    SlackMessage { text, blocks }
 }
 
 /// Notifies everyone in the channel. A message that has all its blocks already loses its heading, which is the text of
@@ -210,7 +215,7 @@ pub(super) fn add_mention(blocks: &mut Vec<Value>) {
 }
 
 /// Returns sections with the texts of a form that buttons answer: its own, and those of its only field.
-fn asked(summary: &Summary) -> Vec<Value> {
+fn asked(summary: &ChannelSummary) -> Vec<Value> {
     let mut blocks = modal::form_texts(summary);
     if let Some([field]) = summary.form.as_deref().map(Form::fields) {
         let label = format!("Field: {}", sanitize::line(field.label(), usize::MAX));
@@ -222,7 +227,7 @@ fn asked(summary: &Summary) -> Vec<Value> {
 }
 
 /// Returns the address of a question in url mode, with its warnings. It is never a link.
-fn address(revealed: &Revealed<'_>, summary: &Summary) -> Vec<Value> {
+fn address(revealed: &Revealed<'_>, summary: &ChannelSummary) -> Vec<Value> {
     let Some(address) = revealed.address() else {
         return Vec::new();
     };
@@ -240,11 +245,11 @@ fn actions(elements: &[Value]) -> Value {
     json!({"type": "actions", "elements": elements})
 }
 
-fn open(summary: &Summary) -> Value {
+fn open(summary: &ChannelSummary) -> Value {
     json!({"type": "button", "action_id": "open", "text": plain("Open in the inbox", OPTION), "url": summary.link})
 }
 
-fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
+fn elements(summary: &ChannelSummary, offer: Offer) -> Vec<Value> {
     let value = |word: &str| format!("{}:{}:{word}", summary.question, summary.version);
     let button = |id: &str, label: &str, word: &str| json!({"type": "button", "action_id": id, "text": plain(label, OPTION), "value": value(word)});
     let mut elements = Vec::new();
@@ -273,7 +278,7 @@ fn elements(summary: &Summary, offer: Offer) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::notice::tests::{notice, summary};
-    use crate::notice::{EndSummary, Event};
+    use crate::notice::{EndSummary, QuestionEvent};
 
     const OFFERS: Offers = Offers {
         acts: true,
@@ -289,12 +294,12 @@ mod tests {
         let why = "x".repeat(mcp_elicit_core::question::MAX_REASON);
         let mut ended = summary("{}");
         ended.ending = Some(EndSummary {
-            event: Event::Declined,
+            event: QuestionEvent::Declined,
             by: Some("Cy".to_owned()),
             at: ended.asked_at,
             why: vec![why.clone()],
         });
-        let ended = notice(ended, Event::Declined, Reveal::Question);
+        let ended = notice(ended, QuestionEvent::Declined, Reveal::Question);
         let message = message(&ended, OFFERS, &TimeZone::UTC);
         let text = message.blocks.iter().map(ToString::to_string);
         let text: String = text.collect();
@@ -309,7 +314,7 @@ mod tests {
         let mut asked = summary("{}");
         asked.form = None;
         asked.address = Some(address.to_owned());
-        let asked = notice(asked, Event::Asked, Reveal::Arguments);
+        let asked = notice(asked, QuestionEvent::Asked, Reveal::Arguments);
         let message = message(&asked, OFFERS, &TimeZone::UTC);
         let text = message.blocks.iter().map(ToString::to_string);
         let text: String = text.collect();
@@ -330,7 +335,7 @@ mod tests {
         assert!(
             matches!(offered("{}", Reveal::Arguments), Offer::Buttons(buttons) if buttons.len() == 1)
         );
-        let approval = |properties: &str| Summary {
+        let approval = |properties: &str| ChannelSummary {
             is_approval: true,
             ..summary(properties)
         };
@@ -375,8 +380,8 @@ mod tests {
     }
 
     /// Returns the ids of the buttons of a message, and its texts.
-    fn shown(summary: Summary) -> (Vec<String>, String) {
-        let notice = notice(summary, Event::Asked, Reveal::Arguments);
+    fn shown(summary: ChannelSummary) -> (Vec<String>, String) {
+        let notice = notice(summary, QuestionEvent::Asked, Reveal::Arguments);
         let blocks = message(&notice, OFFERS, &TimeZone::UTC).blocks;
         let ids = blocks.last().unwrap()["elements"].as_array().unwrap();
         let ids = ids.iter().map(|element| element["action_id"].as_str());
@@ -391,13 +396,13 @@ mod tests {
 
     #[test]
     fn no_button_decides_beside_a_name_or_a_text_that_is_cut() {
-        let approval = || Summary {
+        let approval = || ChannelSummary {
             is_approval: true,
             ..summary("{}")
         };
         assert_eq!(shown(approval()).0, ["choose:0", "decline", "open"]);
         let uri = format!("file:///srv/{}/../../etc/shadow", "readme/".repeat(40));
-        let changes: [fn(&mut Summary, String); 4] = [
+        let changes: [fn(&mut ChannelSummary, String); 4] = [
             |summary, text| summary.server = text,
             |summary, text| summary.tool = Some(text),
             |summary, text| summary.caller.name = text,
@@ -458,7 +463,7 @@ mod tests {
         let mut long = summary(r#"{"go":{"type":"boolean"}}"#);
         long.arguments = Some(json!({"a": "x".repeat(400_000)}).to_string());
         let message = message(
-            &notice(long, Event::Asked, Reveal::Arguments),
+            &notice(long, QuestionEvent::Asked, Reveal::Arguments),
             OFFERS,
             &TimeZone::UTC,
         );
@@ -476,7 +481,7 @@ mod tests {
                 .to_string(),
         );
         let message = message(
-            &notice(forged, Event::Asked, Reveal::Arguments),
+            &notice(forged, QuestionEvent::Asked, Reveal::Arguments),
             OFFERS,
             &TimeZone::UTC,
         );
@@ -496,7 +501,7 @@ mod tests {
         hostile.message = "<!channel> *bold* <https://evil.example|x>".to_owned();
         hostile.server = "a<!here>&".to_owned();
         let message = message(
-            &notice(hostile, Event::Asked, Reveal::Arguments),
+            &notice(hostile, QuestionEvent::Asked, Reveal::Arguments),
             OFFERS,
             &TimeZone::UTC,
         );
@@ -511,7 +516,7 @@ mod tests {
         visit.form = None;
         visit.address = Some("http://xn--pple-43d.example/login?user=a".to_owned());
         let message = message(
-            &notice(visit, Event::Asked, Reveal::Question),
+            &notice(visit, QuestionEvent::Asked, Reveal::Question),
             OFFERS,
             &TimeZone::UTC,
         );

@@ -26,14 +26,14 @@ use serde_json::{Value, json};
 use url::Url;
 
 use self::api::Api;
-pub use self::interact::{Acts, Done, Refusal, SlackReply, SlackRequest};
-use self::message::{Message, Offers};
+pub use self::interact::{ActionRefusal, Done, SlackInteractions, SlackReply, SlackRequest};
+use self::message::{Offers, SlackMessage};
 use self::people::KnownUsers;
 pub use self::people::SlackUser;
 use self::signature::Signer;
-use crate::channel::{Channel, ChannelError, MessageRef, Reason, SendFuture, Updated};
+use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture, Updated};
 use crate::config::SlackConfig;
-use crate::http::HttpError;
+use crate::http::ChannelHttpError;
 use crate::notice::{Notice, Recipient};
 use crate::secret::SecretText;
 
@@ -64,7 +64,7 @@ pub enum SlackError {
     Url,
     /// The HTTP client.
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] ChannelHttpError),
 }
 
 impl Slack {
@@ -126,17 +126,17 @@ impl Slack {
             }
             _ => None,
         };
-        let channel = channel.ok_or(ChannelError::Permanent(Reason::Address))?;
+        let channel = channel.ok_or(ChannelError::Permanent(NotSentReason::Address))?;
         let body = self.body(&channel, notice);
         let sent = self.api.call("chat.postMessage", &body).await?;
         match (sent["channel"].as_str(), sent["ts"].as_str()) {
             (Some(channel), Some(ts)) => Ok(MessageRef(format!("{channel}/{ts}"))),
-            _ => Err(ChannelError::Permanent(Reason::Reply)),
+            _ => Err(ChannelError::Permanent(NotSentReason::Reply)),
         }
     }
 
     fn body(&self, channel: &str, notice: &Notice) -> Value {
-        let Message { text, mut blocks } = message::message(notice, self.offers(), &self.zone);
+        let SlackMessage { text, mut blocks } = message::message(notice, self.offers(), &self.zone);
         let is_of_group = matches!(notice.to, Recipient::Group(_));
         if self.mention && is_of_group && notice.event.asks_to_act() {
             message::add_mention(&mut blocks);
@@ -160,8 +160,8 @@ impl Slack {
 
     async fn change(&self, sent: &MessageRef, notice: &Notice) -> Result<Updated, ChannelError> {
         let place = sent.0.split_once('/');
-        let (channel, ts) = place.ok_or(ChannelError::Permanent(Reason::Address))?;
-        let Message { text, blocks } = message::message(notice, self.offers(), &self.zone);
+        let (channel, ts) = place.ok_or(ChannelError::Permanent(NotSentReason::Address))?;
+        let SlackMessage { text, blocks } = message::message(notice, self.offers(), &self.zone);
         let body =
             json!({"channel": channel, "ts": ts, "text": text, "blocks": blocks, "parse": "none"});
         self.api.call("chat.update", &body).await?;

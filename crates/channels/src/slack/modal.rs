@@ -9,7 +9,7 @@ use mcp_elicit_core::view::sanitize;
 use serde_json::{Map, Value, json};
 
 use super::text::{OPTION, cut, length, plain, sections, split};
-use crate::notice::Summary;
+use crate::notice::ChannelSummary;
 use crate::revealed::{all_arguments, caller};
 
 /// The most blocks of a view.
@@ -66,7 +66,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns sections with the server, the tool, prompt or resource and the caller, in full.
-fn names(summary: &Summary) -> Vec<Value> {
+fn names(summary: &ChannelSummary) -> Vec<Value> {
     let names = [
         ("Server", Some(&*summary.server)),
         ("Tool", summary.tool.as_deref()),
@@ -80,21 +80,21 @@ fn names(summary: &Summary) -> Vec<Value> {
 }
 
 /// Returns the title and the description of the form as a whole.
-pub(super) fn form_texts(summary: &Summary) -> Vec<Value> {
+pub(super) fn form_texts(summary: &ChannelSummary) -> Vec<Value> {
     let texts = summary.form_texts.iter();
     let texts = texts.map(|text| sanitize::text(text.trim(), usize::MAX));
     texts.flat_map(|text| sections(&text)).collect()
 }
 
 /// Returns `true` if the question fits into a modal.
-pub(super) fn is_possible(summary: &Summary, options_url: bool) -> bool {
+pub(super) fn is_possible(summary: &ChannelSummary, options_url: bool) -> bool {
     view(summary, "", options_url, &TimeZone::UTC).is_some()
 }
 
 /// Returns the modal; `None` if a field or the whole does not fit, so that only the page can ask it. Its texts are
 /// never cut.
 pub(super) fn view(
-    summary: &Summary,
+    summary: &ChannelSummary,
     metadata: &str,
     options_url: bool,
     zone: &TimeZone,
@@ -133,7 +133,7 @@ pub(super) fn view(
 }
 
 /// Returns the block for a reason or a comment.
-fn reason_input(summary: &Summary) -> Value {
+fn reason_input(summary: &ChannelSummary) -> Value {
     let label = if summary.is_approval {
         "Why (comment on your approval, or reason for declining)"
     } else {
@@ -640,7 +640,7 @@ mod tests {
 
     #[test]
     fn no_part_of_a_question_is_missing_in_the_modal() {
-        let texts = |summary: &Summary| {
+        let texts = |summary: &ChannelSummary| {
             let view = view(summary, "", false, &TimeZone::UTC).unwrap();
             let blocks = view["blocks"].as_array().unwrap().iter();
             let texts = blocks.filter_map(|block| block["text"]["text"].as_str());
@@ -668,10 +668,10 @@ mod tests {
         assert_eq!(shown.matches("\nCaller: ").count(), 1, "{shown}");
         assert!(shown.contains(r"list\nCaller: root‹U+202E›"), "{shown}");
         for change in [
-            |summary: &mut Summary, text| summary.tool = Some(text),
-            |summary: &mut Summary, text| summary.caller.name = text,
-            |summary: &mut Summary, text| summary.message = text,
-            |summary: &mut Summary, text| summary.form_texts = vec![text],
+            |summary: &mut ChannelSummary, text| summary.tool = Some(text),
+            |summary: &mut ChannelSummary, text| summary.caller.name = text,
+            |summary: &mut ChannelSummary, text| summary.message = text,
+            |summary: &mut ChannelSummary, text| summary.form_texts = vec![text],
         ] {
             let mut longer = summary("{}");
             change(&mut longer, "x".repeat(300_000));

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use mcp_elicit_channels::config::{MailConfig, SmtpSecurity};
 use mcp_elicit_channels::mail::Mail;
-use mcp_elicit_channels::{Channel as _, ChannelError, Event, NotificationId, Reason, Updated};
+use mcp_elicit_channels::{
+    Channel as _, ChannelError, NotSentReason, NotificationId, QuestionEvent, Updated,
+};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::peers::{self, Listening};
 use serde_json::Value;
@@ -68,7 +70,7 @@ async fn mails_are_sent_under_tls_with_a_name_and_a_password() {
     let asked = notice(
         "n-1",
         person("ops-1@example.com"),
-        Event::Asked,
+        QuestionEvent::Asked,
         Reveal::Arguments,
         summary("{}"),
     );
@@ -105,7 +107,7 @@ async fn mails_are_sent_under_tls_with_a_name_and_a_password() {
     assert!(!body.contains("<img"), "{body}");
 
     let wrong = Mail::new(&config, Some(&secret("wrong"))).unwrap();
-    let refused = ChannelError::Permanent(Reason::Credentials);
+    let refused = ChannelError::Permanent(NotSentReason::Credentials);
     assert_eq!(wrong.send(&asked).await, Err(refused));
     assert_eq!(server.mails().len(), 1);
 }
@@ -119,11 +121,14 @@ async fn a_server_without_tls_or_with_a_foreign_certificate_gets_nothing() {
     let asked = notice(
         "n-1",
         person("ops-1@example.com"),
-        Event::Asked,
+        QuestionEvent::Asked,
         Reveal::Question,
         summary("{}"),
     );
-    for (server, why) in [(&plain, Reason::Configuration), (&foreign, Reason::Tls)] {
+    for (server, why) in [
+        (&plain, NotSentReason::Configuration),
+        (&foreign, NotSentReason::Tls),
+    ] {
         let mail = Mail::new(&server.config(SmtpSecurity::StartTls, None), None).unwrap();
         let sent = mail.send(&asked).await;
         assert_eq!(sent, Err(ChannelError::Retry { after: None, why }));
@@ -142,26 +147,26 @@ async fn refusals_and_silence_are_told_apart() {
         notice(
             "n-1",
             person(address),
-            Event::Asked,
+            QuestionEvent::Asked,
             Reveal::Question,
             summary("{}"),
         )
     };
     let retry = |why| ChannelError::Retry { after: None, why };
     for (address, expected) in [
-        ("status-451@example.com", retry(Reason::Refused(451))),
+        ("status-451@example.com", retry(NotSentReason::Refused(451))),
         (
             "status-550@example.com",
-            ChannelError::Permanent(Reason::Refused(550)),
+            ChannelError::Permanent(NotSentReason::Refused(550)),
         ),
         (
             "status-552@example.com",
-            ChannelError::Permanent(Reason::TooLarge),
+            ChannelError::Permanent(NotSentReason::TooLarge),
         ),
-        ("nobody", ChannelError::Permanent(Reason::Address)),
+        ("nobody", ChannelError::Permanent(NotSentReason::Address)),
         (
             "a@b\r\nBcc: c@example.com",
-            ChannelError::Permanent(Reason::Address),
+            ChannelError::Permanent(NotSentReason::Address),
         ),
     ] {
         assert_eq!(mail.send(&to(address)).await, Err(expected), "{address:?}");
@@ -170,7 +175,7 @@ async fn refusals_and_silence_are_told_apart() {
         .unwrap()
         .limit(Duration::from_millis(500));
     let stalled = hasty.send(&to("stall@example.com")).await;
-    assert_eq!(stalled, Err(retry(Reason::TimedOut)));
+    assert_eq!(stalled, Err(retry(NotSentReason::TimedOut)));
 
     let id = NotificationId::new("d-1").unwrap();
     let notices = vec![to("ops-1@example.com"); 60];

@@ -14,14 +14,16 @@ mod webhook;
 use std::sync::Arc;
 
 use mcp_elicit_channels::secret::SecretText;
-use mcp_elicit_channels::{CallerSummary, Event, Notice, NotificationId, Recipient, Summary};
+use mcp_elicit_channels::{
+    CallerSummary, ChannelSummary, Notice, NotificationId, QuestionEvent, Recipient,
+};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_policy::rules::Reveal;
 use serde_json::Value;
 
 /// A question with a form, a tool and arguments, open for a long time, for one person.
-fn summary(properties: &str) -> Summary {
-    Summary {
+fn summary(properties: &str) -> ChannelSummary {
+    ChannelSummary {
         need: 1,
         deadline: Timestamp::from_millis(4_102_444_800_000),
         ..sample::summary(properties)
@@ -35,7 +37,13 @@ fn person(mail: &str) -> Recipient {
     }
 }
 
-fn notice(id: &str, to: Recipient, event: Event, reveal: Reveal, summary: Summary) -> Notice {
+fn notice(
+    id: &str,
+    to: Recipient,
+    event: QuestionEvent,
+    reveal: Reveal,
+    summary: ChannelSummary,
+) -> Notice {
     Notice {
         id: NotificationId::new(id).unwrap(),
         event,

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::microsoft_teams;
-use mcp_elicit_channels::{EndSummary, Event, Recipient};
+use mcp_elicit_channels::{EndSummary, QuestionEvent, Recipient};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use mcp_elicit_testkit::peers;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{notice, summary};
 
-fn card(event: Event, summary: mcp_elicit_channels::Summary) -> Value {
+fn card(event: QuestionEvent, summary: mcp_elicit_channels::ChannelSummary) -> Value {
     let group = Recipient::Group("ops".to_owned());
     let notice = notice("n-1", group, event, Reveal::Arguments, summary);
     let message = microsoft_teams::message(&notice, &TimeZone::UTC);
@@ -29,12 +29,15 @@ async fn cards_are_rendered_with_one_link_and_no_markup_of_the_servers() {
     hostile.message = "[Approve](https://evil.example) **now**\n<b>x</b>".to_owned();
     let mut ended = summary("{}");
     ended.ending = Some(EndSummary {
-        event: Event::Declined,
+        event: QuestionEvent::Declined,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,
         why: Vec::new(),
     });
-    let cards = [card(Event::Asked, hostile), card(Event::Declined, ended)];
+    let cards = [
+        card(QuestionEvent::Asked, hostile),
+        card(QuestionEvent::Declined, ended),
+    ];
     let cards = Value::from(cards.to_vec()).to_string();
     let html = format!(
         "<!doctype html><meta charset=utf-8><title>cards</title><body style='font-family:sans-serif;max-width:32em'><script>{renderer}</script><script>

@@ -5,7 +5,9 @@ use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::PushConfig;
 use mcp_elicit_channels::http::Networks;
 use mcp_elicit_channels::push::{Push, Subscription, SubscriptionError, VapidKey};
-use mcp_elicit_channels::{Channel as _, ChannelError, Event, Notice, Reason, Recipient};
+use mcp_elicit_channels::{
+    Channel as _, ChannelError, NotSentReason, Notice, QuestionEvent, Recipient,
+};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::peers;
 use serde_json::Value;
@@ -22,7 +24,7 @@ fn push(networks: Networks, key: &[u8]) -> Push {
     Push::new(&config, key, networks, TimeZone::UTC).unwrap()
 }
 
-fn to(endpoint: &str, keys: &Value, event: Event) -> Notice {
+fn to(endpoint: &str, keys: &Value, event: QuestionEvent) -> Notice {
     let text = |name: &str| keys[name].as_str().unwrap();
     let device = Subscription::new(endpoint, text("p256dh"), text("auth")).unwrap();
     notice(
@@ -45,7 +47,7 @@ async fn browsers_read_what_was_sent() {
     let sender = push(Networks::Any, &key);
     let subscription = ask(&format!("{url}/subscription"), None).await;
     let endpoint = subscription["endpoint"].as_str().unwrap();
-    for event in [Event::Asked, Event::Escalated] {
+    for event in [QuestionEvent::Asked, QuestionEvent::Escalated] {
         let notice = to(endpoint, &subscription["keys"], event);
         sender.send(&notice).await.unwrap();
     }
@@ -69,7 +71,11 @@ async fn browsers_read_what_was_sent() {
 
     // The same key after a restart.
     assert_eq!(push(Networks::Any, &key).public_key(), sender.public_key());
-    let gone = to(&format!("{url}/gone"), &subscription["keys"], Event::Asked);
+    let gone = to(
+        &format!("{url}/gone"),
+        &subscription["keys"],
+        QuestionEvent::Asked,
+    );
     assert_eq!(sender.send(&gone).await, Err(ChannelError::AddressGone));
     assert!(VapidKey::from_pkcs8(b"damaged").is_err());
 }
@@ -82,18 +88,21 @@ async fn endpoints_in_private_networks_are_refused() {
         "auth": "BTBZMqHH6r4Tts7J_aSIgg",
     });
     for (endpoint, why) in [
-        ("https://127.0.0.1/x", Reason::PrivateAddress),
-        ("https://[fd00::1]/x", Reason::PrivateAddress),
-        ("https://169.254.169.254/x", Reason::PrivateAddress),
-        ("http://push.example.com/x", Reason::Address),
+        ("https://127.0.0.1/x", NotSentReason::PrivateAddress),
+        ("https://[fd00::1]/x", NotSentReason::PrivateAddress),
+        ("https://169.254.169.254/x", NotSentReason::PrivateAddress),
+        ("http://push.example.com/x", NotSentReason::Address),
         // A public host that is not a browser's push service, and is not in the configuration.
-        ("https://push.example.com/x", Reason::Address),
-        ("https://evil-fcm.googleapis.com/x", Reason::Address),
-        ("https://fcm.googleapis.com.example.com/x", Reason::Address),
-        ("https://fcm.googleapis.com:8443/x", Reason::Address),
-        ("https://fcm.googleapis.com:22/x", Reason::Address),
+        ("https://push.example.com/x", NotSentReason::Address),
+        ("https://evil-fcm.googleapis.com/x", NotSentReason::Address),
+        (
+            "https://fcm.googleapis.com.example.com/x",
+            NotSentReason::Address,
+        ),
+        ("https://fcm.googleapis.com:8443/x", NotSentReason::Address),
+        ("https://fcm.googleapis.com:22/x", NotSentReason::Address),
     ] {
-        let notice = to(endpoint, &keys, Event::Asked);
+        let notice = to(endpoint, &keys, QuestionEvent::Asked);
         let sent = sender.send(&notice).await;
         assert_eq!(sent, Err(ChannelError::Permanent(why)), "{endpoint}");
         let Recipient::Device(device) = &notice.to else {
@@ -109,7 +118,7 @@ async fn endpoints_in_private_networks_are_refused() {
         "https://updates.push.services.mozilla.com/wpush/v2/x",
         "https://a.push.example.com/x",
     ] {
-        let notice = to(endpoint, &keys, Event::Asked);
+        let notice = to(endpoint, &keys, QuestionEvent::Asked);
         let Recipient::Device(device) = &notice.to else {
             unreachable!()
         };

@@ -7,10 +7,13 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::SlackConfig;
-use mcp_elicit_channels::secret::Secret;
-use mcp_elicit_channels::slack::{Acts, Done, Refusal, Slack, SlackReply, SlackRequest, SlackUser};
+use mcp_elicit_channels::secret::SecretSource;
+use mcp_elicit_channels::slack::{
+    ActionRefusal, Done, Slack, SlackInteractions, SlackReply, SlackRequest, SlackUser,
+};
 use mcp_elicit_channels::{
-    Channel as _, ChannelError, EndSummary, Event, Reason, Recipient, Summary, Updated,
+    Channel as _, ChannelError, ChannelSummary, EndSummary, NotSentReason, QuestionEvent,
+    Recipient, Updated,
 };
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -25,7 +28,7 @@ const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 
 /// A record with one question that only ops-1 may answer.
 struct Record {
-    summary: Summary,
+    summary: ChannelSummary,
     filled: Mutex<Vec<Value>>,
     declined: Mutex<usize>,
     reasons: Mutex<Vec<String>>,
@@ -36,14 +39,18 @@ struct Record {
 }
 
 #[async_trait]
-impl Acts for Record {
+impl SlackInteractions for Record {
     async fn is_first(&self, signature: [u8; 32], _: Timestamp) -> bool {
         self.signatures.lock().unwrap().insert(signature)
     }
 
-    async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal> {
+    async fn question(
+        &self,
+        who: &SlackUser,
+        question: &str,
+    ) -> Result<Arc<ChannelSummary>, ActionRefusal> {
         if who.mail != "ops1@example.com" || question != self.summary.question {
-            return Err(Refusal {
+            return Err(ActionRefusal {
                 code: "not-addressed",
                 words: "This question is not addressed to you.".to_owned(),
             });
@@ -58,11 +65,11 @@ impl Acts for Record {
         version: u64,
         answers: Answers,
         comment: Option<String>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ActionRefusal> {
         self.reasons.lock().unwrap().extend(comment);
         self.permits.acquire().await.unwrap().forget();
         if version != self.summary.version {
-            return Err(Refusal {
+            return Err(ActionRefusal {
                 code: "changed",
                 words: "The question has changed.".to_owned(),
             });
@@ -77,7 +84,7 @@ impl Acts for Record {
         question: &str,
         _: u64,
         reason: Option<String>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ActionRefusal> {
         self.question(who, question).await?;
         self.reasons.lock().unwrap().extend(reason);
         *self.declined.lock().unwrap() += 1;
@@ -108,12 +115,12 @@ fn now() -> Timestamp {
 }
 
 impl Rig {
-    fn start(summary: Summary, act_limit: Duration) -> Option<Self> {
+    fn start(summary: ChannelSummary, act_limit: Duration) -> Option<Self> {
         let workspace = peers::channel_script("slack.py")?;
         let workspace = workspace.env("SIGNING_SECRET", SIGNING_SECRET).listen();
         let config = SlackConfig {
-            token: Secret::Env("A".to_owned()),
-            signing_secret: Some(Secret::Env("B".to_owned())),
+            token: SecretSource::Env("A".to_owned()),
+            signing_secret: Some(SecretSource::Env("B".to_owned())),
             api: Some(format!("{}/api/", workspace.url()).parse().unwrap()),
             team: "T0123".to_owned(),
             options_url: true,
@@ -161,7 +168,7 @@ impl Rig {
             signature: signed["signature"].as_str(),
             body: signed["body"].as_str().unwrap().as_bytes(),
         };
-        let acts: Arc<dyn Acts> = Arc::clone(&self.record) as _;
+        let acts: Arc<dyn SlackInteractions> = Arc::clone(&self.record) as _;
         self.slack.interact(request, &acts, now()).await
     }
 
@@ -212,7 +219,7 @@ async fn messages_are_posted_changed_and_refused() {
     let Some(rig) = Rig::start(summary("{}"), Duration::from_secs(60)) else {
         return;
     };
-    let to = |to: Recipient, summary: Summary, event| {
+    let to = |to: Recipient, summary: ChannelSummary, event| {
         notice("n-1", to, event, Reveal::Arguments, summary)
     };
     let mut visit = summary("{}");
@@ -230,14 +237,18 @@ async fn messages_are_posted_changed_and_refused() {
     ] {
         let sent = rig
             .slack
-            .send(&to(person("ops1@example.com"), summary, Event::Asked))
+            .send(&to(
+                person("ops1@example.com"),
+                summary,
+                QuestionEvent::Asked,
+            ))
             .await;
         assert!(sent.unwrap().0.starts_with("DOPS1/"));
     }
     let group = Recipient::Group("ops".to_owned());
     let sent = rig
         .slack
-        .send(&to(group.clone(), summary("{}"), Event::Asked))
+        .send(&to(group.clone(), summary("{}"), QuestionEvent::Asked))
         .await
         .unwrap();
     assert!(sent.0.starts_with("C0456/"));
@@ -259,12 +270,12 @@ async fn messages_are_posted_changed_and_refused() {
     );
     let mut ended = summary("{}");
     ended.ending = Some(EndSummary {
-        event: Event::Answered,
+        event: QuestionEvent::Answered,
         by: Some("ops-2".to_owned()),
         at: ended.asked_at,
         why: Vec::new(),
     });
-    let ended = to(group, ended, Event::Answered);
+    let ended = to(group, ended, QuestionEvent::Answered);
     assert_eq!(rig.slack.update(&sent, &ended).await, Ok(Updated::Changed));
     let got = rig.got().await;
     let last = got.last().unwrap();
@@ -279,15 +290,19 @@ async fn messages_are_posted_changed_and_refused() {
         "{blocks}"
     );
 
-    let nobody = to(person("nobody@example.com"), summary("{}"), Event::Asked);
+    let nobody = to(
+        person("nobody@example.com"),
+        summary("{}"),
+        QuestionEvent::Asked,
+    );
     assert_eq!(
         rig.slack.send(&nobody).await,
-        Err(ChannelError::Permanent(Reason::Address))
+        Err(ChannelError::Permanent(NotSentReason::Address))
     );
     let gone = to(
         Recipient::Group("gone".to_owned()),
         summary("{}"),
-        Event::Asked,
+        QuestionEvent::Asked,
     );
     assert_eq!(rig.slack.send(&gone).await, Err(ChannelError::AddressGone));
 }
@@ -303,7 +318,7 @@ async fn a_call_is_decided_beside_its_whole_name_or_on_the_page() {
             return;
         };
         let to = person("ops1@example.com");
-        let asked = notice("n-1", to, Event::Asked, Reveal::Arguments, call);
+        let asked = notice("n-1", to, QuestionEvent::Asked, Reveal::Arguments, call);
         rig.slack.send(&asked).await.unwrap();
         rig.send(click("UOPS1", "review", "5f2c8a:3:-")).await;
         let got = rig.got().await;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use mcp_elicit_channels::config::WebhookConfig;
-use mcp_elicit_channels::secret::Secret;
-use mcp_elicit_channels::webhook::Webhook;
-use mcp_elicit_channels::{Channel as _, ChannelError, Event, Notice, Reason, Recipient};
+use mcp_elicit_channels::secret::SecretSource;
+use mcp_elicit_channels::webhook::WebhookChannel;
+use mcp_elicit_channels::{
+    Channel as _, ChannelError, NotSentReason, Notice, QuestionEvent, Recipient,
+};
 use mcp_elicit_policy::rules::Reveal;
 use mcp_elicit_testkit::peers;
 
@@ -14,23 +16,23 @@ use crate::{ask, notice, secret, summary};
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-fn webhook(url: &str, allow_private: bool, secrets: &[&str]) -> Webhook {
+fn webhook(url: &str, allow_private: bool, secrets: &[&str]) -> WebhookChannel {
     let config = WebhookConfig {
         url: url.parse().unwrap(),
-        secret: Secret::Env("A".to_owned()),
+        secret: SecretSource::Env("A".to_owned()),
         old_secret: None,
-        events: vec![Event::Asked],
+        events: vec![QuestionEvent::Asked],
         allow_private,
     };
     let secrets: Vec<_> = secrets.iter().map(|text| secret(text)).collect();
-    Webhook::new("siem", &config, &secrets).unwrap()
+    WebhookChannel::new("siem", &config, &secrets).unwrap()
 }
 
 fn asked(id: &str) -> Notice {
     notice(
         id,
         Recipient::Endpoint,
-        Event::Asked,
+        QuestionEvent::Asked,
         Reveal::Question,
         summary("{}"),
     )
@@ -74,14 +76,14 @@ async fn statuses_decide_what_becomes_of_a_message() {
     let retry = |why| Err(ChannelError::Retry { after, why });
     for (path, expected) in [
         ("/status/410", Err(ChannelError::AddressGone)),
-        ("/status/429", retry(Reason::TooMany)),
-        ("/status/503", retry(Reason::Refused(503))),
-        ("/status/404", retry(Reason::Refused(404))),
+        ("/status/429", retry(NotSentReason::TooMany)),
+        ("/status/503", retry(NotSentReason::Refused(503))),
+        ("/status/404", retry(NotSentReason::Refused(404))),
         (
             "/redirect",
             Err(ChannelError::Retry {
                 after: None,
-                why: Reason::Refused(302),
+                why: NotSentReason::Refused(302),
             }),
         ),
     ] {
@@ -107,7 +109,7 @@ async fn statuses_decide_what_becomes_of_a_message() {
         sent,
         Err(ChannelError::Retry {
             after: None,
-            why: Reason::Unreachable
+            why: NotSentReason::Unreachable
         })
     );
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_elicit_channels::{CallerSummary, EndSummary, Event, Recipient, Summary};
+use mcp_elicit_channels::{CallerSummary, ChannelSummary, EndSummary, QuestionEvent, Recipient};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{ParsedBody, ParsedQuestion};
 use mcp_elicit_core::wire::{ElicitRequest, members};
@@ -26,21 +26,21 @@ use crate::runtime::QuestionLinks;
 pub(crate) type PagesOnly = dyn Fn() -> bool + Send + Sync;
 
 /// Returns the channels' event for one of a question's timeline.
-pub(super) const fn event_of(kind: TimelineKind) -> Event {
+pub(super) const fn event_of(kind: TimelineKind) -> QuestionEvent {
     match kind {
-        TimelineKind::Asked => Event::Asked,
-        TimelineKind::Reminded => Event::Reminded,
-        TimelineKind::Escalated => Event::Escalated,
-        TimelineKind::Claimed | TimelineKind::TakenOver => Event::Claimed,
-        TimelineKind::Delegated => Event::Delegated,
-        TimelineKind::Filled | TimelineKind::Edited => Event::Filled,
-        TimelineKind::Confirmed => Event::Confirmed,
-        TimelineKind::Answered => Event::Answered,
-        TimelineKind::Declined => Event::Declined,
-        TimelineKind::Cancelled => Event::Cancelled,
-        TimelineKind::TimedOut => Event::TimedOut,
-        TimelineKind::Withdrawn => Event::Withdrawn,
-        TimelineKind::Failed => Event::Failed,
+        TimelineKind::Asked => QuestionEvent::Asked,
+        TimelineKind::Reminded => QuestionEvent::Reminded,
+        TimelineKind::Escalated => QuestionEvent::Escalated,
+        TimelineKind::Claimed | TimelineKind::TakenOver => QuestionEvent::Claimed,
+        TimelineKind::Delegated => QuestionEvent::Delegated,
+        TimelineKind::Filled | TimelineKind::Edited => QuestionEvent::Filled,
+        TimelineKind::Confirmed => QuestionEvent::Confirmed,
+        TimelineKind::Answered => QuestionEvent::Answered,
+        TimelineKind::Declined => QuestionEvent::Declined,
+        TimelineKind::Cancelled => QuestionEvent::Cancelled,
+        TimelineKind::TimedOut => QuestionEvent::TimedOut,
+        TimelineKind::Withdrawn => QuestionEvent::Withdrawn,
+        TimelineKind::Failed => QuestionEvent::Failed,
     }
 }
 
@@ -179,7 +179,7 @@ impl Summaries {
 
     /// Returns the content of a question for channels, with the names of people for readers. Answers and comments are
     /// not part of it.
-    pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<Summary> {
+    pub(super) fn of(&self, row: &Row, link: String, now: Timestamp) -> Option<ChannelSummary> {
         let team = row.team.as_deref()?;
         let quorum = team.quorum();
         let parsed = self.record.parsed(row);
@@ -207,7 +207,7 @@ impl Summaries {
         let ending = last.map(|last| (event_of(last.kind), last));
         let ending = ending.filter(|(event, _)| event.is_end());
         let caller = &team.caller;
-        Some(Summary {
+        Some(ChannelSummary {
             question: row.id.clone(),
             version: u64::from(quorum.version()),
             server: row.body.server.clone(),

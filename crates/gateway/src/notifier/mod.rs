@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::ChannelsConfig;
-use mcp_elicit_channels::{Channels, OpenError, Surroundings};
+use mcp_elicit_channels::{ChannelContext, ChannelOpenError, Channels};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::directory::Directory;
@@ -81,9 +81,9 @@ impl OpenChannels {
     pub(crate) fn open(
         config: Option<&ConfiguredChannels>,
         rules: &Rules,
-    ) -> Result<Arc<Self>, OpenError> {
+    ) -> Result<Arc<Self>, ChannelOpenError> {
         let zone = zone_of(rules.time_zone()).unwrap_or(TimeZone::UTC);
-        let surroundings = Surroundings {
+        let surroundings = ChannelContext {
             env: &|name| std::env::var(name).ok(),
             zone: zone.clone(),
             preferences: None,

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mcp_elicit_channels::addressing::{Addressed, Target, targets};
+use mcp_elicit_channels::addressing::{Addressed, MessageTarget, targets};
 use mcp_elicit_channels::push::Subscription;
 use mcp_elicit_channels::timing::{
-    Digest, HOURLY_LIMIT, Preferences, Sent, Timing, latest, timing,
+    DigestTiming, HOURLY_LIMIT, Preferences, SentMessages, Timing, latest, timing,
 };
-use mcp_elicit_channels::{Event, Recipient};
+use mcp_elicit_channels::{QuestionEvent, Recipient};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::{id_of_recipient, recipient as device_recipient};
 use mcp_elicit_policy::People;
@@ -105,10 +105,10 @@ impl Notifier {
     fn untold_people(
         &self,
         row: &Row,
-        event: Event,
+        event: QuestionEvent,
         addressed: Addressed<'_>,
         people: &People,
-        found: &[Target],
+        found: &[MessageTarget],
         devices: &[(Subscription, DeviceName)],
     ) -> Vec<OutgoingMessage> {
         let is_asked = row.lifecycle.is_open() && event.asks_to_act();
@@ -158,7 +158,7 @@ impl Notifier {
         row: &Row,
         number: usize,
         happened: &TimelineEvent,
-        event: Event,
+        event: QuestionEvent,
         target: OutgoingMessage,
     ) -> Result<NewMessage, RecordError> {
         let now = self.record.now();
@@ -200,7 +200,7 @@ impl Notifier {
     async fn due(
         &self,
         person: &str,
-        event: Event,
+        event: QuestionEvent,
         channel: &str,
         now: Timestamp,
         latest: Option<Timestamp>,
@@ -211,12 +211,12 @@ impl Notifier {
         };
         let preferences = Preferences::from_entry(entry, &self.open().zone);
         let recent = self.record.notified_since(person, hour_before(now)).await?;
-        let sent = Sent {
+        let sent = SentMessages {
             recent: &recent,
             // Messages of the same period join the same digest.
             first_in_digest: match preferences.digest {
-                Digest::Every(span) => Some(start_of(span, now)),
-                Digest::Off | Digest::Daily(_) => None,
+                DigestTiming::Every(span) => Some(start_of(span, now)),
+                DigestTiming::Off | DigestTiming::Daily(_) => None,
             },
             latest,
         };
@@ -268,7 +268,7 @@ impl Notifier {
         let rules = self.teams.rules();
         let entry = rules.people().people.get(person);
         let wants = entry.and_then(|entry| entry.digest.as_deref());
-        let wants = wants.and_then(Digest::parse).unwrap_or_default() != Digest::Off;
+        let wants = wants.and_then(DigestTiming::parse).unwrap_or_default() != DigestTiming::Off;
         if messages.len() < 2 || has_waited || wants {
             return Ok(messages.len() > 1);
         }
@@ -295,8 +295,8 @@ struct OutgoingMessage {
 
 impl OutgoingMessage {
     /// `None` for a device without a name.
-    fn new(target: Target, devices: &[(Subscription, DeviceName)]) -> Option<Self> {
-        let Target { channel, to } = target;
+    fn new(target: MessageTarget, devices: &[(Subscription, DeviceName)]) -> Option<Self> {
+        let MessageTarget { channel, to } = target;
         let (recipient, person) = match to {
             Recipient::Device(device) => {
                 let mut known = devices.iter();
@@ -334,8 +334,8 @@ fn start_of(span: Duration, now: Timestamp) -> Timestamp {
 
 /// Returns `true` for a message that asks, and was or will be sent.
 fn was_asked(message: &Notification) -> bool {
-    let event = Event::from_name(&message.event);
-    event.is_some_and(Event::asks_to_act)
+    let event = QuestionEvent::from_name(&message.event);
+    event.is_some_and(QuestionEvent::asks_to_act)
         && message.channel != NO_CHANNEL
         && matches!(
             message.state,
@@ -351,7 +351,7 @@ fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> 
     let quorum = team.quorum();
     let all = quorum.addressees().iter().chain(quorum.delegates());
     match event_of(happened.kind) {
-        Event::Asked => {
+        QuestionEvent::Asked => {
             // People who were added later are told by the event that added them.
             let later: BTreeSet<_> = timeline
                 .iter()
@@ -360,7 +360,7 @@ fn asked_by(happened: &TimelineEvent, row: &Row, timeline: &[TimelineEvent]) -> 
             let first = quorum.addressees().iter();
             first.filter(|to| !later.contains(to)).cloned().collect()
         }
-        Event::Escalated | Event::Delegated => {
+        QuestionEvent::Escalated | QuestionEvent::Delegated => {
             let added = happened.to.as_ref().and_then(Actor::addressee);
             all.filter(|to| Some(*to) == added.as_ref())
                 .take(1)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use mcp_elicit_channels::config::PushConfig;
-use mcp_elicit_channels::http::{HttpError, Networks};
+use mcp_elicit_channels::http::{ChannelHttpError, Networks};
 use mcp_elicit_channels::push::{Push, Subscription, SubscriptionError, VapidError, VapidKey};
 use mcp_elicit_inbox::login::PushOffer;
 use mcp_elicit_inbox::login::table::Logins;
@@ -35,7 +35,7 @@ pub(crate) enum DevicesError {
     Key(#[from] VapidError),
     /// The sender.
     #[error("[channels.push]")]
-    Sender(#[from] HttpError),
+    Sender(#[from] ChannelHttpError),
 }
 
 impl PushDevices {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use mcp_elicit_channels::timing::retry_pause;
 use mcp_elicit_channels::{
-    Channel as _, ChannelError, Event, MessageRef, Notice, NotificationId, Reason, Recipient,
+    Channel as _, ChannelError, MessageRef, NotSentReason, Notice, NotificationId, QuestionEvent,
+    Recipient,
 };
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::table::devices::id_of_recipient;
@@ -103,7 +104,8 @@ impl Notifier {
             } = &message;
             let recipient = recipient.clone();
             // Only mails that ask are ever combined. A recipient gets other messages about one question in order.
-            let asks = Event::from_name(&message.event).is_some_and(Event::asks_to_act);
+            let asks =
+                QuestionEvent::from_name(&message.event).is_some_and(QuestionEvent::asks_to_act);
             let group = if channel == "mail" && asks {
                 mails.entry(recipient).or_default()
             } else {
@@ -155,7 +157,7 @@ impl Notifier {
             if message.channel == SLACK
                 && let Some(pause) = self.slack_pause(Duration::ZERO)
             {
-                let tried = self.later(message, Some(pause), Reason::TooMany.code());
+                let tried = self.later(message, Some(pause), NotSentReason::TooMany.code());
                 self.finish(message, tried).await?;
                 continue;
             }
@@ -240,7 +242,7 @@ impl Notifier {
         let Some(row) = self.record.find(&message.question).await? else {
             return skipped("gone");
         };
-        let event = Event::from_name(&message.event);
+        let event = QuestionEvent::from_name(&message.event);
         let id = NotificationId::new(&message.id);
         let rules = self.teams.rules();
         let (Some(event), Some(id), Some(team)) = (event, id, row.team.as_deref()) else {

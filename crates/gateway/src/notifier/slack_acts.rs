@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use mcp_elicit_channels::Summary;
-use mcp_elicit_channels::slack::{Acts, Done, Refusal, SlackUser};
+use mcp_elicit_channels::ChannelSummary;
+use mcp_elicit_channels::slack::{ActionRefusal, Done, SlackInteractions, SlackUser};
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_inbox::login::directory::{Directory, DirectoryNow};
@@ -79,7 +79,7 @@ impl SlackActs {
         who: &SlackUser,
         question: &str,
         act: &str,
-    ) -> Result<Actable, Refusal> {
+    ) -> Result<Actable, ActionRefusal> {
         let record = self.record();
         let row = record
             .find(question)
@@ -91,7 +91,7 @@ impl SlackActs {
         let now = self.people.directory.now();
         let person = self.person(&now, who);
         let refusal = match &person {
-            None => Some(Refusal {
+            None => Some(ActionRefusal {
                 code: "unknown-person",
                 words: "No person in the gateway's file has the mail address of your Slack account. Answer in the inbox; the gateway's operator can add your `mail` to [people]."
                     .to_owned(),
@@ -116,7 +116,7 @@ impl SlackActs {
     }
 
     /// Returns the reason why a person may not act on a question in Slack.
-    fn refusal(&self, now: &DirectoryNow, row: &Row, person: &str) -> Option<Refusal> {
+    fn refusal(&self, now: &DirectoryNow, row: &Row, person: &str) -> Option<ActionRefusal> {
         let team = row.team.as_deref()?;
         let people = now.of(row);
         if let Err(why) = team.quorum().admits(person, &people) {
@@ -128,7 +128,7 @@ impl SlackActs {
         // A person who has never logged in may be the caller under an unknown subject.
         if team.quorum().excludes_caller() && team.caller.person.is_none() && !now.is_bound(person)
         {
-            return Some(Refusal {
+            return Some(ActionRefusal {
                 code: "caller-unknown",
                 words: "The rule wants others than the caller. Log in to the inbox once, so that it is known who you are.".to_owned(),
             });
@@ -141,10 +141,10 @@ impl SlackActs {
     }
 
     /// Refuses actions on a question that only its page can handle.
-    fn check_page(&self, row: &Row) -> Result<(), Refusal> {
+    fn check_page(&self, row: &Row) -> Result<(), ActionRefusal> {
         let team = row.team.as_deref();
         if team.is_some_and(|team| self.notifier.summaries.needs_page(row, team)) {
-            return Err(Refusal {
+            return Err(ActionRefusal {
                 code: "needs-page",
                 words: "This question can only be answered in the inbox.".to_owned(),
             });
@@ -157,7 +157,7 @@ impl SlackActs {
         actable: &Actable,
         act: TeamAct<'_>,
         comment: Option<&str>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ActionRefusal> {
         let Actable { row, person, now } = actable;
         let by = ActingPerson {
             person,
@@ -182,7 +182,7 @@ impl SlackActs {
 }
 
 #[async_trait]
-impl Acts for SlackActs {
+impl SlackInteractions for SlackActs {
     async fn is_first(&self, signature: [u8; 32], until: Timestamp) -> bool {
         // In the record: another gateway may serve the same address, or have served it before.
         let kind = UsedKind::SlackSignature;
@@ -195,7 +195,11 @@ impl Acts for SlackActs {
         }
     }
 
-    async fn question(&self, who: &SlackUser, question: &str) -> Result<Arc<Summary>, Refusal> {
+    async fn question(
+        &self,
+        who: &SlackUser,
+        question: &str,
+    ) -> Result<Arc<ChannelSummary>, ActionRefusal> {
         let Actable { row, person, .. } = self.actable(who, question, "look").await?;
         let (record, summaries) = (self.record(), &self.notifier.summaries);
         let link = summaries.link(&row.id).unwrap_or_default();
@@ -218,7 +222,7 @@ impl Acts for SlackActs {
         version: u64,
         answers: Answers,
         comment: Option<String>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ActionRefusal> {
         let actable = self.actable(who, question, "fill").await?;
         self.check_page(&actable.row)?;
         let team = actable.row.team.as_deref();
@@ -239,7 +243,7 @@ impl Acts for SlackActs {
         question: &str,
         version: u64,
         reason: Option<String>,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ActionRefusal> {
         let actable = self.actable(who, question, "decline").await?;
         self.check_page(&actable.row)?;
         let quorum = actable.row.team.as_deref().map(Team::quorum);
@@ -282,16 +286,16 @@ fn viewer(person: &str) -> InboxViewer {
     }))
 }
 
-fn denied(why: Denied) -> Refusal {
-    Refusal {
+fn denied(why: Denied) -> ActionRefusal {
+    ActionRefusal {
         code: why.word(),
         words: sentence(why),
     }
 }
 
-fn failed(fault: &RecordError) -> Refusal {
+fn failed(fault: &RecordError) -> ActionRefusal {
     tracing::error!(%fault, "an act in Slack could not be written");
-    Refusal {
+    ActionRefusal {
         code: "not-saved",
         words: "This could not be saved now. Nothing was lost; try again, or use the inbox."
             .to_owned(),

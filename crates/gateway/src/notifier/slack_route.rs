@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use mcp_elicit_channels::slack::interact::BODY_LIMIT;
-use mcp_elicit_channels::slack::{Acts, SlackRequest};
+use mcp_elicit_channels::slack::{SlackInteractions, SlackRequest};
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::Notifier;
@@ -29,7 +29,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 struct Route {
     notifier: Arc<Notifier>,
-    acts: Arc<dyn Acts>,
+    acts: Arc<dyn SlackInteractions>,
     /// The time at which this process began to serve the address. An earlier process may have handled older requests.
     since: Timestamp,
 }

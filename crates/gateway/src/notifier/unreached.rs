@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use mcp_elicit_channels::addressing::{Addressed, Target, targets};
+use mcp_elicit_channels::addressing::{Addressed, MessageTarget, targets};
 use mcp_elicit_channels::config::ChannelsConfig;
-use mcp_elicit_channels::{Event, Recipient};
+use mcp_elicit_channels::{QuestionEvent, Recipient};
 use mcp_elicit_policy::people::{Addressee, Group};
 use mcp_elicit_policy::{People, Rules};
 
@@ -25,7 +25,7 @@ pub(super) fn tells_people(tables: &ChannelsConfig) -> bool {
 pub(super) fn unreached(
     addressed: Addressed<'_>,
     people: &People,
-    found: &[Target],
+    found: &[MessageTarget],
     with_devices: &BTreeSet<&str>,
 ) -> BTreeSet<String> {
     let is_told = |person: &str| {
@@ -62,7 +62,7 @@ pub(super) fn unreached(
 pub(super) fn groups_without_members(
     to: &[Addressee],
     people: &People,
-    found: &[Target],
+    found: &[MessageTarget],
 ) -> BTreeSet<String> {
     let is_told = |name: &str| {
         let mut targets = found.iter();
@@ -105,7 +105,9 @@ pub(super) fn groups_without_channel(
             caller: None,
             except: &[],
         };
-        let found = targets(Event::Asked, addressed, people, tables, &|_| Vec::new());
+        let found = targets(QuestionEvent::Asked, addressed, people, tables, &|_| {
+            Vec::new()
+        });
         all.extend(groups_without_members(to, people, &found));
     }
     all
@@ -135,7 +137,9 @@ pub(super) fn without_address(rules: &Rules, tables: &ChannelsConfig) -> BTreeSe
             caller: None,
             except: &[],
         };
-        let found = targets(Event::Asked, addressed, people, tables, &|_| Vec::new());
+        let found = targets(QuestionEvent::Asked, addressed, people, tables, &|_| {
+            Vec::new()
+        });
         all.extend(unreached(addressed, people, &found, &BTreeSet::new()));
     }
     all.retain(|person| !may_have_device(person));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use jiff::tz::TimeZone;
-use mcp_elicit_channels::OpenError;
+use mcp_elicit_channels::ChannelOpenError;
 use mcp_elicit_inbox::login::directory::Directory;
 use mcp_elicit_inbox::login::table::Logins;
 use mcp_elicit_inbox::login::{LoginSettings, PushOffer};
@@ -25,7 +25,10 @@ pub(super) type NextChannels = Arc<OpenChannels>;
 const STALE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// Opens the channels of a configuration.
-pub(super) fn next_channels(config: &Config, rules: &Rules) -> Result<NextChannels, OpenError> {
+pub(super) fn next_channels(
+    config: &Config,
+    rules: &Rules,
+) -> Result<NextChannels, ChannelOpenError> {
     OpenChannels::open(config.channels.as_deref(), rules)
 }
 
